@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 /** Builds what tests start, once for all projects of a run, and before they run again. */
-export default function setUp(project: { onTestsRerun(listener: () => Promise<void>): void }): void {
+export default function setUp(project: {
+  onTestsRerun(listener: () => Promise<void>): void
+}): void {
   if (process.env['TESTS_HAVE_BUILT'] === undefined) build()
   process.env['TESTS_HAVE_BUILT'] = '1'
   project.onTestsRerun(async () => build())

@@ -1,7 +1,10 @@
 import { join } from 'node:path'
 
 // Node would strip the types of our sources again for each thread and process that a test starts.
-process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../node_modules/.cache/node')
+process.env['NODE_COMPILE_CACHE'] ??= join(
+  import.meta.dirname,
+  '../node_modules/.cache/node',
+)
 
 /**
  * The configuration of all tests. They import our sources, so that no test checks an old build. Processes and threads

@@ -8,7 +8,9 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': 'src/http/http-thread.ts',
-    'checkpointer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/checkpointer')),
+    'checkpointer-thread': fileURLToPath(
+      import.meta.resolve('@plant-store/engine/checkpointer'),
+    ),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs'), browse: join(browse, '..') },

@@ -8,7 +8,9 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': fileURLToPath(import.meta.resolve('@plant-store/api/http-thread')),
-    'checkpointer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/checkpointer')),
+    'checkpointer-thread': fileURLToPath(
+      import.meta.resolve('@plant-store/engine/checkpointer'),
+    ),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs'), browse: join(browse, '..') },

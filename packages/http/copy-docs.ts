@@ -10,7 +10,12 @@ for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css'])
   copyFileSync(join(swaggerUi(), file), join(to, file))
 // The server sends these to clients that accept gzip.
 for (const file of readdirSync(to))
-  writeFileSync(join(to, `${file}.gz`), gzipSync(readFileSync(join(to, file)), { level: 9 }))
+  writeFileSync(
+    join(to, `${file}.gz`),
+    gzipSync(readFileSync(join(to, file)), { level: 9 }),
+  )
 // Not by the names of these files, for which pnpm would leave our own out.
-const terms = ['LICENSE', 'NOTICE'].map(file => readFileSync(join(swaggerUi(), file), 'utf8'))
+const terms = ['LICENSE', 'NOTICE'].map(file =>
+  readFileSync(join(swaggerUi(), file), 'utf8'),
+)
 writeFileSync(join(to, 'swagger-ui-terms.txt'), terms.join('\n'))

@@ -1,4 +1,6 @@
 import { mergeConfig } from 'vitest/config'
 import shared from '../../tooling/vitest.config.ts'
 
-export default mergeConfig(shared, { test: { globalSetup: '@plant-store/harness/postgres-setup' } })
+export default mergeConfig(shared, {
+  test: { globalSetup: '@plant-store/harness/postgres-setup' },
+})

@@ -2,9 +2,13 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../vitest.config.ts'
 
 // They pack, install and build.
-const patient = mergeConfig(shared, { test: { testTimeout: 240_000, hookTimeout: 180_000 } })
+const patient = mergeConfig(shared, {
+  test: { testTimeout: 240_000, hookTimeout: 180_000 },
+})
 const project = (name: string, files: string, globalSetup: readonly string[]) =>
-  mergeConfig(patient, { test: { name, include: [`test/${files}.test.ts`], globalSetup: [...globalSetup] } })
+  mergeConfig(patient, {
+    test: { name, include: [`test/${files}.test.ts`], globalSetup: [...globalSetup] },
+  })
 
 export default {
   test: {

@@ -36,7 +36,10 @@ export async function startService(config: Config, log: ProcessLog) {
   )
   const { versionBefore, schemaVersion } = storage
   if (versionBefore !== undefined && versionBefore !== schemaVersion)
-    logger.warn({ from: versionBefore, to: schemaVersion }, 'the store was migrated to a new schema version')
+    logger.warn(
+      { from: versionBefore, to: schemaVersion },
+      'the store was migrated to a new schema version',
+    )
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
@@ -71,10 +74,14 @@ export async function startService(config: Config, log: ProcessLog) {
 
   const hasGivenTokens = config.accessTokens.length > 0
   // Only a terminal shows it to nobody but the operator. Last, as nobody would see the token of a failed start.
-  const makesToken = versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
+  const makesToken =
+    versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
   const firstToken = makesToken ? mintToken() : undefined
   if (firstToken !== undefined)
-    await storage.tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(firstToken))
+    await storage.tokens.insert(
+      { name: 'first', scopes, createdAt: new Date() },
+      hashToken(firstToken),
+    )
   const usesJwt = config.jwt.jwksUrl !== undefined
   if (!hasGivenTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
     logger.warn(

@@ -15,9 +15,14 @@ const logFormats = ['json', 'pretty', 'journal'] as const
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
 /** More threads gain little: they wait for the one writer. */
-const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
+const httpThreadsDefault =
+  process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
-type Read = <Value>(name: string, fallback: string, parse: (text: string) => Value) => Value
+type Read = <Value>(
+  name: string,
+  fallback: string,
+  parse: (text: string) => Value,
+) => Value
 
 const readSettings = (read: Read) => ({
   // URLs write an IPv6 address in brackets.
@@ -81,8 +86,11 @@ export function readConfig(environment: Environment): Config {
   const missing = jwtTogether.filter(name => !environment[name])
   const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])
   if (missing.length > 0 && missing.length < jwtTogether.length)
-    faults.push(`${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`)
-  else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
+    faults.push(
+      `${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`,
+    )
+  else if (useless.length > 0)
+    faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
   if (faults.length > 0) throw new Error(faults.join('\n'))
   return config
 }
@@ -95,7 +103,9 @@ const misspeltLengthMin = 8
 const misspeltEditsMax = 2
 
 /** Returns the variables that are no setting and differ from one in a character or two, each with that setting. */
-export function misspeltSettings(environment: Environment): { variable: string; setting: string }[] {
+export function misspeltSettings(
+  environment: Environment,
+): { variable: string; setting: string }[] {
   const names: string[] = []
   readSettings((name, fallback, parse) => {
     names.push(name)
@@ -115,7 +125,11 @@ const optional =
     text === '' ? undefined : parse(text)
 
 const amount =
-  (units: Readonly<Record<string, number>>, [min, max]: readonly [number, number], what: string) =>
+  (
+    units: Readonly<Record<string, number>>,
+    [min, max]: readonly [number, number],
+    what: string,
+  ) =>
   (text: string) => {
     const [, digits = 'none', unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
     const value = Number(digits) * (units[unit] ?? Number.NaN)
@@ -132,7 +146,11 @@ const bytes = (min: number, max: number) => {
 }
 
 const timeUnits = { ...unitMs, m: unitMs.min }
-const duration = amount(timeUnits, [1, unitMs.d], 'a time of at most a day, such as 500ms, 30s, 5min or 1h')
+const duration = amount(
+  timeUnits,
+  [1, unitMs.d],
+  'a time of at most a day, such as 500ms, 30s, 5min or 1h',
+)
 /** More would make the expiry of a token meaningless. */
 const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min')
 
@@ -146,7 +164,13 @@ function oneOf<Word extends string>(words: readonly Word[]) {
 
 const httpUrl = (text: string) => {
   const url = URL.parse(text)
-  if (url === null || !/^https?:$/.test(url.protocol) || /[?#]/.test(text) || url.username || url.password) {
+  if (
+    url === null ||
+    !/^https?:$/.test(url.protocol) ||
+    /[?#]/.test(text) ||
+    url.username ||
+    url.password
+  ) {
     throw new Error('must be an http or https URL without query, fragment or credentials')
   }
   return url.href
@@ -156,7 +180,9 @@ const httpUrl = (text: string) => {
 const plainUrl = (text: string) => {
   const url = httpUrl(text)
   if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
-    throw new Error('must be an http or https URL whose path has only letters, digits and - . _ ~ /')
+    throw new Error(
+      'must be an http or https URL whose path has only letters, digits and - . _ ~ /',
+    )
   }
   return url
 }
@@ -179,7 +205,8 @@ const networkList = listOf(
   text =>
     isIP(text) !== 0 ||
     // A network of all addresses would let every client choose its own.
-    ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) && !/\/0+$/.test(text)),
+    ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) &&
+      !/\/0+$/.test(text)),
 )
 
 const originList = listOf(

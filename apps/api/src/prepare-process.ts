@@ -1,7 +1,9 @@
 // To be imported first: an older Node cannot load the rest of a program.
 const nodeMin = 24
 if (Number.parseInt(process.versions.node, 10) < nodeMin) {
-  console.error(`plant-store: Node ${process.versions.node} is too old; install Node ${nodeMin} or later`)
+  console.error(
+    `plant-store: Node ${process.versions.node} is too old; install Node ${nodeMin} or later`,
+  )
   process.exit(1)
 }
 

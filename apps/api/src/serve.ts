@@ -26,7 +26,8 @@ async function checkStore({ databaseUrl }: Config): Promise<void> {
   try {
     await (await openReader(databaseUrl))[Symbol.asyncDispose]()
   } catch (error) {
-    if (!(error instanceof NoStoreError)) throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
+    if (!(error instanceof NoStoreError))
+      throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
   }
 }
 
@@ -71,7 +72,10 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
   })
 
   const service = await startService(config, log)
-  logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
+  logger.info(
+    { url: service.url, database: storageName(config.databaseUrl) },
+    'listening',
+  )
   if (process.env['NOTIFY_SOCKET'] !== undefined) await notifySystemd(logger)
   if (service.firstToken !== undefined) {
     // The line that names the URL comes first.
@@ -87,7 +91,8 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
 async function notifySystemd(logger: Logger): Promise<void> {
   const { execFile } = await import('node:child_process')
   execFile('systemd-notify', ['--ready'], error => {
-    if (error !== null) logger.error({ err: error }, 'systemd cannot be notified of the start')
+    if (error !== null)
+      logger.error({ err: error }, 'systemd cannot be notified of the start')
   })
 }
 

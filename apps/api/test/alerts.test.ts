@@ -6,7 +6,8 @@ import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { metrics } from '../src/telemetry/metrics.ts'
 
-const read = (file: string) => readFileSync(new URL(`../../../deploy/${file}`, import.meta.url), 'utf8')
+const read = (file: string) =>
+  readFileSync(new URL(`../../../deploy/${file}`, import.meta.url), 'utf8')
 
 interface Dashboard {
   readonly panels: readonly {
@@ -16,9 +17,9 @@ interface Dashboard {
 }
 
 /** Each `expr` of the file, on one line or folded over several. */
-const alerts = [...read('alerts.yml').matchAll(/- alert: (\w+)\n +expr: (?:>-\n)?(.+(?:\n {10}.+)*)/g)].map(
-  ([, name = '', expr = '']) => [name, expr] as const,
-)
+const alerts = [
+  ...read('alerts.yml').matchAll(/- alert: (\w+)\n +expr: (?:>-\n)?(.+(?:\n {10}.+)*)/g),
+].map(([, name = '', expr = '']) => [name, expr] as const)
 const panels = (JSON.parse(read('grafana-dashboard.json')) as Dashboard).panels.flatMap(
   ({ title, targets }) => targets.map(({ expr }) => [title, expr] as const),
 )
@@ -32,7 +33,9 @@ function metricsIn(query: string): string[] {
 }
 
 const served = Object.entries(metrics).flatMap(([name, [type]]) =>
-  (type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']).map(suffix => name + suffix),
+  (type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']).map(
+    suffix => name + suffix,
+  ),
 )
 // Prometheus adds `up` for each target.
 const names = new Set(['up', ...served])
@@ -58,7 +61,8 @@ function alertTest(lastBackup: number | undefined, fires: boolean) {
   const series = 'plant_store_last_backup_timestamp_seconds{instance="a"}'
   return {
     interval: '5m',
-    input_series: lastBackup === undefined ? [] : [{ series, values: `${lastBackup * 3600}x330` }],
+    input_series:
+      lastBackup === undefined ? [] : [{ series, values: `${lastBackup * 3600}x330` }],
     promql_expr_test: [
       {
         expr: 'count(ALERTS{alertname="PlantStoreBackupLate",alertstate="firing",instance="a"})',
@@ -75,9 +79,19 @@ test(
   () => {
     const file = join(temporaryFolder(), 'test.yml')
     const rules = fileURLToPath(new URL('../../../deploy/alerts.yml', import.meta.url))
-    const tests = [alertTest(0, true), alertTest(0.9, true), alertTest(2, false), alertTest(undefined, false)]
+    const tests = [
+      alertTest(0, true),
+      alertTest(0.9, true),
+      alertTest(2, false),
+      alertTest(undefined, false),
+    ]
     // JSON is YAML.
-    writeFileSync(file, JSON.stringify({ rule_files: [rules], evaluation_interval: '5m', tests }))
-    expect(spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }).stderr).toBe('')
+    writeFileSync(
+      file,
+      JSON.stringify({ rule_files: [rules], evaluation_interval: '5m', tests }),
+    )
+    expect(
+      spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }).stderr,
+    ).toBe('')
   },
 )

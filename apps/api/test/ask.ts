@@ -4,8 +4,10 @@ import { type ServerOptions, startServer } from '@plant-store/harness'
 export const token = 'given-by-configuration'
 
 /** Starts a server that admits {@link token}. */
-export const start = (environment: Readonly<Record<string, string>> = {}, options: ServerOptions = {}) =>
-  startServer({ ...options, environment: { ACCESS_TOKENS: token, ...environment } })
+export const start = (
+  environment: Readonly<Record<string, string>> = {},
+  options: ServerOptions = {},
+) => startServer({ ...options, environment: { ACCESS_TOKENS: token, ...environment } })
 
 /** A header for a connection of its own, so that any of the threads may get the request. */
 export const alone = { connection: 'close' }
@@ -44,7 +46,11 @@ export async function ask(
   }
 }
 
-export const create = (server: { readonly url: string }, id: number, bearer?: string): Promise<Answer> =>
+export const create = (
+  server: { readonly url: string },
+  id: number,
+  bearer?: string,
+): Promise<Answer> =>
   ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
 
 /** Opens a connection for raw bytes. */

@@ -17,7 +17,12 @@ const wrongVariables = (environment: Record<string, string>) =>
   faultsOf(environment).map(line => line.split(' ')[0])
 
 const variables = new Set<string>()
-readConfig(new Proxy<Record<string, string>>({}, { get: (_, name) => void variables.add(name as string) }))
+readConfig(
+  new Proxy<Record<string, string>>(
+    {},
+    { get: (_, name) => void variables.add(name as string) },
+  ),
+)
 
 const defaults = readConfig({})
 
@@ -31,7 +36,9 @@ test('two threads serve on Linux if there are two processors, and elsewhere one'
 })
 
 test('an empty variable counts as one that is not set, and one that nobody declared is ignored', () => {
-  expect(readConfig(Object.fromEntries([...variables].map(name => [name, ''])))).toEqual(defaults)
+  expect(readConfig(Object.fromEntries([...variables].map(name => [name, ''])))).toEqual(
+    defaults,
+  )
   expect(readConfig({ PATH: '/bin', port: 'x', PLANTS: '1' })).toEqual(defaults)
 })
 
@@ -39,13 +46,21 @@ test.each([
   ['HOST', '[::1]', { host: '::1' }],
   ['PORT', '80', { port: 80 }],
   ['BASE_URL', 'https://example.org', { baseUrl: 'https://example.org/' }],
-  ['BASE_URL', 'http://[::1]:8080/a-b_c.d~e/', { baseUrl: 'http://[::1]:8080/a-b_c.d~e/' }],
+  [
+    'BASE_URL',
+    'http://[::1]:8080/a-b_c.d~e/',
+    { baseUrl: 'http://[::1]:8080/a-b_c.d~e/' },
+  ],
   [
     'CORS_ORIGINS',
     'http://localhost:8080 , https://[::1]:8443',
     { corsOrigins: ['http://localhost:8080', 'https://[::1]:8443'] },
   ],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://localhost:4318', { tracesEndpoint: 'http://localhost:4318/' }],
+  [
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'http://localhost:4318',
+    { tracesEndpoint: 'http://localhost:4318/' },
+  ],
   ['ACCESS_TOKENS', 'a-b_c.~+/==, d ,e', { accessTokens: ['a-b_c.~+/==', 'd', 'e'] }],
   [
     'TRUST_PROXY',
@@ -58,8 +73,16 @@ test.each([
   ['SHUTDOWN_TIMEOUT', '5m', { shutdownTimeoutMs: 300_000 }],
   ['SHUTDOWN_TIMEOUT', '24h', { shutdownTimeoutMs: 86_400_000 }],
   ['BODY_LIMIT', '64', { serverLimits: { ...defaults.serverLimits, bodyBytesMax: 64 } }],
-  ['BODY_LIMIT', '64KiB', { serverLimits: { ...defaults.serverLimits, bodyBytesMax: 65_536 } }],
-  ['BODY_LIMIT', '64MiB', { serverLimits: { ...defaults.serverLimits, bodyBytesMax: 2 ** 26 } }],
+  [
+    'BODY_LIMIT',
+    '64KiB',
+    { serverLimits: { ...defaults.serverLimits, bodyBytesMax: 65_536 } },
+  ],
+  [
+    'BODY_LIMIT',
+    '64MiB',
+    { serverLimits: { ...defaults.serverLimits, bodyBytesMax: 2 ** 26 } },
+  ],
 ])('a right value is taken: %s=%s', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toEqual({ ...defaults, ...changed })
 })
@@ -82,9 +105,13 @@ const rightValues = {
   QUEUE_LIMIT: '1|1000000',
 }
 
-test.each(Object.entries(rightValues))('a value at the edge is taken: %s', (name, values) => {
-  for (const value of values.split('|')) expect(faultsOf({ [name]: value }), value).toEqual([])
-})
+test.each(Object.entries(rightValues))(
+  'a value at the edge is taken: %s',
+  (name, values) => {
+    for (const value of values.split('|'))
+      expect(faultsOf({ [name]: value }), value).toEqual([])
+  },
+)
 
 const identityProvider = {
   JWT_ISSUER: 'https://identity.example/',
@@ -166,7 +193,8 @@ const wrongValues = {
   INACTIVITY_TIMEOUT: '0s|10',
   MAX_CONNECTIONS: '0|1000001|many',
   WRONG_TOKENS_LIMIT: '0|1000001|none',
-  TRUST_PROXY: 'true|1|proxy|10.0.0.0/33|10.0.0/8|::/129|10.0.0.1,|10.0.0.0/|0.0.0.0/0|::/0',
+  TRUST_PROXY:
+    'true|1|proxy|10.0.0.0/33|10.0.0/8|::/129|10.0.0.1,|10.0.0.0/|0.0.0.0/0|::/0',
   QUEUE_LIMIT: '0|1000001|many',
   SHUTDOWN_TIMEOUT: '0s|10|never',
 }
@@ -181,7 +209,14 @@ test.each(Object.entries(wrongValues))(
 
 test('a variable that resembles a setting is named with it, and no other', () => {
   const misspelt = { DATABSE_URL: 'a', LOGLEVEL: 'b', TRUST_PROXYS: '', CORS_ORIGIN: 'c' }
-  const others = { HOME: '/', HOSTS: 'a', PATH: 'b', LOG_LEVEL: 'c', LEVEL: 'd', npm_config_port: '1' }
+  const others = {
+    HOME: '/',
+    HOSTS: 'a',
+    PATH: 'b',
+    LOG_LEVEL: 'c',
+    LEVEL: 'd',
+    npm_config_port: '1',
+  }
   expect(misspeltSettings({ ...misspelt, ...others })).toEqual([
     { variable: 'DATABSE_URL', setting: 'DATABASE_URL' },
     { variable: 'LOGLEVEL', setting: 'LOG_LEVEL' },
@@ -191,9 +226,14 @@ test('a variable that resembles a setting is named with it, and no other', () =>
 })
 
 test('every wrong variable is named at once, a line each, with what it should be', () => {
-  const wrong = Object.entries(wrongValues).map(([name, values]) => [name, values.split('|')[0] as string])
+  const wrong = Object.entries(wrongValues).map(([name, values]) => [
+    name,
+    values.split('|')[0] as string,
+  ])
   const lines = faultsOf(Object.fromEntries(wrong))
-  expect(lines.map(line => line.split(' ')[0]).sort()).toEqual(Object.keys(wrongValues).sort())
+  expect(lines.map(line => line.split(' ')[0]).sort()).toEqual(
+    Object.keys(wrongValues).sort(),
+  )
   for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
 })
 
@@ -203,11 +243,16 @@ test('a refused token is not repeated in the message, which a log may keep', () 
 })
 
 describe('the table in docs/settings.md', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/settings.md'), 'utf8')
-  const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(([, name = '', value = '']) => ({
-    name,
-    value,
-  }))
+  const page = readFileSync(
+    join(import.meta.dirname, '../../../docs/settings.md'),
+    'utf8',
+  )
+  const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(
+    ([, name = '', value = '']) => ({
+      name,
+      value,
+    }),
+  )
 
   test('names exactly the variables that are read', () => {
     expect(variables.size).toBeGreaterThan(20)

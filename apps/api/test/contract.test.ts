@@ -8,7 +8,9 @@ await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
 // The cases try more wrong tokens than anybody may.
 const environment = { HTTP_THREADS: '2', WRONG_TOKENS_LIMIT: '1000000' }
-const program = starting.use(await startServer({ databaseUrl: database.url, environment }))
+const program = starting.use(
+  await startServer({ databaseUrl: database.url, environment }),
+)
 const recorder = createRecorder(await (await fetch(`${program.url}/openapi.json`)).text())
 const client = createClient({ url: program.url, tokens: database.tokens }, recorder)
 const resources = starting.move()
@@ -21,7 +23,8 @@ test('the tests run on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
-for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client))
+for (const { clause, name, run } of contractCases)
+  test(`${clause}: ${name}`, () => run(client))
 
 test('afterwards a signal stops it in good order, and nothing of it was a defect to it', async () => {
   client.close()

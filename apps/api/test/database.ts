@@ -11,13 +11,22 @@ import { inject } from 'vitest'
  * A store of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
  * otherwise a file.
  */
-export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTokens } & AsyncDisposable> {
+export async function prepareDatabase(): Promise<
+  { url: string; tokens: StoreTokens } & AsyncDisposable
+> {
   const server = inject('postgresUrl') as string | undefined
   const database = server === undefined ? createFile() : await createSchema(server)
   await using storage = await openStorage({ url: database.url })
-  const mint = async (name: string, scopes: readonly Scope[], more: { expiresAt?: Date } = {}) => {
+  const mint = async (
+    name: string,
+    scopes: readonly Scope[],
+    more: { expiresAt?: Date } = {},
+  ) => {
     const token = mintToken()
-    await storage.tokens.insert({ name, scopes, createdAt: new Date(), ...more }, hashToken(token))
+    await storage.tokens.insert(
+      { name, scopes, createdAt: new Date(), ...more },
+      hashToken(token),
+    )
     return token
   }
   const { write: all, read } = scopesByChoice
@@ -29,7 +38,11 @@ export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTok
     expired: await mint('expired', all, { expiresAt: new Date(Date.now() - 1) }),
     metrics: await mint('metrics', ['metrics:read']),
   }
-  return { url: database.url, tokens, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() }
+  return {
+    url: database.url,
+    tokens,
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
 }
 
 function createFile(): { readonly url: string } & AsyncDisposable {

@@ -60,7 +60,8 @@ const environment = (jwksUrl: string) => ({
 
 const get = async (server: Server, token: string) =>
   (await ask(server, 'GET /plants', { token, headers: alone })).outcome()
-const post = async (server: Server, token: string) => (await create(server, 1, token)).outcome()
+const post = async (server: Server, token: string) =>
+  (await create(server, 1, token)).outcome()
 
 test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
   const provider = await startProvider()
@@ -79,7 +80,9 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(provider.asked).toBeLessThanOrEqual(2)
   for (const opaque of ['given', 'a.b.c']) expect(await get(server, opaque)).toBe(200)
 
-  expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(40301)
+  expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(
+    40301,
+  )
   for (let n = 0; n < 10; n++) expect(await get(server, await forged.sign())).toBe(40102)
   // They count as wrong tokens do.
   expect(await get(server, await forged.sign())).toBe(42901)
@@ -87,15 +90,20 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
 
   expect(await get(server, await first.sign({ sub: 'fauna' }))).toBe(200)
   // Past the limit of wrong tokens.
-  expect(await get(server, await first.sign({ sub: 'fa\nuna', nbf: 2 ** 32 }))).toBe(42901)
+  expect(await get(server, await first.sign({ sub: 'fa\nuna', nbf: 2 ** 32 }))).toBe(
+    42901,
+  )
   expect(await server.end()).toBe(0)
-  const linesOf = (subject: string) => server.log.filter(line => 'token' in line && line.token === subject)
+  const linesOf = (subject: string) =>
+    server.log.filter(line => 'token' in line && line.token === subject)
   expect(linesOf('fauna')).toHaveLength(1)
   const reason = expect.stringMatching(/not valid: "nbf" claim/)
   expect(linesOf('fa\nuna')).toEqual([expect.objectContaining({ status: 429, reason })])
   expect(linesOf('flora').map(({ status }) => status)).toContain(403)
   // Signed by another key, for whom anybody may claim to be.
-  const forgeries = server.log.filter(({ status, reason }) => status === 401 && /signature/.test(`${reason}`))
+  const forgeries = server.log.filter(
+    ({ status, reason }) => status === 401 && /signature/.test(`${reason}`),
+  )
   expect(forgeries).toHaveLength(10)
   expect(forgeries.filter(line => 'token' in line)).toEqual([])
   expect(server.errors()).toBe('')
@@ -108,7 +116,10 @@ test('while the provider fails, opaque tokens are as good as ever, JWTs get "not
   const tokens = { find: async () => undefined }
   const { signal } = new AbortController()
   const config = readConfig(environment(provider.url))
-  const gate = await openGate(config, tokens as never, { logger: logger as never, signal })
+  const gate = await openGate(config, tokens as never, {
+    logger: logger as never,
+    signal,
+  })
   const token = await (await makeKey('1')).sign()
   const judge = async (token: string) => gate({ token, headers: {} }, 'plants:read')
   await expect(judge(token)).rejects.toMatchObject({ code: 'access-unavailable' })

@@ -16,12 +16,19 @@ export interface Listener extends AsyncDisposable {
   readonly refused: unknown[]
 }
 
-type Answer = (plant: bigint, request: IncomingMessage, response: ServerResponse) => unknown
+type Answer = (
+  plant: bigint,
+  request: IncomingMessage,
+  response: ServerResponse,
+) => unknown
 
 const ok: Answer = (_, __, response) => response.end()
 
 /** Adds a webhook to the store, and listens for what it gets. */
-export async function listen(databaseUrl: string, answer: Answer = ok): Promise<Listener> {
+export async function listen(
+  databaseUrl: string,
+  answer: Answer = ok,
+): Promise<Listener> {
   const secret = mintSecret()
   const verifier = new Verifier(secret)
   const received: bigint[] = []
@@ -45,7 +52,10 @@ export async function listen(databaseUrl: string, answer: Answer = ok): Promise<
   const id = mintWebhookId()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   await using storage = await openStorage({ url: databaseUrl })
-  await storage.webhooks.add({ id, url, allowsPrivate: true, createdAt: new Date() }, secret)
+  await storage.webhooks.add(
+    { id, url, allowsPrivate: true, createdAt: new Date() },
+    secret,
+  )
   return {
     id,
     url,

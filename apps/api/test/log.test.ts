@@ -3,7 +3,13 @@ import { once } from 'node:events'
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
+import {
+  freePort,
+  launch,
+  type Program,
+  serverProgram,
+  until,
+} from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { prettyLines } from '../src/telemetry/pretty-log.ts'
@@ -102,7 +108,9 @@ test('the journal gets the priority of each level', () => {
   const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal']
   const lines = levels.map(level => `{"level":"${level}"}\n`)
   const priorities = [7, 7, 6, 4, 3, 2]
-  expect(journalLines(lines.join(''))).toBe(lines.map((line, n) => `<${priorities[n]}>${line}`).join(''))
+  expect(journalLines(lines.join(''))).toBe(
+    lines.map((line, n) => `<${priorities[n]}>${line}`).join(''),
+  )
 })
 
 test('a start that fails ends, although its log is on a full disk', async () => {
@@ -118,11 +126,26 @@ test('a start that fails ends, although its log is on a full disk', async () => 
 })
 
 test('a readable line of a request has the id that its answer has, and who was refused', () => {
-  const request = { method: 'GET', route: '/plants', status: 401, ms: 1.5, reqId: 'a-1', client: '::1' }
-  const refused = { token: 'flora', reason: 'the access token has expired', msg: 'answered' }
-  const line = prettyLines(`${JSON.stringify({ level: 'info', time: 0, ...request, ...refused })}\n`)
+  const request = {
+    method: 'GET',
+    route: '/plants',
+    status: 401,
+    ms: 1.5,
+    reqId: 'a-1',
+    client: '::1',
+  }
+  const refused = {
+    token: 'flora',
+    reason: 'the access token has expired',
+    msg: 'answered',
+  }
+  const line = prettyLines(
+    `${JSON.stringify({ level: 'info', time: 0, ...request, ...refused })}\n`,
+  )
   const plain = stripVTControlCharacters(line)
-  expect(plain).toMatch(/GET \/plants 401 1\.5 ms .*"reqId":"a-1".*"token":"flora".*"reason":"the access/)
+  expect(plain).toMatch(
+    /GET \/plants 401 1\.5 ms .*"reqId":"a-1".*"token":"flora".*"reason":"the access/,
+  )
 })
 
 test('a readable line has nothing that a terminal would obey', () => {

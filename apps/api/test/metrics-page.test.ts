@@ -12,6 +12,8 @@ Every metric of \`/metrics\`. [Monitoring](operating.md#health-and-metrics) says
 `
 
 test('docs/metrics.md is the table of the metrics', async () => {
-  const rows = Object.entries(metrics).map(([name, [type, help]]) => `| \`${name}\` | ${type} | ${help} |\n`)
+  const rows = Object.entries(metrics).map(
+    ([name, [type, help]]) => `| \`${name}\` | ${type} | ${help} |\n`,
+  )
   await expect(intro + rows.join('')).toMatchFileSnapshot('../../../docs/metrics.md')
 })

@@ -18,7 +18,11 @@ async function create(server: Server, count: number): Promise<number[]> {
   }
   const statuses: number[] = []
   while (statuses.length < count) {
-    statuses.push(...(await Promise.all(Array.from({ length: Math.min(20, count - statuses.length) }, one))))
+    statuses.push(
+      ...(await Promise.all(
+        Array.from({ length: Math.min(20, count - statuses.length) }, one),
+      )),
+    )
   }
   return statuses
 }
@@ -59,20 +63,31 @@ test('a disk that is full is one line in the log, with the reason, and one when 
     expect((await ask(program, 'GET /readyz')).status).toBe(503)
   }
   expect(new Set(refused)).toEqual(new Set([503]))
-  await expect.poll(() => answered(program, 503).length).toBeGreaterThanOrEqual(refused.length)
+  await expect
+    .poll(() => answered(program, 503).length)
+    .toBeGreaterThanOrEqual(refused.length)
   await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(1)
   expect(linesBesides(program)).toMatchObject([
-    { level: 'error', msg: 'the store is failing', reason: 'the disk is full (SQLITE_FULL)' },
+    {
+      level: 'error',
+      msg: 'the store is failing',
+      reason: 'the disk is full (SQLITE_FULL)',
+    },
   ])
   const figures = async () => (await ask(program, 'GET /metrics')).text
   expect(await figures()).toMatch(
     /^plant_store_ready 0\n[\s\S]*^plant_store_failure\{reason="the disk is full \(SQLITE_FULL\)"\} 1$/m,
   )
-  expect(Math.max(...answered(program, 503).map(line => JSON.stringify(line).length))).toBeLessThan(300)
+  expect(
+    Math.max(...answered(program, 503).map(line => JSON.stringify(line).length)),
+  ).toBeLessThan(300)
 
   rmSync(join(folder, 'ballast'))
   await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
-  expect(linesBesides(program)[1]).toMatchObject({ level: 'info', msg: 'the store has recovered' })
+  expect(linesBesides(program)[1]).toMatchObject({
+    level: 'info',
+    msg: 'the store has recovered',
+  })
   expect(await create(program, 5)).toEqual(Array(5).fill(200))
   expect(await figures()).toMatch(/^plant_store_ready 1$/m)
   expect(await figures()).not.toMatch(/^plant_store_failure\{/m)
@@ -106,8 +121,10 @@ test('a PostgreSQL that stops is one line for each reason, however much is asked
   // Nobody else has asked anything of it: the figures notice.
   expect((await ask(program, 'GET /metrics')).text).toMatch(/^plant_store_ready 0$/m)
   expect(new Set(await create(program, 100))).toEqual(new Set([503]))
-  const failed = () => linesBesides(program).filter(({ msg }) => msg === 'the store is failing')
-  const lasting = () => failed().filter(({ reason }) => /ECONNREFUSED 127\.0\.0\.1:\d+/.test(`${reason}`))
+  const failed = () =>
+    linesBesides(program).filter(({ msg }) => msg === 'the store is failing')
+  const lasting = () =>
+    failed().filter(({ reason }) => /ECONNREFUSED 127\.0\.0\.1:\d+/.test(`${reason}`))
   await expect.poll(() => lasting().length, { timeout: 10_000 }).toBe(1)
   expect(failed()[0]).toMatchObject({
     level: 'error',

@@ -23,11 +23,15 @@ const run = promisify(execFile)
 
 const post = (url: string, token: string, plant: object) =>
   ask({ url }, 'POST /plants', { token, body: JSON.stringify(plant) })
-const statusOf = async (url: string, token: string) => (await ask({ url }, 'GET /plants', { token })).status
-const noToken = 'there is no access token: create one with plant-store token create --name NAME --scope write'
+const statusOf = async (url: string, token: string) =>
+  (await ask({ url }, 'GET /plants', { token })).status
+const noToken =
+  'there is no access token: create one with plant-store token create --name NAME --scope write'
 /** Everything that is kept in a folder, as the bytes that it is. */
 const everythingIn = (folder: string) =>
-  Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name)))).toString('latin1')
+  Buffer.concat(
+    readdirSync(folder).map(name => readFileSync(join(folder, name))),
+  ).toString('latin1')
 
 /** On a machine that is busy. */
 const whileStarting = { timeout: 30_000 }
@@ -69,17 +73,24 @@ describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () 
   test('only the first start that works shows a token, with a command that adds a plant, and it is written down nowhere', async () => {
     const folder = temporaryFolder()
     const taken = `${await portTakenForTest()}`
-    await using failed = launchServer({ onTerminal: true, folder, environment: { PORT: taken } })
+    await using failed = launchServer({
+      onTerminal: true,
+      folder,
+      environment: { PORT: taken },
+    })
     expect(await failed.ended).toBe(1)
-    expect(failed.output()).toMatch(/^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\r\n$/)
+    expect(failed.output()).toMatch(
+      /^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\r\n$/,
+    )
 
     const environment = { LOG_FORMAT: '', BASE_URL: 'https://plants.example.org/green' }
     await using program = launchServer({ onTerminal: true, folder, environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
-    const serving = / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), look into it at (\S+)\r\n/.exec(
-      shown(),
-    )
+    const serving =
+      / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), look into it at (\S+)\r\n/.exec(
+        shown(),
+      )
     const [, url = '', page = ''] = serving as RegExpExecArray
     expect(serving?.index).toBeLessThan(shown().indexOf('This is the first access token'))
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)
@@ -89,7 +100,9 @@ describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () 
     const command = /^ {2}(curl .*)\r?$/m.exec(program.output())?.[1]?.trimEnd() as string
     expect(command).toContain(`curl ${url}/plants `)
     expect(command).toContain(token)
-    expect((await run('sh', ['-c', command])).stdout).toBe('{"name":"Monstera","tag":"climber"}')
+    expect((await run('sh', ['-c', command])).stdout).toBe(
+      '{"name":"Monstera","tag":"climber"}',
+    )
     expect(JSON.parse((await ask({ url }, 'GET /plants', { token })).text)).toEqual([
       { id: 1, name: 'Monstera', tag: 'climber' },
     ])
@@ -105,10 +118,16 @@ describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () 
     expect(shown()).not.toContain(noToken)
 
     {
-      await using storage = await openStorage({ url: `file:${folder}/data/plant-store.db` })
+      await using storage = await openStorage({
+        url: `file:${folder}/data/plant-store.db`,
+      })
       expect(await storage.tokens.remove('first')).toBe(true)
     }
-    await using next = await startServer({ onTerminal: true, folder, environment: { LOG_LEVEL: 'trace' } })
+    await using next = await startServer({
+      onTerminal: true,
+      folder,
+      environment: { LOG_LEVEL: 'trace' },
+    })
     expect(await statusOf(next.url, token)).toBe(401)
     expect(await interrupt(next)).toBe(0)
     expect(next.output()).toContain(noToken)
@@ -134,10 +153,13 @@ test('without a terminal no token is made, and the log says how to create one', 
 })
 
 // TEST-NET-1 (RFC 5737) is nobody's address.
-test.each(['192.0.2.1', 'no-such-host.invalid'])('a server cannot listen on %s, in one line', async host => {
-  const refusal = /^HOST must be a name or an address of this machine: .+$/
-  await expect(findPort(readConfig({ HOST: host }))).rejects.toThrow(refusal)
-})
+test.each(['192.0.2.1', 'no-such-host.invalid'])(
+  'a server cannot listen on %s, in one line',
+  async host => {
+    const refusal = /^HOST must be a name or an address of this machine: .+$/
+    await expect(findPort(readConfig({ HOST: host }))).rejects.toThrow(refusal)
+  },
+)
 
 test('a signal ends a start that waits for its database, with 1 as it cannot stop in time', async () => {
   const silent = createServer().listen(0, '127.0.0.1')
@@ -192,11 +214,14 @@ describe('a server with settings', () => {
     await server[Symbol.asyncDispose]()
     place[Symbol.dispose]()
   })
-  const get = (path: string) => ask({ url: new URL(server.url).origin }, `GET ${path}`, { token: tokens[0] })
+  const get = (path: string) =>
+    ask({ url: new URL(server.url).origin }, `GET ${path}`, { token: tokens[0] })
 
   test('notifies systemd once it serves', async () => {
     await until('it is', () => existsSync(join(folder, 'notified')))
-    expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe('/run/systemd/notify --ready\n')
+    expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(
+      '/run/systemd/notify --ready\n',
+    )
   })
 
   test('opens no debugger for SIGUSR1, which would show every user of the machine its memory', async () => {
@@ -232,9 +257,14 @@ describe('a server with settings', () => {
   test('lets the pages of CORS_ORIGINS read its answers, also below the routes', async () => {
     for (const origin of ['http://localhost:8080', 'https://plants.example']) {
       using client = await connectRaw(server.url)
-      client.send(`GET /green/store/plants HTTP/1.1\r\nhost: h\r\nhost: again\r\norigin: ${origin}\r\n\r\n`)
+      client.send(
+        `GET /green/store/plants HTTP/1.1\r\nhost: h\r\nhost: again\r\norigin: ${origin}\r\n\r\n`,
+      )
       const answer = await client.answer(undefined)
-      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([400, origin])
+      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([
+        400,
+        origin,
+      ])
     }
   })
 

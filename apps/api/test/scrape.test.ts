@@ -30,10 +30,17 @@ test('samples of several threads with the same labels are added up, and labels a
   expect(text).toContain('# TYPE plant_store_ready gauge\n')
 })
 
-test('Prometheus can read it', needs('promtool', spawnSync('promtool', ['--version']).status === 0), () => {
-  const { stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
-  expect(stderr).not.toMatch(/pars/i)
-})
+test(
+  'Prometheus can read it',
+  needs('promtool', spawnSync('promtool', ['--version']).status === 0),
+  () => {
+    const { stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: text,
+      encoding: 'utf8',
+    })
+    expect(stderr).not.toMatch(/pars/i)
+  },
+)
 
 test('the figures are told although the files of the store cannot be looked at, and those of a source that fails as they were', async () => {
   // A link to itself: to look behind it is an error, and not the absence of a file.

@@ -7,7 +7,11 @@ import { sendWebhook } from '../src/webhooks/send-webhook.ts'
 
 const deliveryTimeoutMs = 500
 const never = new AbortController().signal
-const about = { headers: { 'webhook-id': 'added_1' }, body: '{"id":1,"name":"🌱"}', signal: never }
+const about = {
+  headers: { 'webhook-id': 'added_1' },
+  body: '{"id":1,"name":"🌱"}',
+  signal: never,
+}
 
 async function listen(answer: RequestListener) {
   const server = createServer(answer)
@@ -16,7 +20,10 @@ async function listen(answer: RequestListener) {
     server.close()
     server.closeAllConnections()
   })
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b` }
+  return {
+    server,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`,
+  }
 }
 
 /** A listener below HTTP. */
@@ -57,15 +64,18 @@ test('posts the body as it is, with its header fields', async () => {
   })
 })
 
-test.each([200, 301, 500])('resolves to the status %i, and follows no redirect', async status => {
-  let requests = 0
-  const { url } = await listen((_, response) => {
-    requests++
-    response.writeHead(status, { location: '/elsewhere' }).end()
-  })
-  expect(await send(url)).toBe(status)
-  expect(requests).toBe(1)
-})
+test.each([200, 301, 500])(
+  'resolves to the status %i, and follows no redirect',
+  async status => {
+    let requests = 0
+    const { url } = await listen((_, response) => {
+      requests++
+      response.writeHead(status, { location: '/elsewhere' }).end()
+    })
+    expect(await send(url)).toBe(status)
+    expect(requests).toBe(1)
+  },
+)
 
 test('reads an answer of megabytes up to a bound', async () => {
   const cut = Promise.withResolvers<number>()
@@ -96,14 +106,18 @@ test.each([
   ],
 ])('fails in time when the listener %s', async (_, onSocket) => {
   const began = performance.now()
-  await expect(send(await listenTcp(onSocket), {}, 100)).rejects.toThrow('no answer within 100 ms')
+  await expect(send(await listenTcp(onSocket), {}, 100)).rejects.toThrow(
+    'no answer within 100 ms',
+  )
   expect(performance.now() - began).toBeLessThan(2_000)
 })
 
 test('an answer whose body trickles in was received, and ends in time', async () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n'
   const began = performance.now()
-  expect(await send(await listenTcp(socket => trickle(socket, 'x'.repeat(1000), head)))).toBe(200)
+  expect(
+    await send(await listenTcp(socket => trickle(socket, 'x'.repeat(1000), head))),
+  ).toBe(200)
   expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
 })
 
@@ -118,25 +132,39 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
   ['resets', socket => socket.resetAndDestroy(), /ECONNRESET/],
   [
     'changes the protocol',
-    socket => socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    socket =>
+      socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+      ),
     /closed the connection|socket hang up/,
   ],
-  ['disconnects within the head', socket => socket.end('HTTP/1.1 200 O'), /socket hang up|Parse Error/],
-  ['speaks another protocol', socket => socket.end('220 mail.example ESMTP\r\n'), /Parse Error/],
+  [
+    'disconnects within the head',
+    socket => socket.end('HTTP/1.1 200 O'),
+    /socket hang up|Parse Error/,
+  ],
+  [
+    'speaks another protocol',
+    socket => socket.end('220 mail.example ESMTP\r\n'),
+    /Parse Error/,
+  ],
   [
     'sends a head without end',
     socket => socket.write(`HTTP/1.1 200 OK\r\na: ${'x'.repeat(1e6)}`),
     /Overflow/i,
   ],
-])('fails when the listener %s, and repeats nothing on a new connection', async (_, onSocket, reason) => {
-  let connections = 0
-  const url = await listenTcp(socket => {
-    connections++
-    onSocket(socket)
-  })
-  await expect(send(url)).rejects.toThrow(reason)
-  expect(connections).toBe(1)
-})
+])(
+  'fails when the listener %s, and repeats nothing on a new connection',
+  async (_, onSocket, reason) => {
+    let connections = 0
+    const url = await listenTcp(socket => {
+      connections++
+      onSocket(socket)
+    })
+    await expect(send(url)).rejects.toThrow(reason)
+    expect(connections).toBe(1)
+  },
+)
 
 test('fails when nobody listens', async () => {
   await expect(send('http://127.0.0.1:1/')).rejects.toThrow('ECONNREFUSED')
@@ -174,16 +202,22 @@ describe('without --allow-private', () => {
   afterEach(() => void vi.restoreAllMocks())
   const guarded = (url: string) => send(url, { allowsPrivate: false })
 
-  test.each(['http://0x7f.1/', 'http://[::1]/', 'http://localhost/', 'https://localhost/'])(
-    'refuses %s',
-    async url => {
-      await expect(guarded(url)).rejects.toThrow('is a private address: the webhook needs --allow-private')
-    },
-  )
+  test.each([
+    'http://0x7f.1/',
+    'http://[::1]/',
+    'http://localhost/',
+    'https://localhost/',
+  ])('refuses %s', async url => {
+    await expect(guarded(url)).rejects.toThrow(
+      'is a private address: the webhook needs --allow-private',
+    )
+  })
 
   test('judges a name at every connection, even where it resolved to another address before', async () => {
     let connections = 0
-    const { server, url } = await listen((_, response) => response.setHeader('connection', 'close').end())
+    const { server, url } = await listen((_, response) =>
+      response.setHeader('connection', 'close').end(),
+    )
     server.on('connection', () => connections++)
     const { port } = new URL(url)
     const answers = [['93.184.216.34', '127.0.0.1'], ['127.0.0.1'], ['::1']]
@@ -199,7 +233,9 @@ describe('without --allow-private', () => {
       setImmediate(callback, null, found)
     }) as never)
     for (const address of ['127.0.0.1', '127.0.0.1', '::1'])
-      await expect(guarded(`http://shop.example:${port}/`)).rejects.toThrow(`${address} is a private address`)
+      await expect(guarded(`http://shop.example:${port}/`)).rejects.toThrow(
+        `${address} is a private address`,
+      )
     expect(connections).toBe(0)
   })
 
@@ -213,8 +249,11 @@ describe('without --allow-private', () => {
   test('judges nothing else: a public address is connected to', async () => {
     const lookup = vi
       .spyOn(dns, 'lookup')
-      .mockImplementation(((_: string, __: object, callback: (...args: unknown[]) => void) =>
-        setImmediate(callback, new Error('was asked'))) as never)
+      .mockImplementation(((
+        _: string,
+        __: object,
+        callback: (...args: unknown[]) => void,
+      ) => setImmediate(callback, new Error('was asked'))) as never)
     await expect(guarded('http://shop.example/')).rejects.toThrow('was asked')
     expect(lookup).toHaveBeenCalledOnce()
   })

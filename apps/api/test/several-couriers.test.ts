@@ -19,7 +19,9 @@ test('several processes share the webhooks, and never deliver to one at the same
     })
     listeners.push(stack.use(listener))
   }
-  const servers = await Promise.all([1, 2].map(() => startServer({ databaseUrl: database.url })))
+  const servers = await Promise.all(
+    [1, 2].map(() => startServer({ databaseUrl: database.url })),
+  )
   for (const server of servers) stack.use(server)
   const { full, metrics } = database.tokens
   const headers = { 'content-type': 'application/x-ndjson' }
@@ -30,13 +32,20 @@ test('several processes share the webhooks, and never deliver to one at the same
   let plants = 0
   let turn = 0
   const add = async (count: number) => {
-    const body = Array.from({ length: count }, (_, n) => `{"id":${plants + n},"name":"n"}\n`).join('')
+    const body = Array.from(
+      { length: count },
+      (_, n) => `{"id":${plants + n},"name":"n"}\n`,
+    ).join('')
     const server = servers[turn++ % 2] as Server
-    expect((await ask(server, 'POST /plants/batch', { token: full, headers, body })).status).toBe(200)
+    expect(
+      (await ask(server, 'POST /plants/batch', { token: full, headers, body })).status,
+    ).toBe(200)
     plants += count
   }
   const allDelivered = () =>
-    until('all are delivered', () => listeners.every(({ received }) => received.length >= plants))
+    until('all are delivered', () =>
+      listeners.every(({ received }) => received.length >= plants),
+    )
   // Who looks first delivers, and then the other one may.
   while ((await Promise.all(servers.map(deliverToo))).includes(false)) {
     await add(1)

@@ -30,16 +30,23 @@ test('of twenty racing changes of one state, through two processes, exactly one 
       const tag = creates ? undefined : (await race(0, `PUT ${path}`)).headers.get('etag')
       // Each way in which a condition is judged.
       const tags = round % 2 === 0 ? `${tag}` : `"another", ${tag}`
-      const condition: Record<string, string> = creates ? { 'if-none-match': '*' } : { 'if-match': tags }
+      const condition: Record<string, string> = creates
+        ? { 'if-none-match': '*' }
+        : { 'if-match': tags }
       const methodOf = (racer: number) => (creates || racer % 4 < 2 ? 'PUT' : 'DELETE')
       const answers = await Promise.all(
-        Array.from({ length: racers }, (_, racer) => race(racer, `${methodOf(racer)} ${path}`, condition)),
+        Array.from({ length: racers }, (_, racer) =>
+          race(racer, `${methodOf(racer)} ${path}`, condition),
+        ),
       )
-      const winners = answers.flatMap(({ status }, racer) => (status < 300 ? [racer] : []))
+      const winners = answers.flatMap(({ status }, racer) =>
+        status < 300 ? [racer] : [],
+      )
       expect(winners, `${path}`).toHaveLength(1)
       // A removal finds no plant once another one has removed it.
       const losers = answers.filter(
-        ({ status }, racer) => status === 412 || (status === 404 && methodOf(racer) === 'DELETE'),
+        ({ status }, racer) =>
+          status === 412 || (status === 404 && methodOf(racer) === 'DELETE'),
       )
       expect(losers).toHaveLength(racers - 1)
       const [winner] = winners as [number]
@@ -54,14 +61,18 @@ test('of twenty racing changes of one state, through two processes, exactly one 
 })
 
 test('a token that is revoked in one is refused by all, and no request of two has one name', async () => {
-  const names = both.map(async ({ url }) => (await fetch(`${url}/healthz`)).headers.get('x-request-id'))
+  const names = both.map(async ({ url }) =>
+    (await fetch(`${url}/healthz`)).headers.get('x-request-id'),
+  )
   const [first, second] = (await Promise.all(names)).map(name => name?.slice(0, 11))
   expect(first).not.toBe(second)
 
   await using storage = await openStorage({ url: database.url })
   await storage.tokens.remove('full')
   const statuses = () =>
-    Promise.all(both.map(async server => (await ask(server, 'GET /plants/1', { token })).status))
+    Promise.all(
+      both.map(async server => (await ask(server, 'GET /plants/1', { token })).status),
+    )
   await expect.poll(statuses, { timeout: 5_000 }).toEqual([401, 401])
 })
 

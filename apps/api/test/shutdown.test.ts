@@ -85,7 +85,10 @@ test('neither a request that never arrives whole nor a webhook that never answer
   await using webhook = await listen(database.url, () => new Promise(() => {}))
   expect((await create(program, 2)).status).toBe(200)
   await until('the webhook is asked', () => webhook.received.length === 1)
-  const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
+  const halves = [
+    'GET /readyz HTT',
+    rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1),
+  ]
   const clients = await Promise.all(
     halves.map(async half => {
       const client = await connectRaw(program.url)

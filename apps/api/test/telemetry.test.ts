@@ -17,7 +17,10 @@ interface RequestLine {
 /** Returns every sample by its name and labels. */
 const samplesIn = (text: string) =>
   new Map(
-    [...text.matchAll(/^(\w+(?:\{.*\})?) (\S+)$/gm)].map(([, name = '', value]) => [name, Number(value)]),
+    [...text.matchAll(/^(\w+(?:\{.*\})?) (\S+)$/gm)].map(([, name = '', value]) => [
+      name,
+      Number(value),
+    ]),
   )
 
 test('the figures are those of all threads together', async () => {
@@ -26,7 +29,9 @@ test('the figures are those of all threads together', async () => {
   // Of a token in the store it would be written down that it was used: a change as well.
   await using program = await start({ HTTP_THREADS: '3' }, { databaseUrl: database.url })
   // The system spreads connections over the threads by their ports: with this many, none is left out.
-  const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
+  const clients = await Promise.all(
+    Array.from({ length: 40 }, () => connectRaw(program.url)),
+  )
   const names = new Set<string | undefined>()
   await Promise.all(
     clients.map(async (client, index) => {
@@ -40,14 +45,18 @@ test('the figures are those of all threads together', async () => {
 
   const figures = () => ask(program, 'GET /metrics')
   const answer = await figures()
-  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  expect(answer.headers.get('content-type')).toBe(
+    'text/plain; version=0.0.4; charset=utf-8',
+  )
   const samples = samplesIn(answer.text)
   const created = 'method="POST",route="/plants",status="200"'
   const refused = 'method="POST",route="/plants",status="400"'
   expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
   expect(samples.get(`http_requests_total{${refused}}`)).toBe(40)
   expect(samples.get(`http_request_duration_seconds_count{${created}}`)).toBe(80)
-  expect(samples.get(`http_request_duration_seconds_bucket{${created},le="+Inf"}`)).toBe(80)
+  expect(samples.get(`http_request_duration_seconds_bucket{${created},le="+Inf"}`)).toBe(
+    80,
+  )
   expect(samples.get(`http_request_duration_seconds_sum{${created}}`)).toBeGreaterThan(0)
   const buckets = [...samples].filter(([name]) =>
     name.startsWith(`http_request_duration_seconds_bucket{${created}`),
@@ -56,15 +65,21 @@ test('the figures are those of all threads together', async () => {
   const counts = buckets.map(([, count]) => count)
   expect(counts).toEqual([...counts].sort((a, b) => a - b))
   expect(samples.get('plant_store_waiting_changes')).toBe(0)
-  const { version } = JSON.parse(readFileSync(new URL('../../cli/package.json', import.meta.url), 'utf8'))
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../cli/package.json', import.meta.url), 'utf8'),
+  )
   expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
   expect(samples.get('plant_store_ready')).toBe(1)
   // The clients', and those that ask for the figures.
   expect(samples.get('http_connections_open')).toBeGreaterThanOrEqual(40)
   expect(samples.get('http_connections_open')).toBeLessThanOrEqual(44)
-  const files = readdirSync(dirname(file)).map(name => statSync(join(dirname(file), name)).size)
+  const files = readdirSync(dirname(file)).map(
+    name => statSync(join(dirname(file), name)).size,
+  )
   expect(samples.get('plant_store_last_backup_timestamp_seconds')).toBe(0)
-  expect(samples.get('plant_store_size_bytes')).toBe(files.reduce((sum, size) => sum + size))
+  expect(samples.get('plant_store_size_bytes')).toBe(
+    files.reduce((sum, size) => sum + size),
+  )
   // Each change was in exactly one commit, whichever threads shared it.
   expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
   expect(samples.get('plant_store_commit_seconds_count')).toBe(
@@ -72,15 +87,21 @@ test('the figures are those of all threads together', async () => {
   )
   expect(samples.get('plant_store_commit_seconds_sum')).toBeGreaterThan(0)
   for (const thread of [0, 1, 2, 3]) {
-    expect(samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`)).toBeGreaterThanOrEqual(0)
+    expect(
+      samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`),
+    ).toBeGreaterThanOrEqual(0)
   }
   expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
-  expect(Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0))).toBeLessThan(60)
+  expect(
+    Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0)),
+  ).toBeLessThan(60)
 
   const beforeBackup = Date.now() / 1000
   await backUpStore(database.url, `${file}.backup`)
-  const lastBackup = samplesIn((await figures()).text).get('plant_store_last_backup_timestamp_seconds')
+  const lastBackup = samplesIn((await figures()).text).get(
+    'plant_store_last_backup_timestamp_seconds',
+  )
   expect(lastBackup).toBeGreaterThanOrEqual(beforeBackup)
   expect(lastBackup).toBeLessThanOrEqual(Date.now() / 1000)
 
@@ -102,11 +123,23 @@ test('the log has a line for each request, by the name in its answer, and never 
   const send = async (target: string, bearer: string, body: string | null = null) => {
     answers.push(await ask(program, target, { token: bearer, headers, body }))
   }
-  await send('POST /plants', full, `{"id": ${id}, "name": "secret-of-a-plant", "tag": "secret-tag"}`)
+  await send(
+    'POST /plants',
+    full,
+    `{"id": ${id}, "name": "secret-of-a-plant", "tag": "secret-tag"}`,
+  )
   await send('POST /plants', token, `{"id": ${id}, "name": "secret-of-a-plant"}`)
   await send('POST /plants', full, '{"id": "secret-of-a-plant", "name": 5}')
-  await send('POST /plants', full, '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}')
-  await send('PUT /plants/-1', full, '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}')
+  await send(
+    'POST /plants',
+    full,
+    '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}',
+  )
+  await send(
+    'PUT /plants/-1',
+    full,
+    '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}',
+  )
   await send('DELETE /plants/secret-of-a-plant', full)
   await send(`GET /plants?access_token=${full}`, full)
   await send('GET /plants', bad)
@@ -121,7 +154,9 @@ test('the log has a line for each request, by the name in its answer, and never 
   answers.push(await broken.answer(undefined))
   expect(await program.end('SIGTERM')).toBe(0)
 
-  const answered = program.log.filter(({ msg }) => msg === 'answered') as object[] as RequestLine[]
+  const answered = program.log.filter(
+    ({ msg }) => msg === 'answered',
+  ) as object[] as RequestLine[]
   expect(answered.map(({ status, error, plantId }) => [status, error, plantId])).toEqual([
     [200, undefined, id],
     [400, 40003, id],

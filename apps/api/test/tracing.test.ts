@@ -24,7 +24,10 @@ async function startCollector() {
   const server = createServer(async (request, response) => {
     paths.add(request.url)
     const { resourceSpans } = (await json(request)) as {
-      resourceSpans: { resource: Pick<Span, 'attributes'>; scopeSpans: { spans: Span[] }[] }[]
+      resourceSpans: {
+        resource: Pick<Span, 'attributes'>
+        scopeSpans: { spans: Span[] }[]
+      }[]
     }
     for (const { resource, scopeSpans } of resourceSpans) {
       services.add(attribute(resource, 'service.name'))
@@ -60,7 +63,10 @@ test('each request is a span with its route and status, in the trace of its call
   using collector = await startCollector()
   const loggedTraces: unknown[] = []
   {
-    const exporter = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: 'greenhouse' }
+    const exporter = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_SERVICE_NAME: 'greenhouse',
+    }
     await using program = await start(exporter, { databaseUrl: database.url })
     const body = '{"id": 1, "name": "secret name"}'
     const traceparent = `00-${traceId}-${callerSpanId}-01`
@@ -74,10 +80,13 @@ test('each request is a span with its route and status, in the trace of its call
       await ask(program, 'PUT /plants/1', { headers, body: '{"name":"b"}' }),
       await ask(program, 'DELETE /plants/1', { headers }),
     ]
-    expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 412, 412, 412])
+    expect(answers.map(({ status }) => status)).toEqual([
+      200, 400, 200, 404, 412, 412, 412,
+    ])
     // What has not been sent by then is sent before it ends.
     expect(await program.end('SIGTERM')).toBe(0)
-    for (const line of program.log) if (line.msg === 'answered') loggedTraces.push(line.traceId)
+    for (const line of program.log)
+      if (line.msg === 'answered') loggedTraces.push(line.traceId)
   }
   expect([...collector.paths]).toEqual(['/v1/traces'])
   expect([...collector.services]).toEqual(['greenhouse'])
@@ -102,9 +111,13 @@ test('each request is a span with its route and status, in the trace of its call
   expect(traced.filter(span => span !== created)).toMatchObject([
     { name: 'store create', parentSpanId: created.spanId },
   ])
-  for (const { name, traceId, parentSpanId } of collector.spans.filter(({ kind }) => kind !== 2)) {
+  for (const { name, traceId, parentSpanId } of collector.spans.filter(
+    ({ kind }) => kind !== 2,
+  )) {
     expect(name).toMatch(/^store (create|find|replace|remove)$/)
-    expect(requests.some(each => each.traceId === traceId && each.spanId === parentSpanId)).toBe(true)
+    expect(
+      requests.some(each => each.traceId === traceId && each.spanId === parentSpanId),
+    ).toBe(true)
   }
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
 })

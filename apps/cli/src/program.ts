@@ -1,5 +1,14 @@
-import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
-import { defaultStoreUrl, explain, printable, StoreInUseError } from '@plant-store/persistence'
+import {
+  Command,
+  CommanderError,
+  type CommandUnknownOpts,
+} from '@commander-js/extra-typings'
+import {
+  defaultStoreUrl,
+  explain,
+  printable,
+  StoreInUseError,
+} from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
@@ -90,9 +99,11 @@ function throwInsteadOfExiting(command: CommandUnknownOpts): void {
 }
 
 function printError(error: unknown, json: boolean): number {
-  if (error instanceof AggregateError) return Math.max(...error.errors.map(each => printError(each, json)))
+  if (error instanceof AggregateError)
+    return Math.max(...error.errors.map(each => printError(each, json)))
   // Commander has printed its message, and help is not an error.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+  if (error instanceof CommanderError)
+    return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))
   process.stderr.write(
     `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,

@@ -29,7 +29,10 @@ export function storeUrl(): string {
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const [file] = storeFiles(url)
-  if (file !== undefined && !withFile(file, () => statSync(file, { throwIfNoEntry: false })))
+  if (
+    file !== undefined &&
+    !withFile(file, () => statSync(file, { throwIfNoEntry: false }))
+  )
     throw noStore(url)
   return url
 }
@@ -49,15 +52,20 @@ export async function changeStore(): Promise<Storage> {
 }
 
 /** Opens the store to change it, and creates it if needed. Says so if that migrates it. */
-export async function openStore(options: Pick<StorageOptions, 'timeoutMs'> = {}): Promise<Storage> {
+export async function openStore(
+  options: Pick<StorageOptions, 'timeoutMs'> = {},
+): Promise<Storage> {
   const storage = await openStorage({ url: storeUrl(), ...options })
   const { versionBefore, schemaVersion } = storage
   if (versionBefore !== undefined && versionBefore !== schemaVersion)
-    process.stderr.write(`The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`)
+    process.stderr.write(
+      `The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`,
+    )
   return storage
 }
 
 function noStore(url: string): CommandError {
-  const advice = 'set DATABASE_URL, change to the folder of the server, or start the server first'
+  const advice =
+    'set DATABASE_URL, change to the folder of the server, or start the server first'
   return new CommandError(`there is no store at ${storageName(url)}: ${advice}`)
 }

@@ -22,11 +22,17 @@ export function print({ json, file }: Output, result: unknown, words: string): v
 }
 
 /** Returns lines whose cells stand below each other, or the other words if there is none below the head. */
-export function table(head: readonly string[], below: readonly (readonly string[])[], none: string): string {
+export function table(
+  head: readonly string[],
+  below: readonly (readonly string[])[],
+  none: string,
+): string {
   if (below.length === 0) return none
   const rows = [head, ...below].map(row => row.map(printable))
-  const widthOf = (column: number) => Math.max(...rows.map(row => row[column]?.length ?? 0))
-  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
+  const widthOf = (column: number) =>
+    Math.max(...rows.map(row => row[column]?.length ?? 0))
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
   return rows.map(row => line(row).trimEnd()).join('\n')
 }
 
@@ -43,13 +49,16 @@ export function counted(count: number, what: string): string {
 /** Returns the counts of entities such as `3 plants and 1 token`. */
 export function countedAll(counts: Readonly<Record<string, number | undefined>>): string {
   const each = Object.entries(counts).map(([plural, count]) =>
-    count === undefined ? `an unknown number of ${plural}` : counted(count, plural.slice(0, -1)),
+    count === undefined
+      ? `an unknown number of ${plural}`
+      : counted(count, plural.slice(0, -1)),
   )
   return listed(each)
 }
 
 /** Returns words such as `a, b and c`. */
-export const listed = (words: readonly string[]) => words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
+export const listed = (words: readonly string[]) =>
+  words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
 
 /**
  * Returns a number such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this
@@ -64,7 +73,9 @@ export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole}s`
   const minutes = Math.floor(whole / 60)
-  return minutes < 60 ? `${minutes}min ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}min`
+  return minutes < 60
+    ? `${minutes}min ${whole % 60}s`
+    : `${Math.floor(minutes / 60)}h ${minutes % 60}min`
 }
 
 export function rate(count: number, seconds: number): string {
@@ -109,7 +120,10 @@ export async function showProgress(what: string, isShown: boolean) {
 type Amount = 'count' | 'value' | 'total' | 'seconds'
 
 /** Returns the words beside the bar. They are shown alone if the total is unknown. */
-export function describeProgress(what: string, done: Readonly<Record<Amount, number>>): string {
+export function describeProgress(
+  what: string,
+  done: Readonly<Record<Amount, number>>,
+): string {
   const { count, value, total, seconds } = done
   const speed = `${counted(count, what)}  ${rate(count, seconds)}`
   if (total === 0) return `${speed}  ${duration(seconds)}`

@@ -5,8 +5,12 @@ import { keepSignalListeners } from './place.ts'
 test('only an error of a damaged store comes with advice', () => {
   const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
   const other = new Error('the disk is full')
-  expect(() => throwWithAdvice(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
-  expect(() => throwWithAdvice(damage, 'use an older one')).toThrow(/^it is damaged: use an older one$/)
+  expect(() => throwWithAdvice(damage)).toThrow(
+    /^it is damaged: restore a backup, or .* export --damaged$/,
+  )
+  expect(() => throwWithAdvice(damage, 'use an older one')).toThrow(
+    /^it is damaged: use an older one$/,
+  )
   expect(() => throwWithAdvice(other)).toThrow(other)
 })
 
@@ -27,7 +31,11 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
 )
 
 test('an error of the system is told as a reason, and another in its own words', () => {
-  const told = (code: string) => fileError('a file', Object.assign(new Error('EIO: i/o error'), { code }))
-  expect(told('EACCES')).toMatchObject({ message: 'a file: permission denied', exitCode: 1 })
+  const told = (code: string) =>
+    fileError('a file', Object.assign(new Error('EIO: i/o error'), { code }))
+  expect(told('EACCES')).toMatchObject({
+    message: 'a file: permission denied',
+    exitCode: 1,
+  })
   expect(told('EIO')).toMatchObject({ message: 'a file: EIO: i/o error' })
 })

@@ -20,7 +20,10 @@ const some = Array.from({ length: 500 }, (_, n) =>
 )
 
 test('a file is exact, is told of, and is not replaced by chance', async () => {
-  await load([parsePlant({ id: -5n, name: 'a "b"' }), parsePlant({ id: 2n ** 63n - 1n, name: 'c', tag: '' })])
+  await load([
+    parsePlant({ id: -5n, name: 'a "b"' }),
+    parsePlant({ id: 2n ** 63n - 1n, name: 'c', tag: '' }),
+  ])
   expect(await place.run('export plants.ndjson')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^2 plants exported in 0s\n$/),
@@ -29,11 +32,18 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
   expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
     '{"id":-5,"name":"a \\"b\\""}\n{"id":9223372036854775807,"name":"c","tag":""}\n',
   )
-  expect(statSync(place.path('plants.ndjson')).mode & 0o777).toBe(0o666 & ~process.umask())
-  const exists = /^plant-store: plants.ndjson already exists: use --force to replace it\n$/
+  expect(statSync(place.path('plants.ndjson')).mode & 0o777).toBe(
+    0o666 & ~process.umask(),
+  )
+  const exists =
+    /^plant-store: plants.ndjson already exists: use --force to replace it\n$/
   await place.fails('export plants.ndjson', 1, exists)
   const { stdout } = await place.run('export plants.ndjson --format csv --force --json')
-  expect(JSON.parse(stdout)).toMatchObject({ exported: 2, format: 'csv', file: 'plants.ndjson' })
+  expect(JSON.parse(stdout)).toMatchObject({
+    exported: 2,
+    format: 'csv',
+    file: 'plants.ndjson',
+  })
   expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
     'id,name,tag\n-5,"a ""b""",\n9223372036854775807,c,""\n',
   )
@@ -46,7 +56,11 @@ test('the standard output has the plants and nothing else', async () => {
   expect(code).toBe(0)
   expect(stdout.split('\n')).toHaveLength(501)
   const { exported, format, file, seconds, ...without } = JSON.parse(stderr)
-  expect({ exported, format, file }).toEqual({ exported: 500, format: 'ndjson', file: null })
+  expect({ exported, format, file }).toEqual({
+    exported: 500,
+    format: 'ndjson',
+    file: null,
+  })
   expect(seconds).toEqual(expect.any(Number))
   const { plants: _, ...others } = await place.counts()
   expect(without).toMatchObject({ withoutTokens: 0 })
@@ -64,7 +78,11 @@ test('a store whose file has the name of the standard output is no obstacle', as
 })
 
 test('a reader that has enough of a long one ends it without a word, also of having waited', async () => {
-  await load(Array.from({ length: 20_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(100) })))
+  await load(
+    Array.from({ length: 20_000 }, (_, n) =>
+      parsePlant({ id: BigInt(n), name: 'x'.repeat(100) }),
+    ),
+  )
   const { process: program, result } = place.start('export')
   let chunks = 0
   program.stdout?.on('data', () => ++chunks === 20 && program.stdout?.destroy())
@@ -89,8 +107,13 @@ test('an export that fails says so in one line, and nothing is lost', async () =
 test('where there is no store, none is made', async () => {
   const listed = ['export', 'export file', 'check', 'backup b', 'token list']
   for (const args of [...listed, 'token create --name x', 'token revoke x']) {
-    const advice = 'set DATABASE_URL, change to the folder of the server, or start the server first'
-    await place.fails(args, 1, new RegExp(`^plant-store: there is no store at ${place.store}: ${advice}\n$`))
+    const advice =
+      'set DATABASE_URL, change to the folder of the server, or start the server first'
+    await place.fails(
+      args,
+      1,
+      new RegExp(`^plant-store: there is no store at ${place.store}: ${advice}\n$`),
+    )
   }
   expect(readdirSync(place.folder)).toEqual([])
 })
@@ -98,12 +121,26 @@ test('where there is no store, none is made', async () => {
 test('a store that is none, or a newer one, is told of in one line', async () => {
   await using other = new Place('file:none.db')
   writeFileSync(other.path('none.db'), 'no database'.repeat(1000))
-  for (const command of ['export', 'import -', 'check', 'token list', 'backup b', 'token create --name x'])
-    await other.fails(command, 1, /^plant-store: the store .*none.db .*is not a database\n$/)
+  for (const command of [
+    'export',
+    'import -',
+    'check',
+    'token list',
+    'backup b',
+    'token create --name x',
+  ])
+    await other.fails(
+      command,
+      1,
+      /^plant-store: the store .*none.db .*is not a database\n$/,
+    )
   expect(readdirSync(other.folder)).toEqual(['none.db'])
 })
 
-test.each(['postgres://a b,', 'data/store.db'])('a DATABASE_URL of %s is told of in one line', async url => {
-  await using other = new Place(url)
-  await other.fails('check', 2, /^plant-store: DATABASE_URL must .*\n$/)
-})
+test.each(['postgres://a b,', 'data/store.db'])(
+  'a DATABASE_URL of %s is told of in one line',
+  async url => {
+    await using other = new Place(url)
+    await other.fails('check', 2, /^plant-store: DATABASE_URL must .*\n$/)
+  },
+)

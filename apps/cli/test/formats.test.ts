@@ -13,7 +13,8 @@ async function read(
   lineBytesMax = lineBytesMaxDefault,
 ) {
   async function* pieces() {
-    for (let at = 0; at < file.length; at += pieceBytes) yield file.subarray(at, at + pieceBytes)
+    for (let at = 0; at < file.length; at += pieceBytes)
+      yield file.subarray(at, at + pieceBytes)
   }
   const found: unknown[][] = []
   for await (const entries of formats[format].read(pieces(), lineBytesMax)) {
@@ -22,7 +23,9 @@ async function read(
       // Of a line that is too long, no more than what is shown is kept in memory.
       if ('reason' in entry && entry.reason.includes('of which'))
         expect(raw.buffer.byteLength).toBeLessThan(100_000)
-      found.push('reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.plant])
+      found.push(
+        'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.plant],
+      )
     }
   }
   return found
@@ -32,19 +35,26 @@ async function read(
 const textOf = (raw: Buffer) => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
 
 const bytes = (...parts: (string | number)[]) =>
-  Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))))
+  Buffer.concat(
+    parts.map(part => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))),
+  )
 
-test.each(['ndjson', 'csv'] as const)('%s reads what it wrote, in pieces of any size', async format => {
-  const plants = [...anyPlants(1, 200), ...eachPiece.slice(0, -1)]
-  const { header, write } = formats[format]
-  const file = Buffer.from(header + write(plants))
-  for (const pieceBytes of [1, 2, 3, 7, 64, 1_000, file.length]) {
-    const found = await read(format, file, pieceBytes)
-    expect(found.map(([, plant]) => plant)).toEqual(plants)
-    const ends = plants.map((_, n) => (header + write(plants.slice(0, n))).split('\n').length)
-    expect(found.map(([line]) => line)).toEqual(ends)
-  }
-})
+test.each(['ndjson', 'csv'] as const)(
+  '%s reads what it wrote, in pieces of any size',
+  async format => {
+    const plants = [...anyPlants(1, 200), ...eachPiece.slice(0, -1)]
+    const { header, write } = formats[format]
+    const file = Buffer.from(header + write(plants))
+    for (const pieceBytes of [1, 2, 3, 7, 64, 1_000, file.length]) {
+      const found = await read(format, file, pieceBytes)
+      expect(found.map(([, plant]) => plant)).toEqual(plants)
+      const ends = plants.map(
+        (_, n) => (header + write(plants.slice(0, n))).split('\n').length,
+      )
+      expect(found.map(([line]) => line)).toEqual(ends)
+    }
+  },
+)
 
 const csvFile = bytes(
   'name,id,tag\r\n"a ""quoted"" one",1,""\r\n\r\n"two\r\nlines",2,\n',
@@ -58,15 +68,31 @@ const csvEntries = [
   [2, { id: 1n, name: 'a "quoted" one', tag: '' }],
   [4, { id: 2n, name: 'two\r\nlines' }],
   [6, 'there is a quote in a field that does not begin with one', 'a 2" pipe,3,x'],
-  [7, 'there is something between a closing quote and the next comma', '"closed" early,4,x'],
-  [8, 'there is something between a closing quote and the next comma', '"never closed,5,x'],
+  [
+    7,
+    'there is something between a closing quote and the next comma',
+    '"closed" early,4,x',
+  ],
+  [
+    8,
+    'there is something between a closing quote and the next comma',
+    '"never closed,5,x',
+  ],
   [9, 'the line is not UTF-8', '"\xc3(",6,x'],
   [10, 'there are 4 fields, and 3 columns', 'é,7,x,y'],
   [11, { id: 8n, name: '' }],
   [12, 'the line is not UTF-8', '"\xe9\n",9,'],
   [14, { id: 10n, name: 'é\n\nlong', tag: 'é' }],
-  [17, 'id must be an integer from -9223372036854775808 to 9223372036854775807', 'x,+11,x'],
-  [18, 'id must be an integer from -9223372036854775808 to 9223372036854775807', 'x,12x,x'],
+  [
+    17,
+    'id must be an integer from -9223372036854775808 to 9223372036854775807',
+    'x,+11,x',
+  ],
+  [
+    18,
+    'id must be an integer from -9223372036854775808 to 9223372036854775807',
+    'x,12x,x',
+  ],
   [19, 'there is 1 field, and 3 columns', '13'],
   [20, { id: 14n, name: '14' }],
   [21, 'a quote is opened that is never closed', '"open at the end,15,x'],
@@ -92,33 +118,58 @@ const jsonEntries = [
 test.each([
   ['csv', csvFile, csvEntries],
   ['ndjson', jsonFile, jsonEntries],
-] as const)('%s finds the same faults in pieces of any size', async (format, file, entries) => {
-  for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
-    for (const limit of [lineBytesMaxDefault, longest])
-      expect(await read(format, file, pieceBytes, limit), `in pieces of ${pieceBytes}`).toEqual(entries)
-  }
-})
+] as const)(
+  '%s finds the same faults in pieces of any size',
+  async (format, file, entries) => {
+    for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
+      for (const limit of [lineBytesMaxDefault, longest])
+        expect(
+          await read(format, file, pieceBytes, limit),
+          `in pieces of ${pieceBytes}`,
+        ).toEqual(entries)
+    }
+  },
+)
 
 test('a record of CSV that is longer than the limit spoils its first line only, in pieces of any size', async () => {
   const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')
   for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
-    expect(await read('csv', file, pieceBytes, 10), `in pieces of ${pieceBytes}`).toEqual([
-      [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
-      [3, { id: 2n, name: 'short' }],
-      [4, 'there is 1 field, and 2 columns', 'or'],
-      [5, 'there is a quote in a field that does not begin with one', 'lines"'],
-      [6, { id: 3n, name: 'a\nb' }],
-    ])
+    expect(await read('csv', file, pieceBytes, 10), `in pieces of ${pieceBytes}`).toEqual(
+      [
+        [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
+        [3, { id: 2n, name: 'short' }],
+        [4, 'there is 1 field, and 2 columns', 'or'],
+        [5, 'there is a quote in a field that does not begin with one', 'lines"'],
+        [6, { id: 3n, name: 'a\nb' }],
+      ],
+    )
     const [, open] = await read('csv', bytes('id,name\n1,a\n2,"45678\n9'), pieceBytes, 10)
     expect(open).toEqual([3, 'a quote is opened that is never closed', '2,"45678'])
-    const [, , longer] = await read('csv', bytes('id,name\n1,a\n2,b\n3,"456789\n1'), pieceBytes, 10)
-    expect(longer).toEqual([4, 'the record is longer than 10 bytes, or a quote is never closed', '3,"456789'])
+    const [, , longer] = await read(
+      'csv',
+      bytes('id,name\n1,a\n2,b\n3,"456789\n1'),
+      pieceBytes,
+      10,
+    )
+    expect(longer).toEqual([
+      4,
+      'the record is longer than 10 bytes, or a quote is never closed',
+      '3,"456789',
+    ])
   }
 })
 
 test.each([
-  ['ndjson', ['{"id":1,"name":"a"}\n', '{"id":2,"name":"b"}\n', '{"id":3,"name":"c"}'], [[1], [2], [3]]],
-  ['csv', ['id,name\n1,a\n', '2,b\n3,"x\n', 'y\n', 'z"\n4,d\n', '5,"e"'], [[2], [3], [4, 7], [8]]],
+  [
+    'ndjson',
+    ['{"id":1,"name":"a"}\n', '{"id":2,"name":"b"}\n', '{"id":3,"name":"c"}'],
+    [[1], [2], [3]],
+  ],
+  [
+    'csv',
+    ['id,name\n1,a\n', '2,b\n3,"x\n', 'y\n', 'z"\n4,d\n', '5,"e"'],
+    [[2], [3], [4, 7], [8]],
+  ],
   // The quote is given up once it is too long, not at the end of the file.
   ['csv', ['id,name\n', '1,"abcdefgh\n', '2,b\n', '3,c\n', '4,d\n'], [[2, 3, 4], [5]]],
 ] as const)('%s is read while it arrives: %j', async (format, pieces, expected) => {
@@ -133,7 +184,8 @@ test.each([
 
 test('of a line that is too long, the middle is dropped', async () => {
   async function* chunks() {
-    for (const chunk of ['ab\ncdef', 'ghij', 'klmn', 'op\nq', 'r']) yield Buffer.from(chunk)
+    for (const chunk of ['ab\ncdef', 'ghij', 'klmn', 'op\nq', 'r'])
+      yield Buffer.from(chunk)
   }
   const found: string[] = []
   for await (const lines of wholeLines(chunks(), 6)) found.push(`${lines}`)
@@ -141,8 +193,14 @@ test('of a line that is too long, the middle is dropped', async () => {
 })
 
 test.each([
-  ['id,tag\n', 'does not name the column name: it must name the columns id and name, and perhaps tag'],
-  ['name\n', 'does not name the column id: it must name the columns id and name, and perhaps tag'],
+  [
+    'id,tag\n',
+    'does not name the column name: it must name the columns id and name, and perhaps tag',
+  ],
+  [
+    'name\n',
+    'does not name the column id: it must name the columns id and name, and perhaps tag',
+  ],
   ['id,name,id\n', 'names the column id twice'],
   ['id,"name\n', 'is not a CSV header: a quote is opened that is never closed'],
   [`id,name${'x'.repeat(100)}\n`, 'is too long to be a header'],
@@ -159,14 +217,18 @@ test('columns of CSV that no plant has are ignored, as are members of JSON', asy
   ]
   const csv = await read('csv', bytes('tags,id,,name\nx,1,"",a\nx,2,b\n'), 1_000)
   expect(csv.map(entry => entry.slice(0, 2))).toEqual(plants)
-  expect(await read('ndjson', bytes('\n{"tags":"x","id":1,"":"","name":"a"}\n'), 1_000)).toEqual([plants[0]])
+  expect(
+    await read('ndjson', bytes('\n{"tags":"x","id":1,"":"","name":"a"}\n'), 1_000),
+  ).toEqual([plants[0]])
 })
 
 test('CSV has quotes only where they are needed', () => {
   const plants = ['plain', '', 'a,b', 'a"b', 'a\nb', 'a\rb'].map((name, id) =>
     parsePlant({ id: BigInt(id), name }),
   )
-  expect(formats.csv.write(plants)).toBe('0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n')
+  expect(formats.csv.write(plants)).toBe(
+    '0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n',
+  )
 })
 
 test.each(['csv', 'ndjson'] as const)(
@@ -176,10 +238,17 @@ test.each(['csv', 'ndjson'] as const)(
     const line = (id: bigint, name: string) => write([parsePlant({ id, name, tag: 'x' })])
     const longest = line(1n, 'é'.repeat(1_000))
     const limit = Buffer.byteLength(longest) - 1
-    const [longer, endless] = [line(2n, `${'é'.repeat(1_000)}y`), line(3n, 'é'.repeat(100_000))]
-    const file = Buffer.from(header + [longest, longer, endless, line(4n, 'short')].join(''))
+    const [longer, endless] = [
+      line(2n, `${'é'.repeat(1_000)}y`),
+      line(3n, 'é'.repeat(100_000)),
+    ]
+    const file = Buffer.from(
+      header + [longest, longer, endless, line(4n, 'short')].join(''),
+    )
     const reason = `the line is longer than ${limit} bytes, of which these are the first`
-    const starts = [longer, endless].map(each => textOf(Buffer.from(each).subarray(0, 1_024)))
+    const starts = [longer, endless].map(each =>
+      textOf(Buffer.from(each).subarray(0, 1_024)),
+    )
     for (const pieceBytes of [1, 100, limit - 1, limit, limit + 1, file.length]) {
       const found = await read(format, file, pieceBytes, limit)
       expect(found.map(([, fault]) => (typeof fault === 'string' ? fault : ''))).toEqual([

@@ -32,16 +32,19 @@ describe('a file to read', () => {
     ['gzip', gzipSync(Buffer.concat([mark, long])), long],
     ['gzip of nothing', gzipSync(''), Buffer.of()],
     ['one gzip behind another', Buffer.concat([gzipSync(mark), gzipSync(long)]), long],
-  ])('with %s is read decompressed, without a byte order mark', async (_, content, expected) => {
-    const path = join(temporaryFolder(), 'file')
-    writeFileSync(path, content)
-    const { beginning, chunks, bytes, bytesRead } = await openInput(path, signal)
-    expect(bytes).toBe(content.length)
-    expect(beginning.equals(expected.subarray(0, beginning.length))).toBe(true)
-    expect(beginning.length).toBeGreaterThanOrEqual(Math.min(expected.length, 4_000))
-    expect((await buffer(chunks)).equals(expected)).toBe(true)
-    expect(bytesRead()).toBe(content.length)
-  })
+  ])(
+    'with %s is read decompressed, without a byte order mark',
+    async (_, content, expected) => {
+      const path = join(temporaryFolder(), 'file')
+      writeFileSync(path, content)
+      const { beginning, chunks, bytes, bytesRead } = await openInput(path, signal)
+      expect(bytes).toBe(content.length)
+      expect(beginning.equals(expected.subarray(0, beginning.length))).toBe(true)
+      expect(beginning.length).toBeGreaterThanOrEqual(Math.min(expected.length, 4_000))
+      expect((await buffer(chunks)).equals(expected)).toBe(true)
+      expect(bytesRead()).toBe(content.length)
+    },
+  )
 
   test('that is cut, missing or a folder is told by its name', async () => {
     const folder = temporaryFolder()
@@ -49,7 +52,9 @@ describe('a file to read', () => {
     writeFileSync(cut, gzipSync(long).subarray(0, -20))
     const reading = openInput(cut, signal).then(({ chunks }) => buffer(chunks))
     await expect(reading).rejects.toThrow(`${cut}: unexpected end of file`)
-    await expect(openInput(join(folder, 'none'), signal)).rejects.toThrow('none: no such file or folder')
+    await expect(openInput(join(folder, 'none'), signal)).rejects.toThrow(
+      'none: no such file or folder',
+    )
     await expect(openInput(folder, signal)).rejects.toThrow(`${folder}: it is a folder`)
   })
 
@@ -84,17 +89,26 @@ test('two paths are one file, or two', () => {
   symlinkSync('a', path('link'))
   symlinkSync(folder, path('folder'))
   const others = ['a', 'hard-link', 'link', 'folder/a', './a', 'b', 'none']
-  expect(others.filter(name => isSameFile(path('a'), `${folder}/${name}`))).toEqual(others.slice(0, 5))
+  expect(others.filter(name => isSameFile(path('a'), `${folder}/${name}`))).toEqual(
+    others.slice(0, 5),
+  )
   expect(isSameFile(path('none'), path('folder/none'))).toBe(true)
   expect(isSameFile(path('none'), path('nothing'))).toBe(false)
   expect(isSameFile(path('none/file'), path('none/file'))).toBe(true)
 })
 
 const plant = parsePlant({ id: 1n, name: 'a' })
-const entry = (line: number, bytes = 1): Entry => ({ line, raw: Buffer.alloc(bytes, 'x'), plant })
+const entry = (line: number, bytes = 1): Entry => ({
+  line,
+  raw: Buffer.alloc(bytes, 'x'),
+  plant,
+})
 
 describe('parts', () => {
-  async function sizes(pieces: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>, abort = signal) {
+  async function sizes(
+    pieces: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>,
+    abort = signal,
+  ) {
     async function* all() {
       yield* pieces
     }
@@ -109,7 +123,9 @@ describe('parts', () => {
     expect(await sizes([lines(10_000)])).toEqual([10_000, 0])
     const half = entry(1, 8 * 1024 * 1024)
     expect(await sizes([[half, half, half, entry(2), half, entry(3)]])).toEqual([2, 3, 1])
-    expect(await sizes([[entry(1, 16 * 1024 * 1024 - 1), entry(2), entry(3)]])).toEqual([2, 1])
+    expect(await sizes([[entry(1, 16 * 1024 * 1024 - 1), entry(2), entry(3)]])).toEqual([
+      2, 1,
+    ])
   })
 
   test('end with what was read before an interruption, and with any other error', async () => {
@@ -139,11 +155,19 @@ test('an import counts what became of its lines, and writes down what it rejecte
       '{"line":7,"reason":"c","raw":"é"}\n',
     ].join(''),
   )
-  expect(result.counts).toEqual({ read: 8, inserted: 2, replaced: 2, alreadyThere: 1, rejected: 3 })
+  expect(result.counts).toEqual({
+    read: 8,
+    inserted: 2,
+    replaced: 2,
+    alreadyThere: 1,
+    rejected: 3,
+  })
   expect(result.summary(2)).toBe(
     `4 plants imported in 2s (2/s), 2 of them replacing others, 1 already stored; 3 lines rejected, see ${path}`,
   )
-  expect(result.summary()).toBe(`5 valid plants; 3 lines rejected, see ${path}; nothing was stored`)
+  expect(result.summary()).toBe(
+    `5 valid plants; 3 lines rejected, see ${path}; nothing was stored`,
+  )
   expect(() => new ImportResult(join(path, 'below')).add([unreadable])).toThrow(
     `${path}/below: a part of the path is not a folder`,
   )

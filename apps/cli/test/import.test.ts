@@ -12,7 +12,10 @@ beforeEach(() => {
 afterEach(() => place[Symbol.asyncDispose]())
 
 async function imported(content: string, ...options: string[]) {
-  const { code, stdout, stderr } = await place.run(['import', '-', '--json', ...options], content)
+  const { code, stdout, stderr } = await place.run(
+    ['import', '-', '--json', ...options],
+    content,
+  )
   if (stderr !== '') throw new Error(stderr)
   const { seconds: _, ...result } = JSON.parse(stdout)
   return { code, ...result }
@@ -22,7 +25,10 @@ function rejects(name: string): { line: number; reason: string; raw?: string }[]
   return lines.map(line => JSON.parse(line))
 }
 const lines = (count: number) =>
-  Array.from({ length: count }, (_, n) => `{"id":${n},"name":"plant ${n}","tag":"${n % 7}"}\n`).join('')
+  Array.from(
+    { length: count },
+    (_, n) => `{"id":${n},"name":"plant ${n}","tag":"${n % 7}"}\n`,
+  ).join('')
 
 describe('an import', () => {
   test('tells each bad line of a file with its number, its reason and itself, and keeps the others', async () => {
@@ -32,7 +38,8 @@ describe('an import', () => {
     ].join('')
     writeFileSync(place.path('plants.gz'), gzipSync(content))
     const { code, stdout } = await place.run('import plants.gz --line-limit 4096')
-    const summary = /^2 plants imported in \ds \(\d+\/s\); 4 lines rejected, see plants.gz.rejects.ndjson\n$/
+    const summary =
+      /^2 plants imported in \ds \(\d+\/s\); 4 lines rejected, see plants.gz.rejects.ndjson\n$/
     expect({ code, stdout }).toEqual({ code: 3, stdout: expect.stringMatching(summary) })
     expect(await place.plants()).toEqual([
       { id: 1n, name: 'first', tag: '' },
@@ -46,7 +53,11 @@ describe('an import', () => {
         reason: expect.stringMatching(/^the line is longer than 4096 bytes/),
         raw: expect.any(String),
       },
-      { line: 7, reason: expect.stringMatching(/^Unterminated string/), raw: '{"id":10,"name":"cut' },
+      {
+        line: 7,
+        reason: expect.stringMatching(/^Unterminated string/),
+        raw: '{"id":10,"name":"cut',
+      },
     ])
   })
 
@@ -54,7 +65,8 @@ describe('an import', () => {
     writeFileSync(place.path('precious'), 'kept')
     writeFileSync(place.path('plants'), 'no json\n')
     symlinkSync('precious', place.path('plants.rejects.ndjson'))
-    const refusal = /^plant-store: plants.rejects.ndjson is not a file: name another one with --rejects\n$/
+    const refusal =
+      /^plant-store: plants.rejects.ndjson is not a file: name another one with --rejects\n$/
     await place.fails('import plants --format ndjson', 1, refusal)
     expect(existsSync(place.store)).toBe(false)
 
@@ -68,7 +80,13 @@ describe('an import', () => {
     expect(rejects('late')).toMatchObject([{ line: 1_001, raw: 'no json' }])
 
     linkSync(place.path('precious'), place.path('second-name'))
-    const again = await imported('no json\n', '--format', 'ndjson', '--rejects', 'second-name')
+    const again = await imported(
+      'no json\n',
+      '--format',
+      'ndjson',
+      '--rejects',
+      'second-name',
+    )
     expect(again).toMatchObject({ code: 3 })
     expect(rejects('second-name')).toMatchObject([{ line: 1, raw: 'no json' }])
     expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
@@ -78,20 +96,32 @@ describe('an import', () => {
     writeFileSync(place.path('plants'), 'no json\n')
     await place.load(0, 1)
     for (const suffix of ['', '-wal'])
-      await place.fails(['import', 'plants', '--rejects', `data/store.db${suffix}`], 1, /is the store itself/)
+      await place.fails(
+        ['import', 'plants', '--rejects', `data/store.db${suffix}`],
+        1,
+        /is the store itself/,
+      )
     expect(await place.count()).toBe(1)
   })
 
   test('of nothing is none', async () => {
     const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
     for (const content of ['', ' \n\n', 'id,name\n'])
-      expect(await imported(content)).toEqual({ code: 0, ...counts, rejects: null, interrupted: false })
+      expect(await imported(content)).toEqual({
+        code: 0,
+        ...counts,
+        rejects: null,
+        interrupted: false,
+      })
   })
 
   test('that is dry judges every line, and stores nothing', async () => {
     const content = `${lines(10)}{"id":1,"name":"another"}\nno json\n`
     const counts = { read: 12, inserted: 0, rejected: 1 }
-    expect(await imported(content, '--dry-run', '--rejects', 'r')).toMatchObject({ code: 3, ...counts })
+    expect(await imported(content, '--dry-run', '--rejects', 'r')).toMatchObject({
+      code: 3,
+      ...counts,
+    })
     expect(rejects('r')).toMatchObject([{ line: 12, raw: 'no json' }])
     expect(existsSync(place.store)).toBe(false)
   })
@@ -100,7 +130,10 @@ describe('an import', () => {
     const input = new PassThrough()
     const running = place.run('import - --json', input)
     input.write(lines(10_001))
-    await until('10,000 plants', async () => existsSync(place.store) && (await place.count()) === 10_000)
+    await until(
+      '10,000 plants',
+      async () => existsSync(place.store) && (await place.count()) === 10_000,
+    )
     process.emit('SIGINT')
     const { code, stdout, stderr } = await running
     expect(code).toBe(130)
@@ -117,7 +150,11 @@ describe('an import', () => {
     const running = place.run('import -', new PassThrough())
     await until('the import to listen', () => process.listenerCount('SIGHUP') > listeners)
     process.emit('SIGHUP')
-    expect(await running).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
+    expect(await running).toEqual({
+      code: 130,
+      stdout: '',
+      stderr: 'plant-store: interrupted\n',
+    })
     expect(existsSync(place.store)).toBe(false)
   })
 
@@ -125,7 +162,14 @@ describe('an import', () => {
     const codes: Record<string, number | null> = {}
     for (const limit of ['1024', '268435456', '1023', '268435457', '2e3', '1024.5'])
       codes[limit] = (await place.run(`import - --dry-run --line-limit ${limit}`)).code
-    expect(codes).toEqual({ 1024: 0, 268435456: 0, 1023: 2, 268435457: 2, '2e3': 2, '1024.5': 2 })
+    expect(codes).toEqual({
+      1024: 0,
+      268435456: 0,
+      1023: 2,
+      268435457: 2,
+      '2e3': 2,
+      '1024.5': 2,
+    })
   })
 
   test.each([

@@ -31,7 +31,12 @@ test.each(Object.entries(programs))(
     const start = (version: string) =>
       spawnSync(
         process.execPath,
-        ['--import', pretended(version), fileURLToPath(new URL('dist/main.js', manifest)), '--version'],
+        [
+          '--import',
+          pretended(version),
+          fileURLToPath(new URL('dist/main.js', manifest)),
+          '--version',
+        ],
         { encoding: 'utf8' },
       )
     const tooOld = `${Number(needed) - 1}.99.0`
@@ -46,7 +51,8 @@ test.each(Object.entries(programs))(
 
 test('the engine and the HTTP server say which Node they need, before they fail in other ways', () => {
   const { node } = process.versions
-  const pretend = (value: string) => Object.defineProperty(process.versions, 'node', { value })
+  const pretend = (value: string) =>
+    Object.defineProperty(process.versions, 'node', { value })
   onTestFinished(() => void pretend(node))
   pretend('20.20.2')
   const needed = 'needs Node 24 or later, and this is Node 20.20.2'

@@ -21,7 +21,9 @@ const documents = pages.map(name => readFileSync(new URL(name, docs), 'utf8')).j
 /** The only block of a language in docs/ that has these words. */
 function block(language: string, words: string): string {
   const blocks = [...documents.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
-  const found = blocks.filter(([, name, content]) => name === language && content?.includes(words))
+  const found = blocks.filter(
+    ([, name, content]) => name === language && content?.includes(words),
+  )
   expect(found, `${language} with ${words}`).toHaveLength(1)
   return found[0]?.[2] as string
 }
@@ -32,7 +34,11 @@ let place: Place
 beforeEach(() => {
   place = new Place()
   const program = place.path('plant-store')
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`, { mode: 0o755 })
+  writeFileSync(
+    program,
+    `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`,
+    { mode: 0o755 },
+  )
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
@@ -66,11 +72,17 @@ describe('what the pages for operators say to run works:', () => {
 
   test('a nightly backup', async () => {
     await place.load(0, 10)
-    expect(runBlock('backup --keep', { '/backup': 'backups' })).toMatchObject({ status: 0, stderr: '' })
+    expect(runBlock('backup --keep', { '/backup': 'backups' })).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     const [made = ''] = readdirSync(place.path('backups'))
     expect(await place.run(`check backups/${made}`)).toMatchObject({ code: 0 })
     // The units of the release folder are that command.
-    const unit = readFileSync(new URL('../deploy/plant-store-backup.service', docs), 'utf8')
+    const unit = readFileSync(
+      new URL('../deploy/plant-store-backup.service', docs),
+      'utf8',
+    )
     expect(unit).toMatch(
       /^ExecStart=\/opt\/plant-store\/bin\/plant-store backup --keep 14 \/var\/lib\/plant-store-backups$/m,
     )
@@ -88,45 +100,65 @@ describe('what the pages for operators say to run works:', () => {
     const exported = runBlock('export --damaged')
     expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
     expect(exported.status).toBe(3)
-    const path = { '/var/lib/plant-store-backups/plants.db-2026-11-22T031700Z.backup': 'last.backup' }
-    expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({ status: 0, stderr: '' })
+    const path = {
+      '/var/lib/plant-store-backups/plants.db-2026-11-22T031700Z.backup': 'last.backup',
+    }
+    expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     expect(await place.count()).toBe(1_000)
   })
 
-  test('what Prometheus needs', needs('promtool', isThere('promtool', '--version')), async () => {
-    await place.load(0, 1)
-    const folders = {
-      '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
-      // The user of a package of Prometheus.
-      '-o prometheus ': '',
-      '/etc/prometheus': place.folder,
-    }
-    expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
-    expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
-    const config = place.path('prometheus.yml')
-    writeFileSync(config, block('yaml', '# prometheus.yml'))
-    const { status, stdout } = spawnSync('promtool', ['check', 'config', config], { encoding: 'utf8' })
-    expect(status).toBe(0)
-    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
-  })
+  test(
+    'what Prometheus needs',
+    needs('promtool', isThere('promtool', '--version')),
+    async () => {
+      await place.load(0, 1)
+      const folders = {
+        '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
+        // The user of a package of Prometheus.
+        '-o prometheus ': '',
+        '/etc/prometheus': place.folder,
+      }
+      expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
+      expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
+      const config = place.path('prometheus.yml')
+      writeFileSync(config, block('yaml', '# prometheus.yml'))
+      const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
+        encoding: 'utf8',
+      })
+      expect(status).toBe(0)
+      expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
+    },
+  )
 
   test('a token is created beside the server, and rotated', async () => {
     const server = await place.serve()
     const statusOf = (token: string) => server.request('GET /plants', token)
-    const { status, stdout: first } = runBlock('token create --name operator --scope write')
+    const { status, stdout: first } = runBlock(
+      'token create --name operator --scope write',
+    )
     expect(status).toBe(0)
     expect(await statusOf(first.trim())).toBe(200)
     const { stdout } = runBlock('token revoke operator')
     const [second = ''] = stdout.split('\n')
     expect(await statusOf(second)).toBe(200)
-    await until('the first is refused', async () => (await statusOf(first.trim())) === 401)
+    await until(
+      'the first is refused',
+      async () => (await statusOf(first.trim())) === 401,
+    )
     const used = /\noperator-2 .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n$/
-    await until('its use is listed', async () => used.test((await place.run('token list')).stdout))
+    await until('its use is listed', async () =>
+      used.test((await place.run('token list')).stdout),
+    )
   })
 })
 
 test('the pages name the release by its version', () => {
-  const named = [...documents.matchAll(/\bplant-store[-:](\d+\.\d+\.\d+)\b/g)].map(([, version]) => version)
+  const named = [...documents.matchAll(/\bplant-store[-:](\d+\.\d+\.\d+)\b/g)].map(
+    ([, version]) => version,
+  )
   expect(named.length).toBeGreaterThan(4)
   expect(new Set(named)).toEqual(new Set([manifest.version]))
   const readme = readFileSync(new URL('../README.md', docs), 'utf8')
@@ -171,87 +203,128 @@ const proxies = {
   },
 }
 
-describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, language, ...options }) => {
-  test('clients see one service below a path, and the server sees each client', options, async () => {
-    const folder = temporaryFolder()
-    const certificate = join(folder, 'cert.pem')
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=plants.example'].concat([
-        '-addext',
-        'subjectAltName=DNS:plants.example',
-        '-keyout',
-        join(folder, 'key.pem'),
-        '-out',
-        certificate,
-      ]),
-      { stdio: 'ignore' },
-    )
-    const [, environment = ''] = /^(BASE_URL=.*) plant-store serve$/m.exec(block('sh', 'TRUST_PROXY=')) ?? []
-    await using server = await startServer({
-      command: [process.execPath, commandProgram, 'serve'],
-      databaseUrl: `file:${place.store}`,
-      environment: {
-        ACCESS_TOKENS: 'token',
-        ...Object.fromEntries(environment.split(' ').map(each => each.split('=') as [string, string])),
-      },
-    })
-    const port = await freePort()
-    const all = { '127.0.0.1:3000': new URL(server.url).host, ...replaced(port, folder) }
-    const blocks = Object.entries(all).reduce(
-      (config, [from, to]) => {
-        expect(config).toContain(from)
-        return config.replaceAll(from, to)
-      },
-      block(language, 'plants.example'),
-    )
-    await using proxy = start(folder, blocks)
+describe.each(Object.entries(proxies))(
+  'behind %s',
+  (_, { start, replaced, language, ...options }) => {
+    test(
+      'clients see one service below a path, and the server sees each client',
+      options,
+      async () => {
+        const folder = temporaryFolder()
+        const certificate = join(folder, 'cert.pem')
+        execFileSync(
+          'openssl',
+          [
+            'req',
+            '-x509',
+            '-newkey',
+            'rsa:2048',
+            '-nodes',
+            '-days',
+            '2',
+            '-subj',
+            '/CN=plants.example',
+          ].concat([
+            '-addext',
+            'subjectAltName=DNS:plants.example',
+            '-keyout',
+            join(folder, 'key.pem'),
+            '-out',
+            certificate,
+          ]),
+          { stdio: 'ignore' },
+        )
+        const [, environment = ''] =
+          /^(BASE_URL=.*) plant-store serve$/m.exec(block('sh', 'TRUST_PROXY=')) ?? []
+        await using server = await startServer({
+          command: [process.execPath, commandProgram, 'serve'],
+          databaseUrl: `file:${place.store}`,
+          environment: {
+            ACCESS_TOKENS: 'token',
+            ...Object.fromEntries(
+              environment.split(' ').map(each => each.split('=') as [string, string]),
+            ),
+          },
+        })
+        const port = await freePort()
+        const all = {
+          '127.0.0.1:3000': new URL(server.url).host,
+          ...replaced(port, folder),
+        }
+        const blocks = Object.entries(all).reduce(
+          (config, [from, to]) => {
+            expect(config).toContain(from)
+            return config.replaceAll(from, to)
+          },
+          block(language, 'plants.example'),
+        )
+        await using proxy = start(folder, blocks)
 
-    const ask = async (path: string, method = 'GET', body?: string) => {
-      const asked = request({
-        ...{ host: '127.0.0.1', port, servername: 'plants.example', ca: readFileSync(certificate) },
-        ...{ path, method, localAddress: '127.0.0.9' },
-        headers: {
-          host: 'plants.example',
-          authorization: 'Bearer token',
-          'x-forwarded-for': '192.0.2.1',
-          'accept-encoding': 'gzip',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-      }).end(body)
-      const [response] = await once(asked, 'response')
-      const { link, etag, 'content-encoding': encoding } = response.headers
-      const content = encoding === 'gzip' ? response.pipe(createGunzip()) : response
-      return { status: response.statusCode, link, etag, encoding, body: await text(content) }
-    }
-    await until('the proxy to answer', async () => {
-      proxy.assertRunning()
-      return (await ask('/garden/healthz')).status === 200
-    })
-    // A list is compressed, and a plant keeps its ETag, however long it is.
-    const plant = { id: 1, name: 'x'.repeat(10_000) }
-    const { etag } = await ask('/garden/plants/1', 'PUT', JSON.stringify(plant))
-    expect(etag).toMatch(/^"\w+"$/)
-    expect(await ask('/garden/plants/1')).toMatchObject({
-      encoding: undefined,
-      etag,
-      body: JSON.stringify(plant),
-    })
-    expect(await ask('/garden/plants')).toMatchObject({ encoding: 'gzip', body: JSON.stringify([plant]) })
-    await ask('/garden/plants', 'POST', '{"id":2,"name":"a"}')
-    const link = '</garden/plants?limit=1&after=1>; rel="next"'
-    expect(await ask('/garden/plants?limit=1')).toMatchObject({ status: 200, link })
-    // Its own answer, and not one of the proxy.
-    expect(await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`)).toMatchObject({
-      status: 413,
-      body: expect.stringMatching(/^\{"error":41301,/),
-    })
-    // No empty 200, as Caddy has where no block matches.
-    expect((await ask('/garden')).status).not.toBe(200)
-    const ofClients = () => server.log.filter(({ msg }) => msg === 'answered')
-    await until('the log', () => ofClients().length >= 6)
-    expect(new Set(ofClients().map(line => (line as unknown as { client: string }).client))).toEqual(
-      new Set(['127.0.0.9']),
+        const ask = async (path: string, method = 'GET', body?: string) => {
+          const asked = request({
+            ...{
+              host: '127.0.0.1',
+              port,
+              servername: 'plants.example',
+              ca: readFileSync(certificate),
+            },
+            ...{ path, method, localAddress: '127.0.0.9' },
+            headers: {
+              host: 'plants.example',
+              authorization: 'Bearer token',
+              'x-forwarded-for': '192.0.2.1',
+              'accept-encoding': 'gzip',
+              ...(body !== undefined && { 'content-type': 'application/json' }),
+            },
+          }).end(body)
+          const [response] = await once(asked, 'response')
+          const { link, etag, 'content-encoding': encoding } = response.headers
+          const content = encoding === 'gzip' ? response.pipe(createGunzip()) : response
+          return {
+            status: response.statusCode,
+            link,
+            etag,
+            encoding,
+            body: await text(content),
+          }
+        }
+        await until('the proxy to answer', async () => {
+          proxy.assertRunning()
+          return (await ask('/garden/healthz')).status === 200
+        })
+        // A list is compressed, and a plant keeps its ETag, however long it is.
+        const plant = { id: 1, name: 'x'.repeat(10_000) }
+        const { etag } = await ask('/garden/plants/1', 'PUT', JSON.stringify(plant))
+        expect(etag).toMatch(/^"\w+"$/)
+        expect(await ask('/garden/plants/1')).toMatchObject({
+          encoding: undefined,
+          etag,
+          body: JSON.stringify(plant),
+        })
+        expect(await ask('/garden/plants')).toMatchObject({
+          encoding: 'gzip',
+          body: JSON.stringify([plant]),
+        })
+        await ask('/garden/plants', 'POST', '{"id":2,"name":"a"}')
+        const link = '</garden/plants?limit=1&after=1>; rel="next"'
+        expect(await ask('/garden/plants?limit=1')).toMatchObject({ status: 200, link })
+        // Its own answer, and not one of the proxy.
+        expect(
+          await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`),
+        ).toMatchObject({
+          status: 413,
+          body: expect.stringMatching(/^\{"error":41301,/),
+        })
+        // No empty 200, as Caddy has where no block matches.
+        expect((await ask('/garden')).status).not.toBe(200)
+        const ofClients = () => server.log.filter(({ msg }) => msg === 'answered')
+        await until('the log', () => ofClients().length >= 6)
+        expect(
+          new Set(
+            ofClients().map(line => (line as unknown as { client: string }).client),
+          ),
+        ).toEqual(new Set(['127.0.0.9']))
+      },
     )
-  })
-})
+  },
+)

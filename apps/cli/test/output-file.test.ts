@@ -15,7 +15,9 @@ describe('a file that is written', () => {
     }
     // A file that was still being opened appeared afterwards, half of the times.
     for (let time = 0; time < 20; time++) {
-      await expect(writeOutput(join(folder, 'file'), false, failing())).rejects.toBe(broken)
+      await expect(writeOutput(join(folder, 'file'), false, failing())).rejects.toBe(
+        broken,
+      )
       expect(await readdir(folder)).toEqual([])
     }
   })
@@ -29,7 +31,9 @@ describe('a file that is written', () => {
     symlinkSync('store.db', link)
     symlinkSync('store.db-wal', other)
     for (const name of ['store.db', 'store.db-wal', 'other-wal'])
-      expect(() => refuseStore(`${folder}/${name}`, `file:${link}`), name).toThrow('is the store itself')
+      expect(() => refuseStore(`${folder}/${name}`, `file:${link}`), name).toThrow(
+        'is the store itself',
+      )
     refuseStore(join(folder, 'other.db'), url)
     refuseStore(join(folder, 'store.db'), 'postgres://a@localhost/b')
     expect(existsSync(join(folder, 'store.db'))).toBe(false)

@@ -33,13 +33,21 @@ export class Place implements AsyncDisposable {
 
   /** Starts the program in a process, as its users do. */
   start(args: Args, input = ''): StartedCommand {
-    const command = startCommand(listOf(args), { folder: this.folder, databaseUrl: this.url, input })
+    const command = startCommand(listOf(args), {
+      folder: this.folder,
+      databaseUrl: this.url,
+      input,
+    })
     this.#started.push(command)
     return command
   }
 
   /** Runs a command in this process, which takes a fraction of the time. One at a time: it has the folder to itself. */
-  async run(args: Args, input: string | Buffer | Readable = '', isTTY = false): Promise<Result> {
+  async run(
+    args: Args,
+    input: string | Buffer | Readable = '',
+    isTTY = false,
+  ): Promise<Result> {
     const folderBefore = process.cwd()
     const [stdout, stderr] = [new Output(), Object.assign(new Output(), { isTTY })]
     const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(input)])
@@ -53,7 +61,11 @@ export class Place implements AsyncDisposable {
     using _listeners = keepSignalListeners()
     try {
       await run(listOf(args))
-      return { code: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() }
+      return {
+        code: Number(process.exitCode ?? 0),
+        stdout: stdout.text(),
+        stderr: stderr.text(),
+      }
     } finally {
       process.exitCode = undefined
       process.chdir(folderBefore)
@@ -89,7 +101,8 @@ export class Place implements AsyncDisposable {
   async plants(): Promise<Plant[]> {
     await using store = await openReader(this.url)
     const all: Plant[] = []
-    for await (const some of store.all('plants')) for (const plant of some) all.push(plant)
+    for await (const some of store.all('plants'))
+      for (const plant of some) all.push(plant)
     return all
   }
 
@@ -112,9 +125,16 @@ export class Place implements AsyncDisposable {
       keepsOnlyWarnings: true,
     })
     this.#started.push(server)
-    const request = async (target: string, token = 'given', body: string | null = null) => {
+    const request = async (
+      target: string,
+      token = 'given',
+      body: string | null = null,
+    ) => {
       const [method = '', path = ''] = target.split(' ')
-      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const headers = {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+      }
       const answer = await fetch(`${server.url}${path}`, { method, headers, body })
       await answer.arrayBuffer()
       return answer.status
@@ -131,7 +151,9 @@ export class Place implements AsyncDisposable {
 }
 
 /** Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1 token`. Those that are not given are 0. */
-export function countsInWords(counts: Partial<Record<keyof typeof entities, number | string>>): string {
+export function countsInWords(
+  counts: Partial<Record<keyof typeof entities, number | string>>,
+): string {
   const words = (Object.keys(entities) as (keyof typeof entities)[]).map(plural => {
     const count = counts[plural] ?? 0
     return `${count} ${count === 1 ? plural.slice(0, -1) : plural}`

@@ -43,7 +43,9 @@ test(`a store that moves into PostgreSQL and back into a file is the same to the
   const csv = await exported(inFile, 'csv')
   const moved = await inDatabase.run('import - --json', csv)
   expect(moved).toMatchObject({ code: 0, stderr: '' })
-  expect(JSON.parse(moved.stdout)).toMatchObject({ inserted: new Set(plants.map(({ id }) => id)).size })
+  expect(JSON.parse(moved.stdout)).toMatchObject({
+    inserted: new Set(plants.map(({ id }) => id)).size,
+  })
   expect((await exported(inDatabase, 'csv')) === csv).toBe(true)
   await using back = new Place()
   expect(await back.run('import -', await exported(inDatabase, 'ndjson'))).toMatchObject({
@@ -53,7 +55,9 @@ test(`a store that moves into PostgreSQL and back into a file is the same to the
   expect((await exported(back, 'ndjson')) === ndjson).toBe(true)
 })
 
-const hasPrograms = ['sqlite3', 'psql'].every(name => spawnSync(name, ['--version']).status === 0)
+const hasPrograms = ['sqlite3', 'psql'].every(
+  name => spawnSync(name, ['--version']).status === 0,
+)
 
 test(
   'access tokens are copied as the page says, and clients keep theirs',
@@ -61,7 +65,9 @@ test(
   async () => {
     await inFile.createStore()
     const token = (...args: string[]) => inFile.run(['token', ...args])
-    const shop = (await token('create', '--name', 'shop', '--expires', '90d')).stdout.trim()
+    const shop = (
+      await token('create', '--name', 'shop', '--expires', '90d')
+    ).stdout.trim()
     await token('create', '--name', 'übergabe', '--scope', 'metrics')
     // Nobody may believe that the tokens are in an export of the plants.
     expect((await inFile.run('export')).stderr).toMatch(
@@ -71,10 +77,15 @@ test(
     expect(json).toMatchObject({ withoutTokens: 2 })
 
     expect((await inDatabase.run('import -', '')).code).toBe(0)
-    const [copy = ''] = /^sqlite3 [^`]*access_tokens[^`]*/m.exec(readFileSync(scalePage, 'utf8')) ?? []
-    const command = copy.replace('data/plant-store.db', inFile.store).replace(/postgres:[^']*/, database.url)
+    const [copy = ''] =
+      /^sqlite3 [^`]*access_tokens[^`]*/m.exec(readFileSync(scalePage, 'utf8')) ?? []
+    const command = copy
+      .replace('data/plant-store.db', inFile.store)
+      .replace(/postgres:[^']*/, database.url)
     execFileSync('sh', ['-c', command])
-    expect((await inDatabase.run('token list --json')).stdout).toBe((await token('list', '--json')).stdout)
+    expect((await inDatabase.run('token list --json')).stdout).toBe(
+      (await token('list', '--json')).stdout,
+    )
     await using storage = await openStorage({ url: database.url })
     expect(await storage.tokens.find(hashToken(shop))).toMatchObject({ name: 'shop' })
   },
@@ -106,8 +117,13 @@ test('a database with no store in it is told of in one line, and left as it is',
   // Another program's, with tables in a schema of their own.
   await database.query('create schema garden; create table garden.notes (line text)')
   for (const command of ['token create --name x', 'token list'])
-    await inDatabase.fails(command, 1, /^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/)
-  const message = /^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/
+    await inDatabase.fails(
+      command,
+      1,
+      /^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/,
+    )
+  const message =
+    /^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/
   for (const command of ['export', 'check']) await inDatabase.fails(command, 1, message)
   const tables = `select table_name from information_schema.tables where table_schema = current_schema()`
   expect(await database.query(tables)).toEqual([])
@@ -120,7 +136,8 @@ test('a command fails where nobody is, or where it needs a file, in one line wit
   for (const args of ['export f', 'import -', 'check', 'token list'])
     await place.fails(args, 1, new RegExp(refused))
   const notFile = `^plant-store: ${store} is not a file: use pg_dump to back it up, and pg_restore\n$`
-  for (const args of ['backup f', 'restore f']) await place.fails(args, 1, new RegExp(notFile))
+  for (const args of ['backup f', 'restore f'])
+    await place.fails(args, 1, new RegExp(notFile))
   expect(existsSync(place.path('f'))).toBe(false)
 })
 
@@ -128,6 +145,7 @@ test('who may not write is told why no token can be created', async () => {
   expect((await inDatabase.run('import -', '')).code).toBe(0)
   await using reader = await database.createReader()
   await using reading = new Place(reader.url)
-  const denied = /^plant-store: the store is unavailable: permission denied for table access_tokens\n$/
+  const denied =
+    /^plant-store: the store is unavailable: permission denied for table access_tokens\n$/
   await reading.fails('token create --name shop', 1, denied)
 })

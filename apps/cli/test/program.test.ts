@@ -34,7 +34,10 @@ const onFiles: readonly Step[] = [
 
 async function runAll(steps: readonly Step[], at: Place): Promise<void> {
   for (const [args, printed, expected = 0] of steps) {
-    const { code, stdout, stderr } = await at.start(args, '{"id":1,"name":"a"}\nno json\n').result
+    const { code, stdout, stderr } = await at.start(
+      args,
+      '{"id":1,"name":"a"}\nno json\n',
+    ).result
     expect([args, code, stdout]).toEqual([args, expected, expect.stringMatching(printed)])
     if (expected === 2) expect(stderr).toMatch(/^plant-store: .*\n$/)
   }
@@ -51,7 +54,8 @@ test('commands end on PostgreSQL', async () => {
 test('serve --check says what a start would, with options that win over the environment, and changes nothing', async () => {
   // In a process, as a test has other variables that resemble settings.
   const check = (environment: Record<string, string>, ...options: string[]) =>
-    startCommand(['serve', '--check', ...options], { folder: place.folder, environment }).result
+    startCommand(['serve', '--check', ...options], { folder: place.folder, environment })
+      .result
   const options = ['--port', '0', '--host', 'localhost', '--database', 'file:other.db']
   const overruled = { PORT: 'x', HOST: '256.0.0.1', DATABASE_URL: 'file:/dev/null' }
   expect(await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)).toEqual({
@@ -63,7 +67,9 @@ test('serve --check says what a start would, with options that win over the envi
   expect(await check({ LOG_LEVEL: 'loud', PORT: 'x' })).toEqual({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^plant-store: PORT must .*\nplant-store: LOG_LEVEL must .*\n$/),
+    stderr: expect.stringMatching(
+      /^plant-store: PORT must .*\nplant-store: LOG_LEVEL must .*\n$/,
+    ),
   })
   const port = await portTakenForTest()
   expect(await check({ PORT: `${port}`, DATABASE_URL: 'file:/dev/null' })).toEqual({

@@ -49,7 +49,9 @@ test.each([
     encoding: 'utf8',
   })
   const printed = stdout.split('\0').slice(0, -1)
-  expect(session.map(({ command }, n) => ({ command, printed: printed[n]?.trimEnd() }))).toEqual(session)
+  expect(
+    session.map(({ command }, n) => ({ command, printed: printed[n]?.trimEnd() })),
+  ).toEqual(session)
   expect(await server.end()).toBe(0)
   expect(server.errors()).toBe('')
 })
@@ -62,7 +64,10 @@ test('the other commands of the README work in another test', () => {
       .map(line => line.replace(/ +#.*/, '')),
   )
   const elsewhere: Readonly<Record<string, readonly [file: string, words: string]>> = {
-    'npx --yes pnpm@12 start': ['tooling/release/test/clone.test.ts', "startPnpm(['start']"],
+    'npx --yes pnpm@12 start': [
+      'tooling/release/test/clone.test.ts',
+      "startPnpm(['start']",
+    ],
     'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
   }
   for (const [file, words] of Object.values(elsewhere)) {

@@ -50,21 +50,31 @@ test('beside a server a backup holds every create answered before it, a check wo
   const ids = new Set((await copy.plants()).map(({ id }) => Number(id)))
   expect(before.filter(id => !ids.has(id))).toEqual([])
   const schemaVersion = expect.any(Number)
-  expect(JSON.parse(stdout)).toMatchObject({ store: 'first.db', plants: ids.size, schemaVersion })
+  expect(JSON.parse(stdout)).toMatchObject({
+    store: 'first.db',
+    plants: ids.size,
+    schemaVersion,
+  })
   expect(ids.size).toBeLessThanOrEqual(2_000 + answered.length + 16)
   stopping = true
   await Promise.all(clients)
 
   const counts = countsInWords({ plants: '[\\d,]+', tokens: 1 })
   const words = `^.*store.db: ${counts} in [\\d,]+ bytes, schema version \\d+: intact; last backup: [-\\d]+ [:\\d]+Z\n$`
-  expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
-  for (const args of ['restore first.db', 'restore first.db --force']) await place.fails(args, 4, isInUse)
+  expect(await place.run('check')).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(words),
+    stderr: '',
+  })
+  for (const args of ['restore first.db', 'restore first.db --force'])
+    await place.fails(args, 4, isInUse)
   await using other = new Place()
   await other.load(0, 1)
   symlinkSync(place.store, other.path('link'))
   linkSync(place.store, other.path('hard-link'))
   for (const target of [place.store, 'link', 'hard-link'])
-    for (const command of ['backup', 'export']) await other.fails(`${command} ${target} --force`, 4, isInUse)
+    for (const command of ['backup', 'export'])
+      await other.fails(`${command} ${target} --force`, 4, isInUse)
   expect(await server.create(1_000_000)).toBe(200)
   rmSync(other.path('hard-link'))
   await server.end()
@@ -81,7 +91,11 @@ test('beside a server a backup holds every create answered before it, a check wo
     lastBackup: expect.stringMatching(/^2.*Z$/),
   })
   const restored = await place.run('restore first.db --force --json')
-  expect(JSON.parse(restored.stdout)).toMatchObject({ plants: ids.size, tokens: 1, store: place.store })
+  expect(JSON.parse(restored.stdout)).toMatchObject({
+    plants: ids.size,
+    tokens: 1,
+    store: place.store,
+  })
   expect(await place.count()).toBe(ids.size)
   expect(readdirSync(place.folder).sort()).toEqual(['data', 'first.db'])
 })
@@ -106,7 +120,9 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
     return stdout
   }
   const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z\.backup/
-  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants\\b.* and checked\n$`))
+  expect(await printed(3)).toMatch(
+    new RegExp(`^to/backups/${name.source}: 10 plants\\b.* and checked\n$`),
+  )
   const [made = ''] = readdirSync(backups)
   expect(statSync(backups).mode & 0o777).toBe(0o700)
   expect(await place.run(`check to/backups/${made}`)).toMatchObject({
@@ -114,7 +130,11 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
     stdout: expect.stringMatching(/intact\n$/),
   })
 
-  const others = ['store.db-before.backup', 'other.db-2020-01-01T000000Z.backup', `${made}.old`]
+  const others = [
+    'store.db-before.backup',
+    'other.db-2020-01-01T000000Z.backup',
+    `${made}.old`,
+  ]
   const old = ['2020-01-01T000000Z', '2020-01-02T000000Z', '2020-01-03T000000Z'].map(
     at => `store.db-${at}.backup`,
   )
@@ -124,13 +144,21 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
   renameSync(join(backups, made), join(backups, 'store.db-2020-01-04T000000Z.backup'))
   expect(await printed(3)).toMatch(/ and checked; 3 older ones removed\n$/)
   const kept = readdirSync(backups).filter(each => !others.includes(each))
-  expect(kept.sort()).toEqual(['store.db-2020-01-04T000000Z.backup', expect.stringMatching(name), ahead])
+  expect(kept.sort()).toEqual([
+    'store.db-2020-01-04T000000Z.backup',
+    expect.stringMatching(name),
+    ahead,
+  ])
   expect(readdirSync(backups)).toEqual(expect.arrayContaining(others))
 
   // A backup that fails removes nothing.
   await place.fails('backup to/backups --keep 1 --force', 2, /cannot be used with/)
   await place.fails('backup to/backups --keep 0', 2, /must be a number from 1 to 9999/)
-  await place.fails('backup data/store.db --keep 1', 1, /store\.db is a file: --keep takes a folder\n$/)
+  await place.fails(
+    'backup data/store.db --keep 1',
+    1,
+    /store\.db is a file: --keep takes a folder\n$/,
+  )
   writeFileSync(place.store, 'no database'.repeat(1_000))
   await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
   expect(readdirSync(backups).filter(each => !others.includes(each))).toEqual(kept)
@@ -148,13 +176,25 @@ test('what is damaged is told of with what to do', async () => {
   )
   await place.fails('restore data/store.db', 1, /is the store itself/)
   const cannot = 'cannot be opened: it is damaged.*'
-  await place.fails('check damaged.db', 1, new RegExp(`damaged.db ${cannot}: use an older backup\n$`))
+  await place.fails(
+    'check damaged.db',
+    1,
+    new RegExp(`damaged.db ${cannot}: use an older backup\n$`),
+  )
   expect(await place.count()).toBe(1_000)
   writeFileSync(place.store, damaged)
-  const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
+  const advice =
+    'restore a backup, or write what can be read with plant-store export --damaged'
   await place.fails('check', 1, new RegExp(`store.db ${cannot}: ${advice}\n$`))
-  await place.fails('backup new.db', 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
-  expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db', 'store.db.last-backup'])
+  await place.fails(
+    'backup new.db',
+    1,
+    new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`),
+  )
+  expect(readdirSync(join(place.folder, 'data'))).toEqual([
+    'store.db',
+    'store.db.last-backup',
+  ])
 })
 
 test(
@@ -164,7 +204,10 @@ test(
     writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
     chownSync(place.folder, 1, 2)
     const modes = () =>
-      ['data', ...readdirSync(join(place.folder, 'data')).map(name => `data/${name}`)].map(name => {
+      [
+        'data',
+        ...readdirSync(join(place.folder, 'data')).map(name => `data/${name}`),
+      ].map(name => {
         const { uid, gid, mode } = statSync(place.path(name))
         return [name, uid, gid, (mode & 0o777).toString(8)]
       })
@@ -190,7 +233,9 @@ test(
 function smallDisk(folder: string): boolean {
   mkdirSync(folder)
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], { stdio: 'ignore' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], {
+      stdio: 'ignore',
+    })
     return true
   } catch {
     return false
@@ -208,14 +253,20 @@ describe('on a disk that is full', () => {
     if (isMounted) execFileSync('umount', [disk])
   })
 
-  test('an export that has room for all but its end is not taken for whole', async ({ skip }) => {
+  test('an export that has room for all but its end is not taken for whole', async ({
+    skip,
+  }) => {
     skip(!isMounted, mayNotMount)
     await place.load(0, 5_000)
     const { stdout } = await place.run('export')
     const { bfree, bsize } = statfsSync(disk)
     const room = Math.floor(Buffer.byteLength(stdout) / bsize)
     writeFileSync(join(disk, 'others'), Buffer.alloc((bfree - room) * bsize))
-    await place.fails('export disk/plants', 1, /^plant-store: disk\/plants: the disk is full\n$/)
+    await place.fails(
+      'export disk/plants',
+      1,
+      /^plant-store: disk\/plants: the disk is full\n$/,
+    )
     expect(readdirSync(disk)).toEqual(['others'])
   })
 
@@ -223,7 +274,10 @@ describe('on a disk that is full', () => {
     skip(!isMounted, mayNotMount)
     await using onDisk = new Place(`file:${disk}/store.db`)
     const plants = (from: number, count: number) =>
-      Array.from({ length: count }, (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`).join('')
+      Array.from(
+        { length: count },
+        (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`,
+      ).join('')
     expect((await onDisk.run('import -', plants(0, 500))).code).toBe(0)
 
     const full = await onDisk.run('import -', plants(500, 10_000))
@@ -240,7 +294,8 @@ describe('on a disk that is full', () => {
     const { code, stderr } = await place.run('import - --rejects disk/rejects', content)
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'plant-store: disk/rejects: the disk is full (the lines before line 2002 were imported)\n',
+      stderr:
+        'plant-store: disk/rejects: the disk is full (the lines before line 2002 were imported)\n',
     })
     expect(await place.count()).toBe(1)
   })
@@ -266,12 +321,15 @@ describe('from a damaged store', () => {
   function damage(table: string, kind: 'internal' | 'leaf', pages: number): void {
     const database = new Database(place.store)
     const numbers = database
-      .prepare('select pageno from dbstat where name = ? and pagetype = ? order by path limit ?')
+      .prepare(
+        'select pageno from dbstat where name = ? and pagetype = ? order by path limit ?',
+      )
       .pluck()
       .all(table, kind, pages) as number[]
     database.close()
     const bytes = readFileSync(place.store)
-    for (const number of numbers) bytes.fill(0x5a, (number - 1) * pageBytes, number * pageBytes)
+    for (const number of numbers)
+      bytes.fill(0x5a, (number - 1) * pageBytes, number * pageBytes)
     writeFileSync(place.store, bytes)
   }
 
@@ -300,7 +358,10 @@ describe('from a damaged store', () => {
 
     const json = await place.run('export --damaged plants.ndjson --json')
     expect(json.code).toBe(3)
-    expect(JSON.parse(json.stdout)).toMatchObject({ exported: lines.length, unread: missing })
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      exported: lines.length,
+      unread: missing,
+    })
     await using other = new Place()
     await other.run('import -', readFileSync(place.path('plants.ndjson')))
     expect(await other.count()).toBe(lines.length)

@@ -2,10 +2,20 @@ import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { printable } from '@plant-store/persistence'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { counted, describeProgress, duration, minute, rate, showProgress, table } from '../src/terminal.ts'
+import {
+  counted,
+  describeProgress,
+  duration,
+  minute,
+  rate,
+  showProgress,
+  table,
+} from '../src/terminal.ts'
 
 test('counts, durations and rates are in words', () => {
-  expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
+  expect(
+    [0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant')),
+  ).toEqual([
     '0 plants',
     '1 plant',
     '2 plants',
@@ -24,7 +34,11 @@ test('counts, durations and rates are in words', () => {
     '1h 0min',
     '2h 5min',
   ])
-  expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual(['2/s', '4,000/s', '1,000/s'])
+  expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual([
+    '2/s',
+    '4,000/s',
+    '1,000/s',
+  ])
 })
 
 test('a table has its cells below each other, and nothing after the last', () => {
@@ -57,7 +71,11 @@ test('what a terminal would obey is escaped, in tables and results', () => {
 })
 
 describe('progress', () => {
-  const [hidesCursor, showsCursor, clearsLine] = ['\u001B[?25l', '\u001B[?25h', '\u001B[2K']
+  const [hidesCursor, showsCursor, clearsLine] = [
+    '\u001B[?25l',
+    '\u001B[?25h',
+    '\u001B[2K',
+  ]
 
   afterEach(() => void vi.restoreAllMocks())
 

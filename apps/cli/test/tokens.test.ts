@@ -42,7 +42,10 @@ test('a list shows which tokens expired, and when each was last used', async () 
     await using storage = await openStorage({ url: place.url })
     const createdAt = new Date('2026-01-02T03:04:05.678Z')
     const expiresAt = new Date('2020-01-01T00:00:00.000Z')
-    await storage.tokens.insert({ name: 'old', scopes: [], createdAt, expiresAt }, hashToken('a'))
+    await storage.tokens.insert(
+      { name: 'old', scopes: [], createdAt, expiresAt },
+      hashToken('a'),
+    )
     await storage.tokens.markUsed(hashToken('a'), createdAt)
   }
   expect((await place.run('token list')).stdout).toMatch(
@@ -54,18 +57,36 @@ test('scopes and expiry are as asked for', async () => {
   // Another entity has scopes of its own.
   const isOurs = (scope: string) => /^(plants|metrics):/.test(scope)
   const create = async (...options: string[]) => {
-    const { stdout } = await place.run(['token', 'create', '--name', options.join(' '), ...options, '--json'])
+    const { stdout } = await place.run([
+      'token',
+      'create',
+      '--name',
+      options.join(' '),
+      ...options,
+      '--json',
+    ])
     const { scopes, createdAt, expiresAt } = JSON.parse(stdout)
-    return [scopes.filter(isOurs), expiresAt && (Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000]
+    return [
+      scopes.filter(isOurs),
+      expiresAt && (Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000,
+    ]
   }
   expect(await create('--scope', 'read')).toEqual([['plants:read'], null])
-  expect(await create('--scope', 'write')).toEqual([['plants:read', 'plants:write'], null])
+  expect(await create('--scope', 'write')).toEqual([
+    ['plants:read', 'plants:write'],
+    null,
+  ])
   // Of one entity alone.
   expect(await create('--scope', 'plants:read')).toEqual([['plants:read'], null])
-  expect(await create('--scope', 'plants:write')).toEqual([['plants:read', 'plants:write'], null])
+  expect(await create('--scope', 'plants:write')).toEqual([
+    ['plants:read', 'plants:write'],
+    null,
+  ])
   const both = ['metrics:read', 'plants:read']
   const ninety = expect.closeTo(90, 3)
-  expect(await create('--scope', 'metrics', '--scope', 'read', '--expires', '90d')).toEqual([both, ninety])
+  expect(
+    await create('--scope', 'metrics', '--scope', 'read', '--expires', '90d'),
+  ).toEqual([both, ninety])
   const { stderr } = await place.run('token create --name m --scope metrics --expires 1d')
   expect(stderr).toMatch(
     /^The token of m grants metrics:read, and expires at \d{4}-\d\d-\d\d \d\d:\d\dZ\.\n$/,
@@ -77,14 +98,19 @@ test('scopes and expiry are as asked for', async () => {
 
 test('a name is taken until its token is revoked', async () => {
   await place.run('token create --name shop')
-  const taken = /^plant-store: a token named shop already exists: revoke it, or choose another name\n$/
+  const taken =
+    /^plant-store: a token named shop already exists: revoke it, or choose another name\n$/
   await place.fails('token create --name shop', 1, taken)
   expect(await place.run('token revoke shop')).toEqual({
     code: 0,
     stdout: 'shop is revoked; servers refuse it within 5 s.\n',
     stderr: '',
   })
-  await place.fails('token revoke shop', 1, /^plant-store: there is no token named shop\n$/)
+  await place.fails(
+    'token revoke shop',
+    1,
+    /^plant-store: there is no token named shop\n$/,
+  )
   expect(await place.run('token revoke shop --json')).toEqual({
     code: 1,
     stdout: '',
@@ -99,8 +125,14 @@ test('a name is taken until its token is revoked', async () => {
 test('wrong usage is told in one line, and nothing is made', async () => {
   for (const [args, message] of [
     ['token create', /required option '--name <name>'/],
-    [['token', 'create', '--name', 'two\nlines'], /--name.* must be 1 to 100 characters on one line/],
-    ['token create --name x --scope all', /must be one of read, write, metrics, plants:read, plants:write/],
+    [
+      ['token', 'create', '--name', 'two\nlines'],
+      /--name.* must be 1 to 100 characters on one line/,
+    ],
+    [
+      'token create --name x --scope all',
+      /must be one of read, write, metrics, plants:read, plants:write/,
+    ],
     // A minute to some, a month to others.
     ['token create --name x --expires 1m', /must be a time from now, such as 30min,/],
     ['token revoke', /missing required argument 'name'/],
@@ -117,9 +149,21 @@ test('wrong usage is told in one line, and nothing is made', async () => {
 test('a time is a number with its unit, and nothing else', () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 })
   onTestFinished(() => void vi.useRealTimers())
-  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(text => fromNow(text).getTime())).toEqual([
-    ...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000],
+  expect(
+    ['1s', '2min', '3h', '10d', '1w', '999999s'].map(text => fromNow(text).getTime()),
+  ).toEqual([...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000]])
+  for (const text of [
+    '',
+    '1',
+    's',
+    '0s',
+    '01s',
+    '1m',
+    '1000000s',
+    '1.5h',
+    'x1s',
+    '1sx',
+    '-1s',
   ])
-  for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
     expect(() => fromNow(text), text).toThrow('must be a time from now')
 })

@@ -31,7 +31,9 @@ test('a secret is printed once, alone, and is in no list', async () => {
   expect(added).toEqual({
     code: 0,
     stdout: expect.stringMatching(secret),
-    stderr: expect.stringMatching(/^The webhook wh_\w{12} gets every plant that is added from now on\.\n$/),
+    stderr: expect.stringMatching(
+      /^The webhook wh_\w{12} gets every plant that is added from now on\.\n$/,
+    ),
   })
   const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
   const head = 'ID +STATE +WAITING +GIVEN UP +MISSED +OLDEST +FAILING SINCE +URL'
@@ -46,25 +48,44 @@ test('a secret is printed once, alone, and is in no list', async () => {
       ...{ waiting: 0, oldestSeconds: null, givenUp: 0, missed: 0 },
     },
   ])
-  expect(await place.run(`webhook log ${id}`)).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
+  expect(await place.run(`webhook log ${id}`)).toMatchObject({
+    stdout: `Nothing waits for ${id}.\n`,
+  })
   await json('remove', `${id}`)
-  expect(await place.run('webhook list')).toMatchObject({ stdout: 'There are no webhooks.\n' })
+  expect(await place.run('webhook list')).toMatchObject({
+    stdout: 'There are no webhooks.\n',
+  })
 })
 
 test('a private address needs --allow-private, and a URL that is no webhook is not added', async () => {
   await place.fails('webhook add shop.example', 2, /the URL must be an https URL/)
-  await place.fails('webhook add http://shop.example/', 2, /the URL must be https without --allow-private/)
+  await place.fails(
+    'webhook add http://shop.example/',
+    2,
+    /the URL must be https without --allow-private/,
+  )
   const url = 'http://127.0.0.1/'
-  expect(await json('add', url, '--allow-private')).toMatchObject({ url, allowPrivate: true })
+  expect(await json('add', url, '--allow-private')).toMatchObject({
+    url,
+    allowPrivate: true,
+  })
   expect(await json('list')).toMatchObject([{ url, allowsPrivate: true }])
 })
 
 test('no command knows a webhook by another name, and wrong usage is told in one line', async () => {
   await json('add', 'https://shop.example/')
   for (const command of ['remove', 'retry', 'rotate', 'log'])
-    await place.fails(`webhook ${command} wh_0`, 1, /there is no webhook wh_0: see plant-store webhook list/)
+    await place.fails(
+      `webhook ${command} wh_0`,
+      1,
+      /there is no webhook wh_0: see plant-store webhook list/,
+    )
   for (const limit of ['0', '10000', 'x1', '1x'])
-    await place.fails(`webhook log wh_0 --limit ${limit}`, 2, /must be a number from 1 to 9999/)
+    await place.fails(
+      `webhook log wh_0 --limit ${limit}`,
+      2,
+      /must be a number from 1 to 9999/,
+    )
 })
 
 test('what was given up, what waits and what was missed is listed, and then retried, with a new secret, and removed', async () => {
@@ -72,7 +93,8 @@ test('what was given up, what waits and what was missed is listed, and then retr
   await place.load(1, 3)
   await using storage = await openStorage({ url: place.url })
   const { outbox } = storage.webhooks
-  const claim = () => outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 }) as Promise<Claim>
+  const claim = () =>
+    outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 }) as Promise<Claim>
   const fail = async (failed: Omit<FailedAttempt, 'id'>) => {
     const claimed = await claim()
     const [first] = claimed.deliveries as [Delivery]
@@ -84,12 +106,17 @@ test('what was given up, what waits and what was missed is listed, and then retr
   await place.load(4, 1)
 
   expect((await place.run('webhook list')).stdout).toMatch(
-    new RegExp(`\n${id} +stopped +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
+    new RegExp(
+      `\n${id} +stopped +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`,
+    ),
   )
   expect(await json('list')).toMatchObject([
     {
       ...{ state: 'stopped', waiting: 2, givenUp: 1, missed: 1, failures: 2 },
-      ...{ failingSince: expect.stringMatching(/^\d{4}-/), oldestSeconds: expect.any(Number) },
+      ...{
+        failingSince: expect.stringMatching(/^\d{4}-/),
+        oldestSeconds: expect.any(Number),
+      },
     },
   ])
   const { stdout } = await place.run(`webhook log ${id}`)
@@ -102,7 +129,13 @@ test('what was given up, what waits and what was missed is listed, and then retr
   ])
   const [first, ...others] = await json('log', id, '--limit', '1')
   const addedAt = expect.stringMatching(/^\d{4}-/)
-  expect(first).toEqual({ plant: '1', addedAt, attempts: 1, nextAttemptAt: null, reason: 'answered 410' })
+  expect(first).toEqual({
+    plant: '1',
+    addedAt,
+    attempts: 1,
+    nextAttemptAt: null,
+    reason: 'answered 410',
+  })
   expect(others).toEqual([])
 
   expect(await json('retry', id)).toEqual({ retried: id })
@@ -123,7 +156,14 @@ test('an import is announced, unless it is told not to', async () => {
 
 test('where there is no store, none is made', async () => {
   await using none = new Place()
-  for (const command of ['add https://shop.example/', 'list', 'log x', 'remove x', 'retry x', 'rotate x'])
+  for (const command of [
+    'add https://shop.example/',
+    'list',
+    'log x',
+    'remove x',
+    'retry x',
+    'rotate x',
+  ])
     await none.fails(`webhook ${command}`, 1, /^plant-store: there is no store at /)
   expect(readdirSync(none.folder)).toEqual([])
 })
@@ -132,13 +172,25 @@ test('there may be 100 webhooks', async () => {
   {
     await using storage = await openStorage({ url: place.url })
     for (let n = 1; n < 100; n++) {
-      const webhook = { id: mintWebhookId(), url: 'https://shop.example/', allowsPrivate: false }
+      const webhook = {
+        id: mintWebhookId(),
+        url: 'https://shop.example/',
+        allowsPrivate: false,
+      }
       await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
     }
   }
   expect(await json('add', 'https://shop.example/')).toEqual({
-    ...{ id: expect.stringMatching(/^wh_/), url: 'https://shop.example/', allowPrivate: false },
+    ...{
+      id: expect.stringMatching(/^wh_/),
+      url: 'https://shop.example/',
+      allowPrivate: false,
+    },
     secret: expect.stringMatching(/^whsec_/),
   })
-  await place.fails('webhook add https://shop.example/', 1, /there are 100 webhooks already/)
+  await place.fails(
+    'webhook add https://shop.example/',
+    1,
+    /there are 100 webhooks already/,
+  )
 })

@@ -35,31 +35,47 @@ test('a file behind a link is replaced, not the link, and keeps its content unde
   }
 })
 
-test.each(['backup', 'export'])('a %s that is interrupted leaves nothing of it', async command => {
-  await place.load(100, 20_000)
-  const running = place.run(`${command} target`)
-  while (!readdirSync(place.folder).some(name => name.endsWith('.part'))) await nextTurn()
-  process.emit('SIGTERM')
-  expect(await running).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
-  expect(readdirSync(place.folder)).toEqual(['data'])
-})
+test.each(['backup', 'export'])(
+  'a %s that is interrupted leaves nothing of it',
+  async command => {
+    await place.load(100, 20_000)
+    const running = place.run(`${command} target`)
+    while (!readdirSync(place.folder).some(name => name.endsWith('.part')))
+      await nextTurn()
+    process.emit('SIGTERM')
+    expect(await running).toEqual({
+      code: 130,
+      stdout: '',
+      stderr: 'plant-store: interrupted\n',
+    })
+    expect(readdirSync(place.folder)).toEqual(['data'])
+  },
+)
 
 describe('a restore', () => {
   test('does not replace a store by chance', async () => {
     await place.run('backup backup.db')
     await place.load(100, 5)
     const advice = 'use --force to replace it and lose the changes since the backup'
-    await place.fails('restore backup.db', 1, new RegExp(`store\\.db already exists: ${advice}\n$`))
+    await place.fails(
+      'restore backup.db',
+      1,
+      new RegExp(`store\\.db already exists: ${advice}\n$`),
+    )
     expect(await place.count()).toBe(25)
     await using elsewhere = new Place('file:new/plants.db')
     copyFileSync(place.path('backup.db'), elsewhere.path('backup.db'))
     const restored = `^${elsewhere.path('new/plants.db')}: 20 plants\\b.* restored from backup\\.db\n`
-    const next = 'There was no store before\\. Start the server with this DATABASE_URL\\.\n$'
-    expect((await elsewhere.run('restore backup.db')).stdout).toMatch(new RegExp(restored + next))
+    const next =
+      'There was no store before\\. Start the server with this DATABASE_URL\\.\n$'
+    expect((await elsewhere.run('restore backup.db')).stdout).toMatch(
+      new RegExp(restored + next),
+    )
   })
 
   test('says which revoked tokens it brings back, and which it loses', async () => {
-    for (const name of ['shop', 'kept', 'renewed']) await place.run(`token create --name ${name}`)
+    for (const name of ['shop', 'kept', 'renewed'])
+      await place.run(`token create --name ${name}`)
     await place.run('backup backup.db')
     for (const name of ['shop', 'renewed']) await place.run(`token revoke ${name}`)
     await place.run('token create --name renewed')
@@ -68,7 +84,11 @@ describe('a restore', () => {
       /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\nThese tokens are not in the backup and are lost: renewed\. To create one: plant-store token create --name <name>\nStart the server\.\n$/,
     )
     const again = await place.run('restore backup.db --force --json')
-    expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [], lostTokens: [] })
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      tokens: 3,
+      revokedTokens: [],
+      lostTokens: [],
+    })
     await place.run('token revoke kept')
     const third = await place.run('restore backup.db --force --json')
     expect(JSON.parse(third.stdout)).toMatchObject({ revokedTokens: ['kept'] })
@@ -83,6 +103,10 @@ describe('a restore', () => {
     )
     damage()
     const { stdout } = await place.run('restore backup.db --force --json')
-    expect(JSON.parse(stdout)).toMatchObject({ plants: 20, revokedTokens: null, lostTokens: null })
+    expect(JSON.parse(stdout)).toMatchObject({
+      plants: 20,
+      revokedTokens: null,
+      lostTokens: null,
+    })
   })
 })

@@ -1,9 +1,18 @@
 import type { Scope } from './scopes.ts'
-import { type AccessToken, hashToken, type TokenHash, type TokenRepository } from './token.ts'
+import {
+  type AccessToken,
+  hashToken,
+  type TokenHash,
+  type TokenRepository,
+} from './token.ts'
 import { createTokenMemory } from './token-memory.ts'
 
 /** `access-unavailable` is temporary: the same request may be admitted later. */
-export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'
+export type AccessErrorCode =
+  | 'no-token'
+  | 'invalid-token'
+  | 'insufficient-scope'
+  | 'access-unavailable'
 
 export class AccessError extends Error {
   override readonly name = 'AccessError'
@@ -42,16 +51,27 @@ export interface Credentials {
 export type Gate = (credentials: Credentials, scope: Scope) => Holder | Promise<Holder>
 
 /** A gate that reads only the token. */
-type TokenGate = (credentials: Pick<Credentials, 'token'>, scope: Scope) => ReturnType<Gate>
+type TokenGate = (
+  credentials: Pick<Credentials, 'token'>,
+  scope: Scope,
+) => ReturnType<Gate>
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
 }
 
 /** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
-export function requireScope(holder: Pick<AccessToken, 'name' | 'scopes'>, scope: Scope): Holder {
+export function requireScope(
+  holder: Pick<AccessToken, 'name' | 'scopes'>,
+  scope: Scope,
+): Holder {
   if (holder.scopes.includes(scope)) return holder
-  throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope, holder.name)
+  throw new AccessError(
+    'insufficient-scope',
+    `the access token lacks the scope ${scope}`,
+    scope,
+    holder.name,
+  )
 }
 
 /** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
@@ -77,7 +97,8 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     const known = remembered.get(presented)
     if (token === undefined) {
       // For its name. It is looked up again each time.
-      if (known !== undefined) remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
+      if (known !== undefined)
+        remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
       const message = 'the access token is unknown or was revoked'
       throw new AccessError('invalid-token', message, undefined, known?.token.name)
     }
@@ -90,7 +111,12 @@ export function createGate({ tokens }: GateOptions): TokenGate {
   const admit = (known: Remembered, nowMs: number, scope: Scope) => {
     const { token } = known
     if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
-      throw new AccessError('invalid-token', 'the access token has expired', undefined, token.name)
+      throw new AccessError(
+        'invalid-token',
+        'the access token has expired',
+        undefined,
+        token.name,
+      )
     requireScope(token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
@@ -101,7 +127,8 @@ export function createGate({ tokens }: GateOptions): TokenGate {
   }
 
   return ({ token: presented }, scope) => {
-    if (presented === undefined) throw new AccessError('no-token', 'an access token is required')
+    if (presented === undefined)
+      throw new AccessError('no-token', 'an access token is required')
     const known = remembered.get(presented)
     // Monotonic: setting the clock back must not keep a revoked token alive.
     const nowMs = performance.now()

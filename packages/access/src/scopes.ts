@@ -7,10 +7,15 @@ type EntityScope<Access extends string> = `${(typeof entityNames)[number]}:${Acc
 export type Scope = EntityScope<'read' | 'write'> | 'metrics:read'
 
 /** What a token can grant together, for every entity. `write` includes `read`. */
-export const scopesByChoice: Readonly<Record<'read' | 'write' | 'metrics', readonly Scope[]>> = {
+export const scopesByChoice: Readonly<
+  Record<'read' | 'write' | 'metrics', readonly Scope[]>
+> = {
   read: entityNames.map(entity => `${entity}:read` as const),
   write: entityNames.flatMap(entity => [`${entity}:read`, `${entity}:write`] as const),
   metrics: ['metrics:read'],
 }
 
-export const scopes: readonly Scope[] = [...scopesByChoice.write, ...scopesByChoice.metrics]
+export const scopes: readonly Scope[] = [
+  ...scopesByChoice.write,
+  ...scopesByChoice.metrics,
+]

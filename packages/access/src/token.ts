@@ -17,7 +17,10 @@ const tokenNameMax = 100
 
 /** Returns whether a text can name a token: 1 to 100 printable characters on one line, without spaces at the ends. */
 export function isTokenName(text: string): boolean {
-  return text.length <= tokenNameMax && /^[^\s\p{C}](?:[^\p{C}\p{Zl}\p{Zp}]*[^\s\p{C}])?$/u.test(text)
+  return (
+    text.length <= tokenNameMax &&
+    /^[^\s\p{C}](?:[^\p{C}\p{Zl}\p{Zp}]*[^\s\p{C}])?$/u.test(text)
+  )
 }
 
 /** The SHA-256 of a token in hexadecimal. */

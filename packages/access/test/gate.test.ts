@@ -43,7 +43,11 @@ const invalid = { code: 'invalid-token' }
 test('admits a token with the scope, and refuses it without, each time, with the name of the scope', async () => {
   const { token, ask } = setUp({ scopes: ['plants:read'] })
   expect(await ask(token)).toMatchObject({ name: 'holder', scopes: ['plants:read'] })
-  for (const scope of ['plants:write', 'metrics:read', 'plants:write'] satisfies Scope[]) {
+  for (const scope of [
+    'plants:write',
+    'metrics:read',
+    'plants:write',
+  ] satisfies Scope[]) {
     const message = `the access token lacks the scope ${scope}`
     const refusal = { code: 'insufficient-scope', message, scope, holder: 'holder' }
     expect(await ask(token, scope)).toMatchObject(refusal)
@@ -63,8 +67,17 @@ test('refuses who presents none, without asking the repository', async () => {
 test('refuses what nobody was given, also what is nearly a token', async () => {
   const { token, ask } = setUp()
   await ask(token)
-  const near = [`${token} `, token.slice(0, -1), token.toUpperCase(), `${token}a`, hashToken(token)]
-  const refusal = { code: 'invalid-token', message: 'the access token is unknown or was revoked' }
+  const near = [
+    `${token} `,
+    token.slice(0, -1),
+    token.toUpperCase(),
+    `${token}a`,
+    hashToken(token),
+  ]
+  const refusal = {
+    code: 'invalid-token',
+    message: 'the access token is unknown or was revoked',
+  }
   for (const presented of ['', 'unknown', mintToken(), ...near])
     expect(await ask(presented)).toMatchObject(refusal)
 })
@@ -77,7 +90,11 @@ test('a token is valid up to the moment it expires, also when it is remembered',
     expect(await ask(token)).toMatchObject(admitted)
   }
   vi.advanceTimersByTime(1)
-  const refusal = { code: 'invalid-token', message: 'the access token has expired', holder: 'holder' }
+  const refusal = {
+    code: 'invalid-token',
+    message: 'the access token has expired',
+    holder: 'holder',
+  }
   // Before it is told to lack a scope.
   for (const scope of ['plants:read', 'plants:write'] as const)
     expect(await ask(token, scope)).toMatchObject(refusal)
@@ -88,7 +105,8 @@ test('answers at once for a token it remembers, and asks the repository again af
   const { token, gate, ask, find } = setUp()
   await ask(token)
   vi.advanceTimersByTime(1999)
-  for (let n = 0; n < 100; n++) expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
+  for (let n = 0; n < 100; n++)
+    expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
   expect(find).toHaveBeenCalledTimes(1)
   vi.advanceTimersByTime(1)
   await ask(token)
@@ -104,7 +122,8 @@ test('a revoked token works no longer than the time given, also if the time of d
   vi.advanceTimersByTime(1)
   vi.setSystemTime(0)
   // A gate that has admitted it knows whose it was.
-  for (let n = 0; n < 3; n++) expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
+  for (let n = 0; n < 3; n++)
+    expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
   expect(await setUp().ask(token)).toMatchObject({ ...invalid, holder: undefined })
 })
 
@@ -167,7 +186,10 @@ test('the last use is not written down for who is refused', async () => {
 })
 
 test('writing down the last use neither delays nor fails a request', async () => {
-  for (const written of [() => new Promise<void>(() => {}), () => Promise.reject(new Error('full'))]) {
+  for (const written of [
+    () => new Promise<void>(() => {}),
+    () => Promise.reject(new Error('full')),
+  ]) {
     const { token, ask, markUsed } = setUp()
     markUsed.mockImplementation(written)
     for (const _ of [1, 2]) expect(await ask(token)).toMatchObject(admitted)

@@ -48,7 +48,9 @@ interface Parameter {
 interface Operation {
   readonly tags?: readonly string[]
   readonly parameters?: readonly Parameter[]
-  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Content>> }>>
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, Content>> }>
+  >
 }
 
 interface Content {
@@ -56,7 +58,9 @@ interface Content {
 }
 
 interface Description {
-  readonly paths: Readonly<Record<string, Partial<Record<'get' | 'post' | 'put' | 'delete', Operation>>>>
+  readonly paths: Readonly<
+    Record<string, Partial<Record<'get' | 'post' | 'put' | 'delete', Operation>>>
+  >
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
@@ -71,14 +75,32 @@ export function readEntities(text: string): readonly Entity[] {
     const required = parts.flatMap(part => part.required ?? [])
     return Object.assign({}, ...parts, { properties, required })
   }
-  const toMember = (name: string, given: Schema, isRequired: boolean, hint?: string): Member => {
-    const { type, description = '', minimum = -(2n ** 63n), maximum = 2n ** 63n - 1n } = resolve(given)
+  const toMember = (
+    name: string,
+    given: Schema,
+    isRequired: boolean,
+    hint?: string,
+  ): Member => {
+    const {
+      type,
+      description = '',
+      minimum = -(2n ** 63n),
+      maximum = 2n ** 63n - 1n,
+    } = resolve(given)
     const bounds = type === 'integer' ? { minimum, maximum } : undefined
-    return { name, description: hint ?? description, bounds, isText: type === 'string', isRequired }
+    return {
+      name,
+      description: hint ?? description,
+      bounds,
+      isText: type === 'string',
+      isRequired,
+    }
   }
 
   return Object.entries(paths).flatMap(([path, { get, post }]) => {
-    const list = resolve(get?.responses['200']?.content?.['application/json']?.schema ?? {})
+    const list = resolve(
+      get?.responses['200']?.content?.['application/json']?.schema ?? {},
+    )
     if (get === undefined || list.type !== 'array' || list.items === undefined) return []
     const { properties = {}, required = [] } = resolve(list.items)
     const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
@@ -92,7 +114,9 @@ export function readEntities(text: string): readonly Entity[] {
       ),
       filters: parameters
         .filter(({ name }) => !['limit', 'after', 'count'].includes(name))
-        .map(({ name, schema, description }) => toMember(name, schema, false, description)),
+        .map(({ name, schema, description }) =>
+          toMember(name, schema, false, description),
+        ),
       hasPages: isAsked('after'),
       canCount: isAsked('count'),
       creation: takesHeader(put, 'If-None-Match') ? 'PUT' : post && 'POST',
@@ -104,11 +128,18 @@ export function readEntities(text: string): readonly Entity[] {
 }
 
 function takesHeader(operation: Operation | undefined, name: string): boolean {
-  return operation?.parameters?.some(each => each.in === 'header' && each.name === name) ?? false
+  return (
+    operation?.parameters?.some(each => each.in === 'header' && each.name === name) ??
+    false
+  )
 }
 
 /** A JavaScript number would round the bounds of an int64. */
-function exactInteger(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+function exactInteger(
+  _name: string,
+  value: unknown,
+  context?: { readonly source?: string },
+): unknown {
   if (typeof value !== 'number' || !Number.isInteger(value)) return value
   return BigInt(context?.source ?? value)
 }

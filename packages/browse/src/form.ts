@@ -12,15 +12,29 @@ export function createField(member: Member, item: Item | undefined, canEdit: boo
   const original = item?.[name]
   const id = `field-${name}`
   const start =
-    original === undefined ? '' : typeof original === 'object' ? JSON.stringify(original) : `${original}`
+    original === undefined
+      ? ''
+      : typeof original === 'object'
+        ? JSON.stringify(original)
+        : `${original}`
   const control: HTMLInputElement | HTMLTextAreaElement = isText
     ? element('textarea', { id, rows: 2, spellcheck: false, dir: 'auto' })
-    : element('input', { id, className: 'integer', autocomplete: 'off', spellcheck: false })
+    : element('input', {
+        id,
+        className: 'integer',
+        autocomplete: 'off',
+        spellcheck: false,
+      })
   control.value = start
   const unedited = control.value
-  control.readOnly = !canEdit || (name === 'id' && item !== undefined) || !(isText || bounds)
+  control.readOnly =
+    !canEdit || (name === 'id' && item !== undefined) || !(isText || bounds)
   control.autofocus = !control.readOnly
-  const present = element('input', { type: 'checkbox', checked: original !== undefined, disabled: !canEdit })
+  const present = element('input', {
+    type: 'checkbox',
+    checked: original !== undefined,
+    disabled: !canEdit,
+  })
   const problem = element('span', { id: `${id}-problem`, className: 'problem' })
   const label = element('label', { htmlFor: id, title: description }, name)
   control.setAttribute('aria-describedby', problem.id)
@@ -37,7 +51,9 @@ export function createField(member: Member, item: Item | undefined, canEdit: boo
   })
   label.id = `${id}-label`
   present.setAttribute('aria-describedby', label.id)
-  const choice = isRequired ? [] : [element('label', { className: 'present' }, present, ' present')]
+  const choice = isRequired
+    ? []
+    : [element('label', { className: 'present' }, present, ' present')]
 
   return {
     name,

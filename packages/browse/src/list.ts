@@ -14,19 +14,31 @@ const rows = byId('rows', HTMLElement)
 const total = byId('total', HTMLElement)
 const progress = byId('progress', HTMLElement)
 const button = (id: string) => byId(id, HTMLButtonElement)
-const [stop, first, back, next] = [button('stop'), button('first'), button('back'), button('next')]
+const [stop, first, back, next] = [
+  button('stop'),
+  button('first'),
+  button('back'),
+  button('next'),
+]
 
 let fieldsOf: string | undefined
 let fields: readonly ReturnType<typeof toField>[] = []
 
 /** Shows the fields of the place: from which id, and the filters. */
-export function showFilters(entity: Entity, place: Place, onShow: (place: Place) => void): void {
+export function showFilters(
+  entity: Entity,
+  place: Place,
+  onShow: (place: Place) => void,
+): void {
   if (fieldsOf !== entity.name) makeFields(entity)
   fieldsOf = entity.name
   for (const { parameter, input } of fields) {
     const value = place.parameters.get(parameter.name) ?? ''
     // The interface asks for what follows an id.
-    input.value = parameter.name === 'after' && /^-?\d+$/.test(value) ? `${BigInt(value) + 1n}` : value
+    input.value =
+      parameter.name === 'after' && /^-?\d+$/.test(value)
+        ? `${BigInt(value) + 1n}`
+        : value
   }
   form.onsubmit = event => {
     event.preventDefault()
@@ -41,14 +53,20 @@ function makeFields({ members, filters, hasPages }: Entity): void {
     ...from.map(id => toField({ ...id, name: 'after' }, 'From id')),
     ...filters.map(filter => toField(filter, filter.name.replaceAll('_', ' '))),
   ]
-  const labels = fields.map(({ label, input }) => element('label', {}, `${label} `, input))
+  const labels = fields.map(({ label, input }) =>
+    element('label', {}, `${label} `, input),
+  )
   form.replaceChildren(...labels, element('button', {}, 'Show'), newButton)
 }
 
 /** Returns a field above the table, for a parameter of the list. */
 function toField(parameter: Member, label: string) {
   const { description: title, bounds } = parameter
-  const input = element('input', { title, spellcheck: false, className: bounds ? 'integer' : '' })
+  const input = element('input', {
+    title,
+    spellcheck: false,
+    className: bounds ? 'integer' : '',
+  })
   return { parameter, label, input }
 }
 
@@ -101,7 +119,11 @@ export async function showRows(
   let hasMore = true
   try {
     while (hasMore && count < rowsMax && (searches || body === undefined)) {
-      const query = { ...filters, ...(counts && { count: true }), ...(after !== undefined && { after }) }
+      const query = {
+        ...filters,
+        ...(counts && { count: true }),
+        ...(after !== undefined && { after }),
+      }
       const page = await signedIn(() =>
         records.list({ ...query, limit: rowsMax - count }, { signal: reading }),
       )
@@ -111,7 +133,8 @@ export async function showRows(
       hasMore = page.next !== undefined
       after = page.next
       total.textContent = toTotal(page.total)
-      progress.textContent = searches && hasMore ? `Looked up to id ${after}, ${count} found` : ''
+      progress.textContent =
+        searches && hasMore ? `Looked up to id ${after}, ${count} found` : ''
     }
   } catch (error) {
     if (!stopping.signal.aborted || signal.aborted) throw error
@@ -123,7 +146,10 @@ export async function showRows(
   }
   rows.textContent = `${count} rows, ${hasMore ? 'more follow' : 'no more'}`
   const toList = (parameters: object) => () => {
-    location.hash = toFragment({ ...place, parameters: new Map(Object.entries(parameters)) })
+    location.hash = toFragment({
+      ...place,
+      parameters: new Map(Object.entries(parameters)),
+    })
   }
   first.disabled = start === undefined
   first.onclick = toList(filters)
@@ -144,16 +170,29 @@ export function clearRows(): void {
 function showTable({ name, members }: Entity): HTMLElement {
   const body = element('tbody')
   const heads = members.map(({ name, description, bounds }) =>
-    element('th', { scope: 'col', title: description, className: bounds ? 'integer' : '' }, name),
+    element(
+      'th',
+      { scope: 'col', title: description, className: bounds ? 'integer' : '' },
+      name,
+    ),
   )
-  table.replaceChildren(element('caption', {}, name), element('thead', {}, element('tr', {}, ...heads)), body)
+  table.replaceChildren(
+    element('caption', {}, name),
+    element('thead', {}, element('tr', {}, ...heads)),
+    body,
+  )
   return body
 }
 
 function toRow(item: Item, members: readonly Member[], place: Place): HTMLElement {
   const cells = members.map(({ name, bounds }) => {
     const text = toCell(item[name])
-    if (name !== 'id') return element('td', { className: bounds ? 'integer' : '' }, element('bdi', {}, text))
+    if (name !== 'id')
+      return element(
+        'td',
+        { className: bounds ? 'integer' : '' },
+        element('bdi', {}, text),
+      )
     const link = element('a', { href: toFragment({ ...place, record: text }) }, text)
     return element('th', { scope: 'row', className: 'integer' }, link)
   })

@@ -38,7 +38,11 @@ async function show(): Promise<void> {
   signOutButton.hidden = token() === ''
 }
 
-async function showPlace(entity: Entity, place: Place, signal: AbortSignal): Promise<void> {
+async function showPlace(
+  entity: Entity,
+  place: Place,
+  signal: AbortSignal,
+): Promise<void> {
   noteVisit(place)
   const records = createRecords(entity)
   const list = { ...place, record: undefined }
@@ -76,8 +80,12 @@ async function showRecord(
   const { record = 'new' } = place
   const bounds = entity.members.find(({ name }) => name === 'id')?.bounds
   const id = bounds && readInteger(record, bounds)
-  if (bounds && id === undefined && record !== 'new') throw new Error(`The id ${integerProblem(bounds)}.`)
-  const stored = id === undefined ? undefined : await signedIn(() => records.readVersioned(id, { signal }))
+  if (bounds && id === undefined && record !== 'new')
+    throw new Error(`The id ${integerProblem(bounds)}.`)
+  const stored =
+    id === undefined
+      ? undefined
+      : await signedIn(() => records.readVersioned(id, { signal }))
   openRecord(stored, {
     ...{ entity, records, place, forbidden },
     onClose(text = '') {

@@ -11,7 +11,12 @@ export async function ask<Answer extends string>(
   answers: readonly Answer[],
 ): Promise<Answer> {
   const buttons = answers.map(value => element('button', { value }, value))
-  const form = element('form', { method: 'dialog' }, ...content, element('footer', {}, ...buttons))
+  const form = element(
+    'form',
+    { method: 'dialog' },
+    ...content,
+    element('footer', {}, ...buttons),
+  )
   dialog.replaceChildren(element('h2', { id: 'question-title' }, question), form)
   const given = await answerOf(dialog)
   return answers.find(each => each === given) ?? (answers.at(-1) as Answer)

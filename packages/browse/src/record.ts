@@ -79,15 +79,18 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
         forbidden.add(entity.name)
       }
       const isUnknown = mayHaveChanged(failure)
-      if (!isUnknown && !isRefused(failure, 412) && !isRefused(failure, 404)) return refuse(toWords(failure))
-      if (isUnknown) refuse(`It is unknown whether it was ${change.done}. Reading it again.`)
+      if (!isUnknown && !isRefused(failure, 412) && !isRefused(failure, 404))
+        return refuse(toWords(failure))
+      if (isUnknown)
+        refuse(`It is unknown whether it was ${change.done}. Reading it again.`)
       const now = await readRecord(records, id(change)).catch(error => {
         refuse(`It is unknown whether it was ${change.done}: ${toWords(error)}`)
         return null
       })
       if (now === null) return
       if (isSame(now?.item, change.wanted)) return finish(done(change))
-      if (now?.version === base?.version) return refuse(`It was not ${change.done}: ${toWords(failure)}`)
+      if (now?.version === base?.version)
+        return refuse(`It was not ${change.done}: ${toWords(failure)}`)
       if (opened === undefined) return exists(id(change))
       const answer = await askAbout(change, now)
       if (answer === 'Keep what is there') return finish()
@@ -101,17 +104,29 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   const refuse = (text: string) => refusal.replaceChildren(text)
 
   function exists(id: bigint): void {
-    const link = element('a', { href: toFragment({ ...place, record: `${id}` }) }, `id ${id} exists`)
+    const link = element(
+      'a',
+      { href: toFragment({ ...place, record: `${id}` }) },
+      `id ${id} exists`,
+    )
     refusal.replaceChildren('Nothing was saved: ', link)
   }
 
   function askAbout({ done, wanted }: Change, now: Stored | undefined) {
     const happened = now ? 'changed' : 'removed'
-    const states = { 'when you opened it': opened?.item, 'now in the store': now?.item, yours: wanted }
+    const states = {
+      'when you opened it': opened?.item,
+      'now in the store': now?.item,
+      yours: wanted,
+    }
     return ask(
       `This ${kind} was ${happened} since you opened it. Nothing was ${done}.`,
       [compare(states)],
-      ['Keep what is there', wanted ? 'Save mine over it' : `Delete ${opened?.item.id}`, 'Go on editing'],
+      [
+        'Keep what is there',
+        wanted ? 'Save mine over it' : `Delete ${opened?.item.id}`,
+        'Go on editing',
+      ],
     )
   }
 
@@ -122,7 +137,9 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
     wrong?.focus()
     if (wrong) return undefined
     const edited = Object.fromEntries(values.map(([{ name }, value]) => [name, value]))
-    const item = Object.entries({ ...opened?.item, ...edited }).filter(([, value]) => value !== undefined)
+    const item = Object.entries({ ...opened?.item, ...edited }).filter(
+      ([, value]) => value !== undefined,
+    )
     return Object.fromEntries(item) as unknown as Item
   }
 
@@ -142,9 +159,14 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   remove.onclick = async () => {
     if (opened === undefined) return
     const { id } = opened.item
-    const answer = await ask(`Delete ${kind} ${id}?`, [], [`Delete ${id}`, 'Go on editing'])
+    const answer = await ask(
+      `Delete ${kind} ${id}?`,
+      [],
+      [`Delete ${id}`, 'Go on editing'],
+    )
     if (answer === 'Go on editing') return
-    const send = (read: Stored | undefined) => records.remove(id, { ifMatch: read?.version })
+    const send = (read: Stored | undefined) =>
+      records.remove(id, { ifMatch: read?.version })
     await make({ done: 'deleted', wanted: undefined, send })
   }
 
@@ -160,10 +182,16 @@ const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(
 const made = Symbol('made')
 
 function mayHaveChanged(error: unknown): boolean {
-  return (error instanceof RefusedError || error instanceof NoAnswerError) && error.mayHaveChanged
+  return (
+    (error instanceof RefusedError || error instanceof NoAnswerError) &&
+    error.mayHaveChanged
+  )
 }
 
 function isSame(a: Item | undefined, b: Item | undefined): boolean {
   const names = Object.keys({ ...a, ...b })
-  return (a === undefined) === (b === undefined) && names.every(name => a?.[name] === b?.[name])
+  return (
+    (a === undefined) === (b === undefined) &&
+    names.every(name => a?.[name] === b?.[name])
+  )
 }

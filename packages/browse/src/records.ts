@@ -35,7 +35,10 @@ export function createRecords({ path }: Entity): Records {
 }
 
 /** Resolves to a record as it is now, or to `undefined` if there is none. */
-export async function readRecord(records: Records, id: bigint): Promise<Stored | undefined> {
+export async function readRecord(
+  records: Records,
+  id: bigint,
+): Promise<Stored | undefined> {
   try {
     return await signedIn(() => records.readVersioned(id))
   } catch (error) {

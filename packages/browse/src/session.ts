@@ -23,7 +23,10 @@ export function toWords(error: unknown): string {
 export async function signedIn<Result>(call: () => Promise<Result>): Promise<Result> {
   let refusal: unknown
   for (;;) {
-    if (token() === '' && !(await askToken(refusal === undefined ? '' : toWords(refusal))))
+    if (
+      token() === '' &&
+      !(await askToken(refusal === undefined ? '' : toWords(refusal)))
+    )
       throw refusal ?? new Error('Sign in to see what is in the store.')
     try {
       return await call()

@@ -6,7 +6,8 @@ const shownMax = 200
 export function toCell(value: unknown): string {
   if (value === undefined) return '–'
   if (value === '') return '“”'
-  if (typeof value !== 'string') return typeof value === 'bigint' ? String(value) : JSON.stringify(value)
+  if (typeof value !== 'string')
+    return typeof value === 'bigint' ? String(value) : JSON.stringify(value)
   const start = [...value.slice(0, 2 * shownMax)].slice(0, shownMax).join('')
   const rest = value.slice(start.length)
   const more = rest.length - (rest.match(/[\ud800-\udbff]/g)?.length ?? 0)
@@ -27,7 +28,10 @@ export interface IntegerBounds {
 }
 
 /** Returns the integer that is typed, or `undefined`. */
-export function readInteger(text: string, { minimum, maximum }: IntegerBounds): bigint | undefined {
+export function readInteger(
+  text: string,
+  { minimum, maximum }: IntegerBounds,
+): bigint | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
   const integer = BigInt(text)
   return integer >= minimum && integer <= maximum ? integer : undefined

@@ -14,7 +14,10 @@ import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Fate, startProxy, startStore } from './store.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const axe = readFileSync(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
+  'utf8',
+)
 const min = -(2n ** 63n)
 const max = 2n ** 63n - 1n
 const ficus = plant(7n, 'Ficus', 'tree')
@@ -42,12 +45,16 @@ describe('the page', needs('chromium', hasBrowser), () => {
     page.on('request', request => requested.push(request.url()))
     page.on('pageerror', error => complaints.push(error.message))
     page.on('console', message => {
-      const isExpected = /the server responded with a status of 4|net::ERR_/.test(message.text())
+      const isExpected = /the server responded with a status of 4|net::ERR_/.test(
+        message.text(),
+      )
       if (message.type() === 'error' && !isExpected) complaints.push(message.text())
     })
     await page.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
-        console.error(`against the policy: ${violatedDirective} ${blockedURI}`),
+      document.addEventListener(
+        'securitypolicyviolation',
+        ({ violatedDirective, blockedURI }) =>
+          console.error(`against the policy: ${violatedDirective} ${blockedURI}`),
       )
     })
     await page.goto(`${url}/browse${place}`)
@@ -66,7 +73,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
       follow: (name: string) => page.getByRole('link', { name, exact: true }).click(),
       async [Symbol.asyncDispose]() {
         await context.close()
-        const elsewhere = requested.filter(each => !each.startsWith(url) && !each.startsWith('data:'))
+        const elsewhere = requested.filter(
+          each => !each.startsWith(url) && !each.startsWith('data:'),
+        )
         expect([complaints, elsewhere]).toEqual([[], []])
       },
     }
@@ -84,12 +93,19 @@ describe('the page', needs('chromium', hasBrowser), () => {
     const { page, rows, press } = opened
     const field = page.getByLabel('Access token')
     await expect.poll(() => field.getAttribute('type')).toBe('password')
-    expect(await page.getByText('plant-store token create --name me --scope read').count()).toBe(1)
+    expect(
+      await page.getByText('plant-store token create --name me --scope read').count(),
+    ).toBe(1)
     await signIn(page, 'plantstore_wrong')
     await shows(page.getByRole('alert').first(), /\(40102\)/)
     await signIn(page, token)
     await shows(rows, '1 rows, no more')
-    const kept = () => [location.hash, localStorage.length, document.cookie, { ...sessionStorage }]
+    const kept = () => [
+      location.hash,
+      localStorage.length,
+      document.cookie,
+      { ...sessionStorage },
+    ]
     expect(await page.evaluate(kept)).toEqual(['#plants', 0, '', { '/ token': token }])
 
     await page.reload()
@@ -111,10 +127,22 @@ describe('the page', needs('chromium', hasBrowser), () => {
     const { page, form, member, status, rows, ids, press } = opened
     const all = [min, -1n, 0n, 2n ** 53n + 1n, max]
     await press('New')
-    for (const wrong of ['', '-', '-0', '07', '1.0', '1e3', `${max + 1n}`, `${min - 1n}`]) {
+    for (const wrong of [
+      '',
+      '-',
+      '-0',
+      '07',
+      '1.0',
+      '1e3',
+      `${max + 1n}`,
+      `${min - 1n}`,
+    ]) {
       await member('id').fill(wrong)
       await press('Save')
-      await shows(form.locator('.problem').first(), `must be an integer from ${min} to ${max}`)
+      await shows(
+        form.locator('.problem').first(),
+        `must be an integer from ${min} to ${max}`,
+      )
     }
     await press('Close')
     for (const id of all.toReversed()) {
@@ -184,12 +212,17 @@ describe('the page', needs('chromium', hasBrowser), () => {
       await member('name').fill('mine')
     }
     const others = (name: string) => store.plants.replace(plant(7n, name))
-    const shown = () => page.locator('#question tbody tr').first().locator('td').allTextContents()
+    const shown = () =>
+      page.locator('#question tbody tr').first().locator('td').allTextContents()
 
     await begin()
     await others('theirs')
     await press('Save')
-    await page.getByRole('heading', { name: /was changed since you opened it. Nothing was saved/ }).waitFor()
+    await page
+      .getByRole('heading', {
+        name: /was changed since you opened it. Nothing was saved/,
+      })
+      .waitFor()
     expect(await shown()).toEqual(['Ficus', 'theirs', 'mine'])
     await press('Go on editing')
     expect(await member('name').inputValue()).toBe('mine')
@@ -214,7 +247,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await others('theirs')
     await press('Delete')
     await press('Delete 7')
-    await page.getByRole('heading', { name: /was changed .* Nothing was deleted/ }).waitFor()
+    await page
+      .getByRole('heading', { name: /was changed .* Nothing was deleted/ })
+      .waitFor()
     await press('Delete 7')
     await shows(status, /Plant 7 is deleted\./)
     expect(await stored(7n)).toBeUndefined()
@@ -224,7 +259,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await begin()
     await store.plants.remove(parsePlantId(7n))
     await press('Save')
-    await page.getByRole('heading', { name: /This plant was removed .* Nothing was saved/ }).waitFor()
+    await page
+      .getByRole('heading', { name: /This plant was removed .* Nothing was saved/ })
+      .waitFor()
     await press('Save mine over it')
     await shows(status, /Plant 7 is saved\./)
 
@@ -277,7 +314,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
 
   test('goes through 2,500 plants by pages, ids and filters, and keeps its place in the URL', async () => {
     await store.fill(
-      Array.from({ length: 2_500 }, (_, n) => plant(BigInt(n), `n${n}`, n % 10 === 0 ? 't&=#' : undefined)),
+      Array.from({ length: 2_500 }, (_, n) =>
+        plant(BigInt(n), `n${n}`, n % 10 === 0 ? 't&=#' : undefined),
+      ),
     )
     await using opened = await open()
     const { page, rows, ids, press, follow } = opened
@@ -367,17 +406,31 @@ describe('the page', needs('chromium', hasBrowser), () => {
       const { paths, ...others } = JSON.parse(text)
       // Without PUT and DELETE, and with an integer of its own.
       const integer = { type: 'integer', minimum: 0, maximum: 500 }
-      const properties = { id: { $ref: '#/components/schemas/PlantId' }, height_cm: integer }
-      const schema = { type: 'array', items: { type: 'object', properties, required: ['id'] } }
-      const get = { tags: ['gardens'], responses: { 200: { content: { 'application/json': { schema } } } } }
+      const properties = {
+        id: { $ref: '#/components/schemas/PlantId' },
+        height_cm: integer,
+      }
+      const schema = {
+        type: 'array',
+        items: { type: 'object', properties, required: ['id'] },
+      }
+      const get = {
+        tags: ['gardens'],
+        responses: { 200: { content: { 'application/json': { schema } } } },
+      }
       const post = { tags: ['gardens'], responses: {} }
-      await route.fulfill({ json: { ...others, paths: { '/gardens': { get, post }, ...paths } } })
+      await route.fulfill({
+        json: { ...others, paths: { '/gardens': { get, post }, ...paths } },
+      })
     })
     await page.route('**/gardens*', async route => {
       if (route.request().method() === 'POST') sent.push(route.request().postData())
       await route.fulfill({
         contentType: 'application/json',
-        body: sent.length > 0 ? '{"id":-7}' : '[{"id":9007199254740993,"height_cm":3,"new":1}]',
+        body:
+          sent.length > 0
+            ? '{"id":-7}'
+            : '[{"id":9007199254740993,"height_cm":3,"new":1}]',
       })
     })
     await page.reload()
@@ -385,7 +438,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await follow('plants')
     await expect.poll(() => page.locator('caption').textContent()).toBe('plants')
     await follow('gardens')
-    await expect.poll(() => page.locator('tbody tr').allTextContents()).toEqual(['90071992547409933'])
+    await expect
+      .poll(() => page.locator('tbody tr').allTextContents())
+      .toEqual(['90071992547409933'])
     expect(await page.getByLabel('From id').count()).toBe(0)
     await press('New')
     await member('id').fill('-7')
@@ -404,7 +459,8 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await follow('7')
     await press('Save')
     await shows(form.getByRole('alert'), /\(40301\)/)
-    for (const name of ['Save', 'Delete']) expect(await form.getByRole('button', { name }).count()).toBe(0)
+    for (const name of ['Save', 'Delete'])
+      expect(await form.getByRole('button', { name }).count()).toBe(0)
     await press('Close')
     await shows(rows, '1 rows, no more')
     await expect.poll(() => page.getByRole('button', { name: 'New' }).count()).toBe(0)
@@ -458,10 +514,14 @@ describe('the page', needs('chromium', hasBrowser), () => {
           await page.emulateMedia({ colorScheme })
           const found = await page.evaluate(async () => {
             const { violations } = await (globalThis as unknown as Axe).axe.run()
-            return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html)}`)
+            return violations.map(
+              ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html)}`,
+            )
           })
           expect(found).toEqual([])
-          expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+          expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(
+            width,
+          )
         }
     }
     await findsNothing()
@@ -488,7 +548,8 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await shows(rows, '1 rows, no more')
     const tabTo = async (text: string) => {
       const focused = () => page.evaluate(() => document.activeElement?.textContent)
-      for (let n = 0; n < 20 && (await focused()) !== text; n++) await keyboard.press('Tab')
+      for (let n = 0; n < 20 && (await focused()) !== text; n++)
+        await keyboard.press('Tab')
       expect(await focused()).toBe(text)
     }
     await tabTo('New')
@@ -519,7 +580,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
 
 interface Axe {
   readonly axe: {
-    run(): Promise<{ violations: readonly { id: string; nodes: readonly { html: string }[] }[] }>
+    run(): Promise<{
+      violations: readonly { id: string; nodes: readonly { html: string }[] }[]
+    }>
   }
 }
 

@@ -2,21 +2,32 @@ import { once } from 'node:events'
 import { createServer as createProxy, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { AccessError, createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
+import {
+  AccessError,
+  createGate,
+  hashToken,
+  mintToken,
+  scopesByChoice,
+} from '@plant-store/access'
 import { parsePlant } from '@plant-store/domain'
 import { memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
 /** The real server with the page, over a repository in memory. */
 export async function startStore() {
-  const stored = new Map<string, { name: string; scopes: typeof scopesByChoice.write; createdAt: Date }>()
+  const stored = new Map<
+    string,
+    { name: string; scopes: typeof scopesByChoice.write; createdAt: Date }
+  >()
   const token = (scopes = scopesByChoice.write) => {
     const minted = mintToken()
     stored.set(hashToken(minted), { name: 'me', scopes, createdAt: new Date() })
     return minted
   }
   // The gate itself remembers an accepted token for two seconds.
-  const gate = createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } })
+  const gate = createGate({
+    tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
+  })
   const expired = new Set<string | undefined>()
   const useCases = memoryUseCases()
   const { plants } = useCases
@@ -87,7 +98,8 @@ export async function startProxy(store: string) {
     if (fated === 'lost') return void incoming.socket.destroy()
     const sent = request(new URL(url, store), { method, headers }, async answer => {
       const content = await buffer(answer)
-      if (fated === 'passed') outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content)
+      if (fated === 'passed')
+        outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content)
       else incoming.socket.destroy()
     })
     sent.end(body)

@@ -27,13 +27,23 @@ const faultsMax = 100
 
 export async function createMany(
   plants: AsyncIterable<unknown> | Iterable<unknown>,
-  sendBatch: (body: string, read: (answer: unknown) => ManyCreated) => Promise<ManyCreated>,
+  sendBatch: (
+    body: string,
+    read: (answer: unknown) => ManyCreated,
+  ) => Promise<ManyCreated>,
 ): Promise<ManyCreated> {
-  const sendLines = async (lines: readonly string[], firstIndex: number): Promise<ManyCreated> => {
+  const sendLines = async (
+    lines: readonly string[],
+    firstIndex: number,
+  ): Promise<ManyCreated> => {
     try {
       return await sendBatch(lines.join('\n'), answer => readAnswer(answer, firstIndex))
     } catch (error) {
-      if (!(error instanceof RefusedError) || error.number !== errorNumbers['body-too-large']) throw error
+      if (
+        !(error instanceof RefusedError) ||
+        error.number !== errorNumbers['body-too-large']
+      )
+        throw error
       // One of the lines is longer than the store accepts.
       if (lines.length === 1) return refusing(firstIndex, error.number, error.message)
       const middle = Math.ceil(lines.length / 2)
@@ -75,18 +85,29 @@ function sum(one: ManyCreated, other: ManyCreated): ManyCreated {
     created: one.created + other.created,
     existing: one.existing + other.existing,
     refused: one.refused + other.refused,
-    faults: [...one.faults, ...other.faults].sort((a, b) => a.index - b.index).slice(0, faultsMax),
+    faults: [...one.faults, ...other.faults]
+      .sort((a, b) => a.index - b.index)
+      .slice(0, faultsMax),
   }
 }
 
 function readAnswer(answer: unknown, firstIndex: number): ManyCreated {
-  const { created, existing, refused, faults } = answer as Record<keyof ManyCreated, unknown>
+  const { created, existing, refused, faults } = answer as Record<
+    keyof ManyCreated,
+    unknown
+  >
   return {
     created: toNumber(created),
     existing: toNumber(existing),
     refused: toNumber(refused),
-    faults: (faults as Record<'line' | 'error' | 'message', unknown>[]).map(({ line, error, message }) => {
-      return { index: firstIndex + toNumber(line) - 1, error: toNumber(error), message: `${message}` }
-    }),
+    faults: (faults as Record<'line' | 'error' | 'message', unknown>[]).map(
+      ({ line, error, message }) => {
+        return {
+          index: firstIndex + toNumber(line) - 1,
+          error: toNumber(error),
+          message: `${message}`,
+        }
+      },
+    ),
   }
 }

@@ -18,7 +18,10 @@ export interface EntityClient<Item extends Identified, Query> {
   /** Resolves to one page, in ascending numeric order of id. It is the last one only if it has no `next`. */
   list(query?: Partial<Query>, options?: CallOptions): Promise<Page<Item>>
   /** Yields page after page. Requests the next page only when the caller wants it. */
-  pages(query?: Partial<Query>, options?: CallOptions): AsyncGenerator<readonly Item[], void, void>
+  pages(
+    query?: Partial<Query>,
+    options?: CallOptions,
+  ): AsyncGenerator<readonly Item[], void, void>
   /**
    * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If one gets 412 after an attempt
    * without an answer, the item is read: the call resolves if the item is as requested.
@@ -48,7 +51,9 @@ export interface EntityOptions<Item extends Identified, Query> {
 
 /** An item in plain values. An optional member may be `undefined`. */
 export type Input<Item> = {
-  readonly [Field in keyof Item]: Plain<Item[Field]> | (object extends Pick<Item, Field> ? undefined : never)
+  readonly [Field in keyof Item]:
+    | Plain<Item[Field]>
+    | (object extends Pick<Item, Field> ? undefined : never)
 }
 type Plain<Value> = Value extends bigint ? bigint : Value extends string ? string : Value
 
@@ -87,7 +92,8 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   /** Returns a reader of an item and its version. A compressing proxy makes the tag weak. */
   const versioned = (id: Item['id']) => (body: unknown, headers: Headers) => {
     const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
-    if (!isVersion(version)) throw new TypeError('the answer must have the ETag of an item')
+    if (!isVersion(version))
+      throw new TypeError('the answer must have the ETag of an item')
     return { item: parse(body, id), version }
   }
 
@@ -96,12 +102,17 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     return send({ method: 'GET', url: itemUrl(id), signal, read: versioned(id) })
   }
 
-  async function list(query: Partial<Query> = {}, { signal }: CallOptions = {}): Promise<Page<Item>> {
+  async function list(
+    query: Partial<Query> = {},
+    { signal }: CallOptions = {},
+  ): Promise<Page<Item>> {
     const url = new URL(listUrl)
-    for (const [name, value] of Object.entries(parseQuery(query))) url.searchParams.set(name, `${value}`)
+    for (const [name, value] of Object.entries(parseQuery(query)))
+      url.searchParams.set(name, `${value}`)
     const read = (body: unknown, headers: Headers) => {
       const items = (body as unknown[]).map(item => parse(item))
-      const [, after] = /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(headers.get('link') ?? '') ?? []
+      const [, after] =
+        /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(headers.get('link') ?? '') ?? []
       const total = readTotal(headers.get('total-count'))
       return {
         items,
@@ -131,11 +142,22 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     async create(input, { signal } = {}) {
       const item = parse(input)
       const body = writeJsonRecord(item)
-      return send({ method: 'POST', url: listUrl, body, signal, read: body => parse(body, item.id) })
+      return send({
+        method: 'POST',
+        url: listUrl,
+        body,
+        signal,
+        read: body => parse(body, item.id),
+      })
     },
     async read(input, { signal } = {}) {
       const id = parseId(input)
-      return send({ method: 'GET', url: itemUrl(id), signal, read: body => parse(body, id) })
+      return send({
+        method: 'GET',
+        url: itemUrl(id),
+        signal,
+        read: body => parse(body, id),
+      })
     },
     async *pages(query = {}, options) {
       let { after } = query
@@ -148,25 +170,36 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     async replace(input, options = {}) {
       const item = parse(input)
       const { id, ...rest } = item
-      const request = { url: itemUrl(id), body: writeJsonRecord(rest), read: versioned(id) }
-      return send({ method: 'PUT', ...request, ...conditional(options) }).catch(async error => {
-        const found = await itemAfter(error, id, options)
-        if (found !== 'missing' && isSame(found.item, item)) return found
-        throw error
-      })
+      const request = {
+        url: itemUrl(id),
+        body: writeJsonRecord(rest),
+        read: versioned(id),
+      }
+      return send({ method: 'PUT', ...request, ...conditional(options) }).catch(
+        async error => {
+          const found = await itemAfter(error, id, options)
+          if (found !== 'missing' && isSame(found.item, item)) return found
+          throw error
+        },
+      )
     },
     async remove(input, options = {}) {
       const id = parseId(input)
       const request = { url: itemUrl(id), read: () => {} }
-      await send({ method: 'DELETE', ...request, ...conditional(options) }).catch(async error => {
-        if ((await itemAfter(error, id, options)) !== 'missing') throw error
-      })
+      await send({ method: 'DELETE', ...request, ...conditional(options) }).catch(
+        async error => {
+          if ((await itemAfter(error, id, options)) !== 'missing') throw error
+        },
+      )
     },
   }
 }
 
 /** Returns the URL of an operation below the base URL, which may have a path. */
-export function operationUrl({ baseUrl }: Pick<ClientOptions, 'baseUrl'>, path: string): string {
+export function operationUrl(
+  { baseUrl }: Pick<ClientOptions, 'baseUrl'>,
+  path: string,
+): string {
   return new URL(baseUrl).href.replace(/\/$/, '') + path
 }
 
@@ -178,13 +211,22 @@ function readTotal(field: string | null): Total | undefined {
 /** Each entity has a number of its own for this. */
 function isMissing(error: unknown): boolean {
   return (
-    error instanceof RefusedError && error.status === 404 && error.number !== errorNumbers['no-such-path']
+    error instanceof RefusedError &&
+    error.status === 404 &&
+    error.number !== errorNumbers['no-such-path']
   )
 }
 
 /** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */
 function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
-  if (ifMatch !== undefined && !isVersion(ifMatch)) throw new TypeError('ifMatch must be a Version')
+  if (ifMatch !== undefined && !isVersion(ifMatch))
+    throw new TypeError('ifMatch must be a Version')
   const match = ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }
-  return { signal, headers: { ...match, ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }) } }
+  return {
+    signal,
+    headers: {
+      ...match,
+      ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+    },
+  }
 }

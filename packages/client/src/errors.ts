@@ -29,10 +29,17 @@ export class NoAnswerError extends Error {
   declare readonly status?: number
   declare readonly retryAfterMs?: number | undefined
 
-  constructor(message: string, details: Omit<NoAnswerError, keyof Error>, cause: unknown) {
-    super(`${message}${details.mayHaveChanged ? '; it is unknown whether the change was made' : ''}`, {
-      cause,
-    })
+  constructor(
+    message: string,
+    details: Omit<NoAnswerError, keyof Error>,
+    cause: unknown,
+  ) {
+    super(
+      `${message}${details.mayHaveChanged ? '; it is unknown whether the change was made' : ''}`,
+      {
+        cause,
+      },
+    )
     Object.assign(this, details)
   }
 }

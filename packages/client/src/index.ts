@@ -12,5 +12,10 @@ export {
   type Versioned,
 } from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'
-export { createPlantClient, type PlantClient, type PlantInput, type PlantListQuery } from './plant-client.ts'
+export {
+  createPlantClient,
+  type PlantClient,
+  type PlantInput,
+  type PlantListQuery,
+} from './plant-client.ts'
 export type { ClientOptions } from './send.ts'

@@ -36,15 +36,24 @@ export interface PlantListQuery extends ListQuery {
 
 export function createPlantClient(options: ClientOptions): PlantClient {
   const path = '/plants'
-  const parsing = { parse: parsePlant, parseId: parsePlantId, parseQuery: parsePlantPageQuery }
+  const parsing = {
+    parse: parsePlant,
+    parseId: parsePlantId,
+    parseQuery: parsePlantPageQuery,
+  }
   const send = createSend(options)
   return {
     ...createEntityClient<Plant, PlantListQuery>({ ...options, path, ...parsing }),
     createMany(plants, { announce = true, signal } = {}) {
-      const url = operationUrl(options, `${path}/batch${announce ? '' : '?announce=false'}`)
+      const url = operationUrl(
+        options,
+        `${path}/batch${announce ? '' : '?announce=false'}`,
+      )
       const headers = { 'content-type': 'application/x-ndjson' }
       const request = { url, headers, mayRepeat: true, signal }
-      return createMany(plants, (body, read) => send({ method: 'POST', ...request, body, read }))
+      return createMany(plants, (body, read) =>
+        send({ method: 'POST', ...request, body, read }),
+      )
     },
   }
 }

@@ -46,16 +46,24 @@ export function createSend(
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        return understand(request, await sendOnce(request, options, mayHaveChanged), mayHaveChanged)
+        return understand(
+          request,
+          await sendOnce(request, options, mayHaveChanged),
+          mayHaveChanged,
+        )
       } catch (error) {
         signal?.throwIfAborted()
-        if (!(error instanceof RefusedError || error instanceof NoAnswerError)) throw error
+        if (!(error instanceof RefusedError || error instanceof NoAnswerError))
+          throw error
         mayHaveChanged = error.mayHaveChanged
         const { status = 503, retryAfterMs = 0 } = error
-        if (![429, 502, 503, 504].includes(status) || retryAfterMs > retryAfterMsMax) throw error
-        if ((mayHaveChanged && method === 'POST' && !mayRepeat) || attempt >= attemptsMax) throw error
+        if (![429, 502, 503, 504].includes(status) || retryAfterMs > retryAfterMsMax)
+          throw error
+        if ((mayHaveChanged && method === 'POST' && !mayRepeat) || attempt >= attemptsMax)
+          throw error
         // Jitter over the whole time, so that clients that failed together do not return together.
-        const jitterMs = Math.random() * Math.min(backOffMsMax, backOffMs * 2 ** (attempt - 1))
+        const jitterMs =
+          Math.random() * Math.min(backOffMsMax, backOffMs * 2 ** (attempt - 1))
         await within(retryAfterMs + jitterMs, signal, aborted).catch(() => {})
       }
     }
@@ -82,7 +90,9 @@ async function within<Result>(
 
 /** Rejects once the signal is aborted. */
 function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  return new Promise((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason)),
+  )
 }
 
 type Answer = Pick<Response, 'status' | 'headers'> & { readonly text: string }
@@ -96,15 +106,32 @@ function sendOnce(
   return within(timeoutMs, caller, async signal => {
     let isSent = false
     try {
-      const bearer = typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
-      const headers = new Headers({ accept: 'application/json', authorization: `Bearer ${bearer}`, ...given })
-      if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json')
+      const bearer =
+        typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
+      const headers = new Headers({
+        accept: 'application/json',
+        authorization: `Bearer ${bearer}`,
+        ...given,
+      })
+      if (body !== undefined && !headers.has('content-type'))
+        headers.set('content-type', 'application/json')
       isSent = true
       // A redirect could leak the token or drop the body.
-      const response = await fetch(url, { method, headers, body: body ?? null, redirect: 'manual', signal })
-      return { status: response.status, headers: response.headers, text: await response.text() }
+      const response = await fetch(url, {
+        method,
+        headers,
+        body: body ?? null,
+        redirect: 'manual',
+        signal,
+      })
+      return {
+        status: response.status,
+        headers: response.headers,
+        text: await response.text(),
+      }
     } catch (cause) {
-      const mayHaveChanged = changedBefore || (isSent && method !== 'GET' && !neverConnected(cause))
+      const mayHaveChanged =
+        changedBefore || (isSent && method !== 'GET' && !neverConnected(cause))
       if (signal.aborted) {
         const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
         throw new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
@@ -126,15 +153,27 @@ function understand<Result>(
     const body = text === '' ? undefined : parseJsonRecord(text)
     if (status === (method === 'DELETE' ? 204 : 200)) return read(body, headers)
     const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
-    if (status < 400 || typeof message !== 'string') throw new TypeError('the answer must be a refusal')
+    if (status < 400 || typeof message !== 'string')
+      throw new TypeError('the answer must be a refusal')
     const number = toNumber(error)
-    const mayHaveChanged = changedBefore || (method !== 'GET' && status >= 500 && !unchanged.has(number))
+    const mayHaveChanged =
+      changedBefore || (method !== 'GET' && status >= 500 && !unchanged.has(number))
     throw new RefusedError(message, { status, number, mayHaveChanged, retryAfterMs })
   } catch (cause) {
     if (cause instanceof RefusedError) throw cause
-    const mayHaveChanged = changedBefore || (method !== 'GET' && (status < 400 || status >= 500))
-    const details = { reason: 'unreadable-answer', status, mayHaveChanged, retryAfterMs } as const
-    throw new NoAnswerError(`the answer with status ${status} is not from a plant store`, details, cause)
+    const mayHaveChanged =
+      changedBefore || (method !== 'GET' && (status < 400 || status >= 500))
+    const details = {
+      reason: 'unreadable-answer',
+      status,
+      mayHaveChanged,
+      retryAfterMs,
+    } as const
+    throw new NoAnswerError(
+      `the answer with status ${status} is not from a plant store`,
+      details,
+      cause,
+    )
   }
 }
 
@@ -143,14 +182,20 @@ const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
 
 /** Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110, 10.2.3). */
 function readRetryAfter(field: string | null): number | undefined {
-  const ms = /^\d+$/.test(field ?? '') ? Number(field) * 1000 : Date.parse(field ?? '') - Date.now()
+  const ms = /^\d+$/.test(field ?? '')
+    ? Number(field) * 1000
+    : Date.parse(field ?? '') - Date.now()
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
 /** @throws TypeError if the value is not an integer that a JavaScript number holds exactly */
 export function toNumber(value: unknown): number {
   const number = Number(value)
-  if ((typeof value === 'bigint' || typeof value === 'number') && Number.isSafeInteger(number)) return number
+  if (
+    (typeof value === 'bigint' || typeof value === 'number') &&
+    Number.isSafeInteger(number)
+  )
+    return number
   throw new TypeError('an integer up to 2^53 is expected')
 }
 
@@ -159,6 +204,13 @@ const neverEstablished =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused):|: client error \(Connect\): /
 
 function neverConnected(error: unknown): boolean {
-  const { code, message, cause } = error as { code?: unknown; message?: unknown; cause?: unknown }
-  return neverEstablished.test(`${code}: ${message}`) || (Boolean(cause) && neverConnected(cause))
+  const { code, message, cause } = error as {
+    code?: unknown
+    message?: unknown
+    cause?: unknown
+  }
+  return (
+    neverEstablished.test(`${code}: ${message}`) ||
+    (Boolean(cause) && neverConnected(cause))
+  )
 }

@@ -13,7 +13,9 @@ async function all<Page>(pages: AsyncIterable<Page>): Promise<readonly Page[]> {
 
 /** Texts that look like JSON and its numbers, and those of the contract. */
 const awkward = ['"quoted" \\ {"id": 12345678901234567890}', '-17', '\\', ...texts]
-const plants = edgeIds.map((id, n) => fullPlant(id, awkward[n % awkward.length] as string))
+const plants = edgeIds.map((id, n) =>
+  fullPlant(id, awkward[n % awkward.length] as string),
+)
 
 test('every member of a plant comes back exactly as it went, through its whole life', async () => {
   await using store = await startMemoryStore()
@@ -36,7 +38,10 @@ test('every member of a plant comes back exactly as it went, through its whole l
   }
   await expect(client.read(0n)).rejects.toMatchObject(missing)
   await client.createMany(plants)
-  expect(await client.list({ count: true })).toEqual({ items: plants, total: plants.length })
+  expect(await client.list({ count: true })).toEqual({
+    items: plants,
+    total: plants.length,
+  })
 })
 
 test('a version keeps changes of others from being overwritten', async () => {
@@ -44,7 +49,10 @@ test('a version keeps changes of others from being overwritten', async () => {
   const client = createPlantClient(store)
   const differs = { status: 412, number: 41201, mayHaveChanged: false }
   const first = await client.replace({ id: 1n, name: 'first' }, { ifNoneMatch: '*' })
-  const second = await client.replace({ id: 1n, name: 'second' }, { ifMatch: first.version })
+  const second = await client.replace(
+    { id: 1n, name: 'second' },
+    { ifMatch: first.version },
+  )
   const stale = await Promise.allSettled([
     client.replace({ id: 1n, name: 'third' }, { ifNoneMatch: '*' }),
     client.replace({ id: 1n, name: 'third' }, { ifMatch: first.version }),
@@ -60,7 +68,8 @@ test('what need not be given may be undefined: the next page as the last one nam
   const client = createPlantClient(store)
   const maybe: string | undefined = undefined
   const signal: AbortSignal | undefined = undefined
-  for (const id of [1n, 2n]) await client.create({ id, name: 'n', tag: maybe }, { signal })
+  for (const id of [1n, 2n])
+    await client.create({ id, name: 'n', tag: maybe }, { signal })
 
   const first = await client.list({ limit: 1, tag: maybe })
   expect(first).toEqual({ items: [{ id: 1n, name: 'n' }], next: 1n })
@@ -77,7 +86,8 @@ test('pages follow one another to the end, below a path too, and stop where they
     return fetch(...request)
   }
   const client = createPlantClient({ ...store, fetch: counting })
-  for (let id = 1n; id <= 5n; id++) await client.create({ id, name: 'p', tag: id === 2n ? 'b&c' : 'a +%' })
+  for (let id = 1n; id <= 5n; id++)
+    await client.create({ id, name: 'p', tag: id === 2n ? 'b&c' : 'a +%' })
   requests = 0
   const pages = await all(client.pages({ limit: 2, tag: 'a +%' }))
   expect(pages.map(page => page.map(({ id }) => id).join())).toEqual(['1,3', '4,5'])
@@ -89,12 +99,17 @@ test('pages follow one another to the end, below a path too, and stop where they
   expect(requests).toBe(3)
 })
 
-const page = (body: string, link: string, more = {}) => answer(200, body, { link, ...more })
+const page = (body: string, link: string, more = {}) =>
+  answer(200, body, { link, ...more })
 const nextAfter = (id: number) => `</plants?limit=1&after=${id}&tag=a>; rel="next"`
 const found = '[{"id":1,"name":"Ficus"}]'
 
 test('a search goes on over empty pages to the end, and stops where it is aborted', async () => {
-  await using store = await scripted([page('[]', nextAfter(-7)), page(found, ''), page('[]', nextAfter(9))])
+  await using store = await scripted([
+    page('[]', nextAfter(-7)),
+    page(found, ''),
+    page('[]', nextAfter(9)),
+  ])
   const pages = await all(store.client.pages({ name_contains: 'wanted' }))
   expect(pages).toEqual([[], [{ id: 1n, name: 'Ficus' }]])
   const search = '/plants?limit=100&name_contains=wanted'
@@ -102,21 +117,28 @@ test('a search goes on over empty pages to the end, and stops where it is aborte
   expect(store.requests.map(({ url }) => url)).toEqual([search, next])
 
   const controller = new AbortController()
-  const endless = store.client.pages({ name_contains: 'none' }, { signal: controller.signal })
+  const endless = store.client.pages(
+    { name_contains: 'none' },
+    { signal: controller.signal },
+  )
   expect((await endless.next()).value).toEqual([])
   controller.abort()
   await expect(endless.next()).rejects.toBe(controller.signal.reason)
 })
 
 test('only a link to a next page leads to one, wherever it points, and what is no list is no page', async () => {
-  const links = '<https://elsewhere.example/?after=9>; rel="prev", <//elsewhere.example/?after=1>; rel="next"'
+  const links =
+    '<https://elsewhere.example/?after=9>; rel="prev", <//elsewhere.example/?after=1>; rel="next"'
   await using store = await scripted([
     page(found, links),
     page(found, '</plants?after=1>; rel="prev"'),
     answer(200, '{"plants":[]}'),
   ])
   expect(await all(store.client.pages())).toHaveLength(2)
-  expect(store.requests.map(({ url }) => url)).toEqual(['/plants?limit=100', '/plants?limit=100&after=1'])
+  expect(store.requests.map(({ url }) => url)).toEqual([
+    '/plants?limit=100',
+    '/plants?limit=100&after=1',
+  ])
   await expect(store.client.list()).rejects.toMatchObject({ reason: 'unreadable-answer' })
 })
 
@@ -131,8 +153,12 @@ test('what the domain refuses is not sent', async () => {
   await using store = await scripted([])
   const { client } = store
   const refused = (code: string) => expect.objectContaining({ name: 'DomainError', code })
-  await expect(client.create({ id: 1n, name: '\ud800' })).rejects.toEqual(refused('invalid-plant'))
-  await expect(client.replace({ id: 2n ** 63n, name: '' })).rejects.toEqual(refused('invalid-plant'))
+  await expect(client.create({ id: 1n, name: '\ud800' })).rejects.toEqual(
+    refused('invalid-plant'),
+  )
+  await expect(client.replace({ id: 2n ** 63n, name: '' })).rejects.toEqual(
+    refused('invalid-plant'),
+  )
   await expect(client.read(1 as unknown as bigint)).rejects.toEqual(refused('invalid-id'))
   await expect(client.remove(2n ** 63n)).rejects.toThrow(DomainError)
   await expect(client.list({ limit: 0 })).rejects.toEqual(refused('invalid-query'))
@@ -142,7 +168,10 @@ test('what the domain refuses is not sent', async () => {
 test('the token is asked for with every request', async () => {
   await using store = await startMemoryStore()
   const given = ['expired', store.token]
-  const client = createPlantClient({ ...store, token: async () => given.shift() as string })
+  const client = createPlantClient({
+    ...store,
+    token: async () => given.shift() as string,
+  })
   await expect(client.list()).rejects.toMatchObject({ status: 401, number: 40102 })
   expect(await client.list()).toEqual({ items: [] })
   expect(given).toEqual([])

@@ -9,13 +9,25 @@ afterEach(() => void vi.restoreAllMocks())
 
 const plant = (n: number, name = `plant ${n}`) => ({ id: BigInt(n), name })
 const plants = (count: number) => Array.from({ length: count }, (_, n) => plant(n))
-const counts = (created: number, existing = 0, refused = 0) => ({ created, existing, refused })
-const taken = (n: number) => ({ index: n, error: 40003, message: `id ${n} is already taken` })
+const counts = (created: number, existing = 0, refused = 0) => ({
+  created,
+  existing,
+  refused,
+})
+const taken = (n: number) => ({
+  index: n,
+  error: 40003,
+  message: `id ${n} is already taken`,
+})
 
 const done = answer(200, { ...counts(1), faults: [] })
 /** With the faults of the first lines. */
 const refusing = (created: number, existing: number, refused: number, told: number) => {
-  const faults = Array.from({ length: told }, (_, n) => ({ line: n + 1, error: 40003, message: 'taken' }))
+  const faults = Array.from({ length: told }, (_, n) => ({
+    line: n + 1,
+    error: 40003,
+    message: 'taken',
+  }))
   return answer(200, { ...counts(created, existing, refused), faults })
 }
 const tooLarge = answer(413, { error: 41301, message: 'too large' })
@@ -32,7 +44,10 @@ test('any number of plants are created in a few requests, and again they are the
     yield* plants(5_001)
   }
   expect(await client.createMany(stream())).toEqual({ ...counts(5_001), faults: [] })
-  expect(await client.createMany(plants(5_002))).toEqual({ ...counts(1, 5_001), faults: [] })
+  expect(await client.createMany(plants(5_002))).toEqual({
+    ...counts(1, 5_001),
+    faults: [],
+  })
   expect(await client.createMany([])).toEqual({ ...counts(0), faults: [] })
   expect(requests).toBe(4)
 })
@@ -52,10 +67,15 @@ test('the first hundred faults are told, whoever refuses, and all are counted', 
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   await client.createMany(plants(120))
-  const all = plants(240).map((each, n) => ({ ...each, name: n % 2 === 0 ? 'another' : '\0' }))
+  const all = plants(240).map((each, n) => ({
+    ...each,
+    name: n % 2 === 0 ? 'another' : '\0',
+  }))
   const { faults, ...counted } = await client.createMany(all)
   expect(counted).toEqual(counts(60, 0, 180))
-  expect(faults.map(({ index }) => index)).toEqual(Array.from({ length: 100 }, (_, n) => n))
+  expect(faults.map(({ index }) => index)).toEqual(
+    Array.from({ length: 100 }, (_, n) => n),
+  )
   expect(faults.slice(0, 2)).toMatchObject([taken(0), { error: 40002 }])
 })
 
@@ -63,13 +83,18 @@ test('a part is full at 1 MiB', async () => {
   await using store = await scripted([done, done])
   const frame = '{"id":1,"name":""}'
   await store.client.createMany([plant(1, 'x'.repeat(2 ** 20 - frame.length)), plant(2)])
-  expect(store.requests.map(({ body }) => body.length)).toEqual([2 ** 20, '{"id":2,"name":"plant 2"}'.length])
+  expect(store.requests.map(({ body }) => body.length)).toEqual([
+    2 ** 20,
+    '{"id":2,"name":"plant 2"}'.length,
+  ])
 })
 
 test('a plant that is longer than the store takes is refused, and the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  const all = plants(100).map((each, n) => (n === 42 ? { ...each, name: 'x'.repeat(1_100_000) } : each))
+  const all = plants(100).map((each, n) =>
+    n === 42 ? { ...each, name: 'x'.repeat(1_100_000) } : each,
+  )
   const { created, existing, refused, faults } = await client.createMany(all)
   expect([created + existing, refused]).toEqual([99, 1])
   expect(faults).toMatchObject([{ index: 42, error: 41301 }])
@@ -77,7 +102,11 @@ test('a plant that is longer than the store takes is refused, and the others are
 })
 
 test('the counts and faults of both halves are those of the whole', async () => {
-  await using store = await scripted([tooLarge, refusing(1, 2, 3, 1), refusing(10, 20, 30, 1)])
+  await using store = await scripted([
+    tooLarge,
+    refusing(1, 2, 3, 1),
+    refusing(10, 20, 30, 1),
+  ])
   const { faults, ...counted } = await store.client.createMany(plants(66))
   expect(counted).toEqual(counts(11, 22, 33))
   expect(faults.map(({ index }) => index)).toEqual([0, 33])
@@ -92,7 +121,11 @@ test('a request is sent again after a failure that leaves it unknown what was cr
 
 test('a failure says that plants may have been created', async () => {
   const withoutCount = answer(200, { created: 1, existing: 0, faults: [] })
-  await using store = await scripted([done, answer(401, { error: 40102, message: 'no' }), withoutCount])
+  await using store = await scripted([
+    done,
+    answer(401, { error: 40102, message: 'no' }),
+    withoutCount,
+  ])
   const failing = store.client.createMany(plants(5_001))
   await expect(failing).rejects.toMatchObject({ number: 40102, mayHaveChanged: true })
   const unreadable = { reason: 'unreadable-answer', mayHaveChanged: true }

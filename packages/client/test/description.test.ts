@@ -17,7 +17,9 @@ interface Operation {
   readonly operationId: string
   readonly tags: readonly string[]
   readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> }
+  readonly requestBody?: {
+    readonly content: Readonly<Record<string, { readonly schema: object }>>
+  }
   readonly responses: Readonly<Record<string, object>>
 }
 interface Parameter {
@@ -26,18 +28,28 @@ interface Parameter {
 }
 interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly responses: Readonly<Record<string, { readonly description: string }>> }
+  readonly components: {
+    readonly responses: Readonly<Record<string, { readonly description: string }>>
+  }
 }
 
 await using store = await startMemoryStore()
-const description = (await (await fetch(`${store.baseUrl}/openapi.json`)).json()) as Description
+const description = (await (
+  await fetch(`${store.baseUrl}/openapi.json`)
+).json()) as Description
 const operations = Object.entries(description.paths).flatMap(([path, item]) =>
-  Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
+  Object.entries(item).map(([method, operation]) => ({
+    path,
+    method: method.toUpperCase(),
+    ...operation,
+  })),
 )
 const plantOperations = operations.filter(({ tags }) => tags.includes('plants'))
 
 /** One call of every method of the client, with all that it can send. */
-const calls: { readonly [Method in keyof PlantClient]: (client: PlantClient) => Promise<unknown> } = {
+const calls: {
+  readonly [Method in keyof PlantClient]: (client: PlantClient) => Promise<unknown>
+} = {
   create: client => client.create(plant),
   createMany: client => client.createMany([plant], { announce: false }),
   read: client => client.read(1n),
@@ -62,7 +74,9 @@ const goodBodies = {
 }
 
 const methodOf = ({ operationId }: Operation) =>
-  (operationId === 'createPlants' ? 'createMany' : operationId.replace(/Plants?$/, '')) as keyof PlantClient
+  (operationId === 'createPlants'
+    ? 'createMany'
+    : operationId.replace(/Plants?$/, '')) as keyof PlantClient
 
 test('the numbers that the client names are those that the server publishes', () => {
   for (const [name, number] of Object.entries(errorNumbers)) {
@@ -71,9 +85,13 @@ test('the numbers that the client names are those that the server publishes', ()
 })
 
 test('every entity has a client', () => {
-  const entities = new Set(operations.flatMap(({ tags }) => tags).filter(tag => tag !== 'service'))
+  const entities = new Set(
+    operations.flatMap(({ tags }) => tags).filter(tag => tag !== 'service'),
+  )
   for (const [first = '', ...rest] of entities)
-    expect(exported).toHaveProperty(`create${first.toUpperCase()}${rest.join('').slice(0, -1)}Client`)
+    expect(exported).toHaveProperty(
+      `create${first.toUpperCase()}${rest.join('').slice(0, -1)}Client`,
+    )
 })
 
 test('the client has a method for every operation on plants, and no other', () => {
@@ -94,10 +112,14 @@ test.each(plantOperations)('$operationId sends what is described', async operati
     expect(request.method).toBe(operation.method)
     expect(pathname).toBe(operation.path.replace('{id}', '1'))
     const described = (place: Parameter['in']) =>
-      (operation.parameters ?? []).filter(each => each.in === place).map(({ name }) => name)
+      (operation.parameters ?? [])
+        .filter(each => each.in === place)
+        .map(({ name }) => name)
     expect([...searchParams.keys()].sort()).toEqual(described('query').sort())
     const conditions = [...request.headers.keys()].filter(name => name.startsWith('if-'))
-    expect(described('header').map(name => name.toLowerCase())).toEqual(expect.arrayContaining(conditions))
+    expect(described('header').map(name => name.toLowerCase())).toEqual(
+      expect.arrayContaining(conditions),
+    )
     expect(conditions).toHaveLength({ replace: 2, remove: 1 }[method as string] ?? 0)
     expect(request.headers.get('authorization')).toBe('Bearer t')
     expect(request.headers.get('accept')).toBe('application/json')
@@ -108,7 +130,9 @@ test.each(plantOperations)('$operationId sends what is described', async operati
     if (schema === undefined) expect(request.body).toBeNull()
     else {
       const isJson = mediaType === 'application/json'
-      expect(await (isJson ? request.json() : request.text())).toSatisfy(validator(schema))
+      expect(await (isJson ? request.json() : request.text())).toSatisfy(
+        validator(schema),
+      )
     }
   }
 })
@@ -129,13 +153,20 @@ test.each(
   else {
     expect(outcome).toBeInstanceOf(RefusedError)
     const { status } = operation
-    expect(outcome).toMatchObject({ name: 'RefusedError', status, number: 49999, message: 'no' })
+    expect(outcome).toMatchObject({
+      name: 'RefusedError',
+      status,
+      number: 49999,
+      message: 'no',
+    })
   }
-  const others = isGood ? [200, 201, 202, 204].filter(status => !(status in operation.responses)) : []
+  const others = isGood
+    ? [200, 201, 202, 204].filter(status => !(status in operation.responses))
+    : []
   for (const status of others) {
-    expect((await call(method, status, status === 204 ? '' : goodBodies[method])).outcome).toBeInstanceOf(
-      Error,
-    )
+    expect(
+      (await call(method, status, status === 204 ? '' : goodBodies[method])).outcome,
+    ).toBeInstanceOf(Error)
   }
 })
 
@@ -143,7 +174,8 @@ test('the numbers that the client acts on are published with the meaning it take
   const numbers = Object.values(description.components.responses)
     .map(({ description }) => description)
     .join('\n')
-  const meaning = (number: number) => new RegExp(`^- ${number}: (.*)$`, 'm').exec(numbers)?.[1]
+  const meaning = (number: number) =>
+    new RegExp(`^- ${number}: (.*)$`, 'm').exec(numbers)?.[1]
   expect(meaning(40402)).toBe('There is no plant with this id')
   expect(meaning(50301)).toMatch(/^Too many changes are pending/)
   expect(meaning(50302)).toMatch(/may or may not have been made/)

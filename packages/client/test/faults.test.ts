@@ -1,7 +1,16 @@
 import { runInNewContext } from 'node:vm'
 import { createPlantClient, NoAnswerError, type Version } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { answer, breakOff, busy, die, hang, type Step, scripted, unavailable } from './scripted-store.ts'
+import {
+  answer,
+  breakOff,
+  busy,
+  die,
+  hang,
+  type Step,
+  scripted,
+  unavailable,
+} from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
@@ -20,7 +29,8 @@ const [v1, v2] = ['v1', 'v2'] as Version[]
 const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
 const forbidden = answer(403, { error: 40301, message: 'no' })
-const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
+const html = (status: number) =>
+  answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
 
 test.each<[string, Step]>([
   ['an answer that breaks off', breakOff],
@@ -37,13 +47,21 @@ test.each<[string, Step]>([
   expect(await client.list()).toEqual({ items: [] })
   expect(await client.replace(plant)).toEqual({ item: plant, version: v2 })
   await client.remove(1n)
-  expect(requests.map(({ method }) => method).join(' ')).toBe('GET GET GET GET PUT PUT DELETE DELETE')
+  expect(requests.map(({ method }) => method).join(' ')).toBe(
+    'GET GET GET GET PUT PUT DELETE DELETE',
+  )
   expect(requests[4]?.body).toBe(requests[5]?.body)
 })
 
 test('creating passes over what proves that nothing was changed', async () => {
-  const refusals = [50301, 50303, 50304, 50305, 50306].map(error => answer(503, { error, message: 'no' }))
-  for (const fault of [...refusals, answer(429, { error: 42901, message: 'too many' }), html(429)]) {
+  const refusals = [50301, 50303, 50304, 50305, 50306].map(error =>
+    answer(503, { error, message: 'no' }),
+  )
+  for (const fault of [
+    ...refusals,
+    answer(429, { error: 42901, message: 'too many' }),
+    html(429),
+  ]) {
     await using store = await scripted([fault, fault, created])
     expect(await store.client.create(plant)).toEqual(plant)
     expect(store.requests).toHaveLength(3)
@@ -55,25 +73,43 @@ test.each<[string, Step, object]>([
   ['an answer that breaks off', breakOff, { reason: 'connection-failed' }],
   ['silence', hang, { reason: 'timed-out' }],
   ['a store that cannot be used', unavailable, { status: 503, number: 50302 }],
-  ['a defect', answer(500, { error: 50001, message: 'the server failed' }), { status: 500, number: 50001 }],
+  [
+    'a defect',
+    answer(500, { error: 50001, message: 'the server failed' }),
+    { status: 500, number: 50001 },
+  ],
   ["a proxy's 503", html(503), { reason: 'unreadable-answer', status: 503 }],
   [
     'a 201 that reads like a refusal',
     answer(201, { error: 40002, message: 'name is required' }),
     {
-      message: expect.stringMatching(/^the answer with status 201 .* store; it is unknown whether/),
+      message: expect.stringMatching(
+        /^the answer with status 201 .* store; it is unknown whether/,
+      ),
     },
   ],
-  ['a 200 that is no plant', answer(200, '[]'), { reason: 'unreadable-answer', status: 200 }],
+  [
+    'a 200 that is no plant',
+    answer(200, '[]'),
+    { reason: 'unreadable-answer', status: 200 },
+  ],
   ['a redirection', answer(307, '', { location: '/elsewhere' }), { status: 307 }],
-])('creating is never repeated after %s: the failure says that it is unknown', async (_name, fault, said) => {
-  await using store = await scripted([fault, created], { timeoutMs: 200 })
-  await expect(store.client.create(plant)).rejects.toMatchObject({ ...said, mayHaveChanged: true })
-  expect(store.requests).toHaveLength(1)
-})
+])(
+  'creating is never repeated after %s: the failure says that it is unknown',
+  async (_name, fault, said) => {
+    await using store = await scripted([fault, created], { timeoutMs: 200 })
+    await expect(store.client.create(plant)).rejects.toMatchObject({
+      ...said,
+      mayHaveChanged: true,
+    })
+    expect(store.requests).toHaveLength(1)
+  },
+)
 
 const ofDeno = (part: string, why: string) =>
-  new Error(`error sending request for url (http://store/plants): client error (${part}): ${why}`)
+  new Error(
+    `error sending request for url (http://store/plants): client error (${part}): ${why}`,
+  )
 const codes =
   'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT ConnectionRefused'
 
@@ -84,11 +120,24 @@ test.each<[string, unknown, boolean]>([
     runInNewContext("Object.assign(new Error('refused'), { code })", { code }),
     false,
   ]),
-  ['Connect', ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)'), false],
-  ['SendRequest', ofDeno('SendRequest', 'connection closed before message completed'), true],
+  [
+    'Connect',
+    ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)'),
+    false,
+  ],
+  [
+    'SendRequest',
+    ofDeno('SendRequest', 'connection closed before message completed'),
+    true,
+  ],
 ])('%s tells whether the store was ever asked', async (_, cause, mayHaveChanged) => {
   const fetch = vi.fn(() => Promise.reject(new TypeError('fetch failed', { cause })))
-  const client = createPlantClient({ baseUrl: 'http://store', token: 't', attemptsMax: 2, fetch })
+  const client = createPlantClient({
+    baseUrl: 'http://store',
+    token: 't',
+    attemptsMax: 2,
+    fetch,
+  })
   await expect(client.create(plant)).rejects.toMatchObject({
     mayHaveChanged,
     message: expect.stringMatching(/^no answer: the connection failed/),
@@ -111,30 +160,76 @@ const replaced = { item: plant, version: v2 }
 test.each<[string, script: readonly Step[], sent: string, outcome: object]>([
   ['is made', [created], 'PUT', replaced],
   ['is refused', [inAnotherState], 'PUT', refused(false)],
-  ['is refused after a store that was busy', [busy(), inAnotherState], 'PUT PUT', refused(false)],
-  ['was made by the attempt before', [die, inAnotherState, versioned], 'PUT PUT GET', replaced],
-  ['is refused: others have changed the plant', [die, inAnotherState, others], 'PUT PUT GET', refused(true)],
-  ['is refused: others have removed the plant', [die, inAnotherState, missing], 'PUT PUT GET', refused(true)],
-  ['is refused, and cannot be read', [die, inAnotherState, forbidden], 'PUT PUT GET', refused(true)],
-  ['was made, read from a busy store', [die, inAnotherState, busy(), versioned], 'PUT PUT GET GET', replaced],
+  [
+    'is refused after a store that was busy',
+    [busy(), inAnotherState],
+    'PUT PUT',
+    refused(false),
+  ],
+  [
+    'was made by the attempt before',
+    [die, inAnotherState, versioned],
+    'PUT PUT GET',
+    replaced,
+  ],
+  [
+    'is refused: others have changed the plant',
+    [die, inAnotherState, others],
+    'PUT PUT GET',
+    refused(true),
+  ],
+  [
+    'is refused: others have removed the plant',
+    [die, inAnotherState, missing],
+    'PUT PUT GET',
+    refused(true),
+  ],
+  [
+    'is refused, and cannot be read',
+    [die, inAnotherState, forbidden],
+    'PUT PUT GET',
+    refused(true),
+  ],
+  [
+    'was made, read from a busy store',
+    [die, inAnotherState, busy(), versioned],
+    'PUT PUT GET GET',
+    replaced,
+  ],
   ['is made', [removed], 'DELETE', {}],
   ['is refused', [inAnotherState], 'DELETE', refused(false)],
   ['finds none', [missing], 'DELETE', { number: 40402, mayHaveChanged: false }],
   ['was made: there is none', [die, missing], 'DELETE DELETE', {}],
-  ['was made: there is none to have a version', [die, inAnotherState, missing], 'DELETE DELETE GET', {}],
-  ['is refused: others have changed it', [die, inAnotherState, others], 'DELETE DELETE GET', refused(true)],
+  [
+    'was made: there is none to have a version',
+    [die, inAnotherState, missing],
+    'DELETE DELETE GET',
+    {},
+  ],
+  [
+    'is refused: others have changed it',
+    [die, inAnotherState, others],
+    'DELETE DELETE GET',
+    refused(true),
+  ],
   ['is refused for another reason', [die, forbidden], 'DELETE DELETE', { number: 40301 }],
 ])('a change of one version %s: %#', async (_, script, sent, outcome) => {
-  const conditions = [{ ifMatch: v1 }, ...(sent.startsWith('PUT') ? [{ ifNoneMatch: '*' } as const] : [])]
+  const conditions = [
+    { ifMatch: v1 },
+    ...(sent.startsWith('PUT') ? [{ ifNoneMatch: '*' } as const] : []),
+  ]
   for (const condition of conditions) {
     await using store = await scripted(script)
     const { client, requests } = store
-    const change = sent.startsWith('PUT') ? client.replace(plant, condition) : client.remove(1n, condition)
+    const change = sent.startsWith('PUT')
+      ? client.replace(plant, condition)
+      : client.remove(1n, condition)
     const result = await change.catch(error => error)
     expect(result ?? {}).toMatchObject(outcome)
     expect(result === undefined).toBe(Object.keys(outcome).length === 0)
     expect(requests.map(({ method }) => method).join(' ')).toBe(sent)
-    const [field, value] = 'ifMatch' in condition ? ['if-match', '"v1"'] : ['if-none-match', '*']
+    const [field, value] =
+      'ifMatch' in condition ? ['if-match', '"v1"'] : ['if-none-match', '*']
     for (const { method, headers } of requests)
       expect(headers[field]).toBe(method === 'GET' ? undefined : value)
   }
@@ -147,23 +242,34 @@ test('a caller who gives up while the plant is read back gets the reason', async
     await using store = await scripted([die, inAnotherState, giveUp])
     const options = { ifMatch: v1, signal: caller.signal }
     const calling =
-      call === 'replace' ? store.client.replace(plant, options) : store.client.remove(1n, options)
+      call === 'replace'
+        ? store.client.replace(plant, options)
+        : store.client.remove(1n, options)
     await expect(calling).rejects.toThrow('given up')
   }
 })
 
 test('an answer without the entity tag of a version is not one of a plant store', async () => {
   for (const etag of [undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"']) {
-    const tagged = answer(200, '{"id":1,"name":"Ficus"}', etag === undefined ? {} : { etag })
+    const tagged = answer(
+      200,
+      '{"id":1,"name":"Ficus"}',
+      etag === undefined ? {} : { etag },
+    )
     await using store = await scripted([tagged, tagged])
     const unreadable = { reason: 'unreadable-answer' }
     await expect(store.client.readVersioned(1n)).rejects.toMatchObject(unreadable)
-    await expect(store.client.replace(plant)).rejects.toMatchObject({ ...unreadable, mayHaveChanged: true })
+    await expect(store.client.replace(plant)).rejects.toMatchObject({
+      ...unreadable,
+      mayHaveChanged: true,
+    })
   }
 })
 
 test('an entity tag that a proxy has made weak names the same version', async () => {
-  await using store = await scripted([answer(200, '{"id":1,"name":"Ficus"}', { etag: 'W/"v2"' })])
+  await using store = await scripted([
+    answer(200, '{"id":1,"name":"Ficus"}', { etag: 'W/"v2"' }),
+  ])
   expect(await store.client.readVersioned(1n)).toEqual({ item: plant, version: v2 })
 })
 
@@ -179,13 +285,20 @@ test('what is no version is not sent', async () => {
 test('a refusal after an unanswered attempt still says that the change may have been made', async () => {
   for (const step of [busy(), missing, html(404)]) {
     await using store = await scripted([die, step], { attemptsMax: 2 })
-    await expect(store.client.replace(plant)).rejects.toMatchObject({ mayHaveChanged: true })
+    await expect(store.client.replace(plant)).rejects.toMatchObject({
+      mayHaveChanged: true,
+    })
   }
 })
 
 test('a 400 that is of no plant store changed nothing', async () => {
   const unreadable = { reason: 'unreadable-answer', status: 400, mayHaveChanged: false }
-  for (const body of [{ error: 40002 }, { error: '40002', message: 'no' }, { message: 'no' }, null]) {
+  for (const body of [
+    { error: 40002 },
+    { error: '40002', message: 'no' },
+    { message: 'no' },
+    null,
+  ]) {
     await using store = await scripted([answer(400, body)])
     await expect(store.client.create(plant)).rejects.toMatchObject(unreadable)
   }
@@ -204,7 +317,9 @@ test.each<[string, Step]>([
 })
 
 test('attempts are limited, and the last failure is the one thrown', async () => {
-  await using store = await scripted([busy(), busy(), unavailable, stored], { attemptsMax: 3 })
+  await using store = await scripted([busy(), busy(), unavailable, stored], {
+    attemptsMax: 3,
+  })
   await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50302 })
   expect(store.requests).toHaveLength(3)
 })
@@ -229,7 +344,9 @@ test('a signal gives up before, during and between attempts, with its reason', a
   const reason = new Error('the caller has gone')
   await using store = await scripted([hang, busy({ 'retry-after': '20' })])
   const { client, requests } = store
-  await expect(client.read(1n, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  await expect(client.read(1n, { signal: AbortSignal.abort(reason) })).rejects.toBe(
+    reason,
+  )
   expect(requests).toHaveLength(0)
 
   const during = new AbortController()

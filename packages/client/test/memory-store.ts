@@ -6,12 +6,17 @@ import { createServer } from '@plant-store/http/server'
 export async function startMemoryStore({ path = '' } = {}) {
   const token = mintToken()
   const stored = new Map([
-    [hashToken(token), { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() }],
+    [
+      hashToken(token),
+      { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() },
+    ],
   ])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
     ...memoryUseCases(),
-    gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
+    gate: createGate({
+      tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
+    }),
     check: async () => {},
     metrics: async () => '',
     logger,

@@ -1,4 +1,9 @@
-import { createPlantClient, NoAnswerError, RefusedError, type Version } from '@plant-store/client'
+import {
+  createPlantClient,
+  NoAnswerError,
+  RefusedError,
+  type Version,
+} from '@plant-store/client'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
@@ -38,7 +43,10 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
       const made = calls.map(() => 0)
       const callers = calls.map(() => new AbortController())
 
-      const fetch = async (url: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+      const fetch = async (
+        url: string | URL | Request,
+        init: RequestInit = {},
+      ): Promise<Response> => {
         const id = Number(/\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id)
         const { kind, fates, changedAt, givesUpAt } = calls[id] as (typeof calls)[number]
         if (settled.has(id)) broken.push(`${id} was sent again after it had its outcome`)
@@ -48,7 +56,10 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
           await scheduler.schedule(Promise.resolve())
           if (kind === 'removeIf' && made[id] && !isChanged)
             return Response.json({ error: 40402, message: 'gone' }, { status: 404 })
-          return Response.json({ id, name: isChanged ? 'theirs' : 'n' }, { headers: { etag: '"now"' } })
+          return Response.json(
+            { id, name: isChanged ? 'theirs' : 'n' },
+            { headers: { etag: '"now"' } },
+          )
         }
         sent[id] = at + 1
         if (kind === 'create' && made[id]) broken.push(`${id} was created twice`)
@@ -59,19 +70,27 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
         const exchange = async () => {
           if (at === givesUpAt) callers[id]?.abort(new Error('given up'))
           await scheduler.schedule(Promise.resolve())
-          const isConditional = new Headers(init.headers).get('if-match') === `"${expected}"`
-          if (isConditional !== kind.endsWith('If')) broken.push(`${kind} ${id} has lost its condition`)
+          const isConditional =
+            new Headers(init.headers).get('if-match') === `"${expected}"`
+          if (isConditional !== kind.endsWith('If'))
+            broken.push(`${kind} ${id} has lost its condition`)
           const isRefused = isConditional && (isChanged || Boolean(made[id]))
           if (fate.startsWith('done') && !isRefused) made[id] = (made[id] ?? 0) + 1
           await scheduler.schedule(Promise.resolve())
           if (fate === 'not connected')
             throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
           if (fate.endsWith('lost')) throw new TypeError('fetch failed')
-          if (fate === 'busy') return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
+          if (fate === 'busy')
+            return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
           if (fate.endsWith('failed'))
             return Response.json({ error: 50302, message: 'failed' }, { status: 503 })
-          if (isRefused) return Response.json({ error: 41201, message: 'in another state' }, { status: 412 })
-          if (!kind.startsWith('remove')) return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
+          if (isRefused)
+            return Response.json(
+              { error: 41201, message: 'in another state' },
+              { status: 412 },
+            )
+          if (!kind.startsWith('remove'))
+            return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
           return (made[id] ?? 0) > 1
             ? Response.json({ error: 40402, message: 'gone' }, { status: 404 })
             : new Response(null, { status: 204 })
@@ -79,7 +98,12 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
         return Promise.race([exchange(), aborted])
       }
 
-      const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch, attemptsMax })
+      const client = createPlantClient({
+        baseUrl: 'http://store',
+        token: 't',
+        fetch,
+        attemptsMax,
+      })
       const outcomes = calls.map(({ kind }, id) => {
         const options = { signal: callers[id]?.signal as AbortSignal }
         const plant = { id: BigInt(id), name: 'n' }
@@ -98,8 +122,10 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
           error => {
             settled.add(id)
             if (error instanceof RefusedError || error instanceof NoAnswerError) {
-              if (!error.mayHaveChanged && made[id]) broken.push(`${kind} ${id} was made: ${error.message}`)
-            } else if (error !== callers[id]?.signal.reason) broken.push(`${kind} ${id}: ${error}`)
+              if (!error.mayHaveChanged && made[id])
+                broken.push(`${kind} ${id} was made: ${error.message}`)
+            } else if (error !== callers[id]?.signal.reason)
+              broken.push(`${kind} ${id}: ${error}`)
           },
         )
       })

@@ -8,13 +8,17 @@ export type Step = (response: ServerResponse, request: IncomingMessage) => void
 
 /** A server that does with each request what the script says next, and fails on one too many. */
 export async function startScriptedStore(script: readonly Step[], port = 0) {
-  const requests: (Pick<IncomingMessage, 'method' | 'url' | 'headers'> & { body: string; atMs: number })[] =
-    []
+  const requests: (Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
+    body: string
+    atMs: number
+  })[] = []
   const server = createServer(async (request, response) => {
     const { method, url, headers } = request
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
-    const step = script[requests.length] ?? answer(500, { error: 50000, message: 'the script has ended' })
+    const step =
+      script[requests.length] ??
+      answer(500, { error: 50000, message: 'the script has ended' })
     requests.push({ method, url, headers, body, atMs: performance.now() })
     step(response, request)
   })
@@ -32,15 +36,27 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
 }
 
 /** A scripted store, and a client of it. */
-export async function scripted(script: readonly Step[], options: Partial<ClientOptions> = {}) {
+export async function scripted(
+  script: readonly Step[],
+  options: Partial<ClientOptions> = {},
+) {
   const store = await startScriptedStore(script)
-  return { ...store, client: createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options }) }
+  return {
+    ...store,
+    client: createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options }),
+  }
 }
 
-export function answer(status: number, body: unknown, headers: Record<string, string> = {}): Step {
+export function answer(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Step {
   return response => {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
+    response
+      .writeHead(status, { 'content-type': 'application/json', ...headers })
+      .end(text)
   }
 }
 
@@ -58,4 +74,7 @@ export const breakOff: Step = (response, request) => {
 
 export const busy = (headers: Record<string, string> = {}) =>
   answer(503, { error: 50301, message: 'too many changes are waiting' }, headers)
-export const unavailable = answer(503, { error: 50302, message: 'the store cannot be used' })
+export const unavailable = answer(503, {
+  error: 50302,
+  message: 'the store cannot be used',
+})

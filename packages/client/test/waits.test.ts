@@ -3,7 +3,9 @@ import { type ClientOptions, createPlantClient } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 const now = Date.UTC(2030, 0, 1)
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now }))
+beforeEach(
+  () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now }),
+)
 afterEach(() => {
   vi.useRealTimers()
   vi.restoreAllMocks()
@@ -12,7 +14,10 @@ afterEach(() => {
 const busy = (retryAfter?: string) => () =>
   Response.json(
     { error: 50301, message: 'busy' },
-    { status: 503, headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter } },
+    {
+      status: 503,
+      headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },
+    },
   )
 
 /** Reads a plant, and returns the milliseconds between its requests. */
@@ -28,7 +33,12 @@ async function waits(
     return answer(init?.signal as AbortSignal)
   }
   const caller = new AbortController()
-  const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch, ...options })
+  const client = createPlantClient({
+    baseUrl: 'http://store',
+    token: 't',
+    fetch,
+    ...options,
+  })
   const reading = expect(client.read(1n, { signal: caller.signal })).rejects.toThrow()
   await vi.runAllTimersAsync()
   await reading
@@ -41,9 +51,12 @@ test.each([
   [0, [0, 0, 0]],
   [0.5, [50, 100, 200]],
   [0.99, [99, 198, 396]],
-])('where chance is %d, the waits before three more attempts are %j', async (random, expected) => {
-  expect(await waits(busy(), {}, random)).toEqual(expected)
-})
+])(
+  'where chance is %d, the waits before three more attempts are %j',
+  async (random, expected) => {
+    expect(await waits(busy(), {}, random)).toEqual(expected)
+  },
+)
 
 test('no wait is longer than 5 seconds', async () => {
   const longest = [100, 200, 400, 800, 1600, 3200, 5000, 5000]
@@ -68,7 +81,9 @@ test('a store that wants to be left alone for longer than allowed is left alone'
 
 test('an attempt has 10 seconds', async () => {
   const hang = (signal: AbortSignal) =>
-    new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    new Promise<never>((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason)),
+    )
   expect(await waits(hang, { attemptsMax: 2 })).toEqual([10_050])
 })
 

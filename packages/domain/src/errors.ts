@@ -54,11 +54,15 @@ export function isDomainError(error: unknown): error is DomainError {
 }
 
 /** The problem of each field, or `undefined` if it has none. */
-export type Problems<Field extends string = string> = Readonly<Record<Field, string | undefined>>
+export type Problems<Field extends string = string> = Readonly<
+  Record<Field, string | undefined>
+>
 
 /** Returns the error for a value that its `parse…` refuses. Its message and its faults name every problem. */
 export function refusal(code: DomainErrorCode, problems: Problems): DomainError {
-  const faults = Object.entries(problems).flatMap(([field, problem]) => (problem ? [{ field, problem }] : []))
+  const faults = Object.entries(problems).flatMap(([field, problem]) =>
+    problem ? [{ field, problem }] : [],
+  )
   const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
   return new DomainError(code, message, { faults })
 }

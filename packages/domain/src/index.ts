@@ -58,4 +58,10 @@ export {
   textProblem,
   type UnicodeText,
 } from './values.ts'
-export { type Condition, isMet, isVersion, type Version, type Versions } from './version.ts'
+export {
+  type Condition,
+  isMet,
+  isVersion,
+  type Version,
+  type Versions,
+} from './version.ts'

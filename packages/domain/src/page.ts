@@ -6,7 +6,11 @@ export const pageLimitDefault = 100
 
 /** Returns why the value is not a limit of a page, or `undefined` if it is one. */
 export function pageLimitProblem(value: unknown): string | undefined {
-  const isLimit = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= pageLimitMax
+  const isLimit =
+    typeof value === 'number' &&
+    Number.isInteger(value) &&
+    value >= 1 &&
+    value <= pageLimitMax
   return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
 }
 
@@ -33,10 +37,10 @@ export type Total = number | `${typeof totalMax}+`
 export const totalMax = 10_000
 
 /** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
-export async function readPage<Item extends Identified, Query extends Omit<PageQuery<Item>, 'after'>>(
-  query: Query,
-  read: (query: Query) => Promise<readonly Item[]>,
-): Promise<Page<Item>> {
+export async function readPage<
+  Item extends Identified,
+  Query extends Omit<PageQuery<Item>, 'after'>,
+>(query: Query, read: (query: Query) => Promise<readonly Item[]>): Promise<Page<Item>> {
   const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
   // One more than the limit shows that there is a next page, without counting.
   const found = await read({ ...query, limit: limit + 1 })

@@ -84,7 +84,8 @@ export function isSame<Item extends object>(a: Item, b: Item): boolean {
 /** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */
 export function textBytes(value: object): number {
   let bytes = 0
-  for (const text of Object.values(value)) if (typeof text === 'string') bytes += utf8Bytes(text)
+  for (const text of Object.values(value))
+    if (typeof text === 'string') bytes += utf8Bytes(text)
   return bytes
 }
 

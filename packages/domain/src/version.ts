@@ -22,7 +22,10 @@ export function isVersion(value: unknown): value is Version {
 }
 
 /** @param version `undefined` if the entity does not exist */
-export function isMet({ matches, differs }: Condition, version: Version | undefined): boolean {
+export function isMet(
+  { matches, differs }: Condition,
+  version: Version | undefined,
+): boolean {
   return (
     (matches === undefined || isAmong(matches, version)) &&
     (differs === undefined || !isAmong(differs, version))

@@ -32,18 +32,21 @@ export const attemptsMax = 100
  * @param name of one item, in messages
  * @param missing the failure if there is no item with an id
  */
-export function createVersionedUseCases<Item extends Identified, Found extends { readonly version: Version }>(
-  name: string,
-  missing: DomainErrorCode,
-  repository: VersionedRepository<Item, Found>,
-) {
+export function createVersionedUseCases<
+  Item extends Identified,
+  Found extends { readonly version: Version },
+>(name: string, missing: DomainErrorCode, repository: VersionedRepository<Item, Found>) {
   const notFound = (id: Item['id'], code = missing): never => {
     throw new DomainError(code, `there is no ${name} with id ${id}`)
   }
   const keepsChanging = (id: Item['id']): never => {
     throw new DomainError('store-busy', `${name} ${id} keeps changing: try again later`)
   }
-  const conditionFailed = (id: Item['id'], { matches, differs }: Condition, version: Version): never => {
+  const conditionFailed = (
+    id: Item['id'],
+    { matches, differs }: Condition,
+    version: Version,
+  ): never => {
     const isOther = !isMet({ matches }, version)
     const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
     const problem = isOther ? 'does not have the expected version: read it again' : state
@@ -65,7 +68,9 @@ export function createVersionedUseCases<Item extends Identified, Found extends {
     let version = onlyVersion(condition) ?? (await repository.find(id))?.version
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       if (!isMet(condition, version))
-        return version === undefined ? notFound(id, missingCode) : conditionFailed(id, condition, version)
+        return version === undefined
+          ? notFound(id, missingCode)
+          : conditionFailed(id, condition, version)
       const changed = await change(version)
       if (changed) return changed
       version = (await repository.find(id))?.version
@@ -81,11 +86,15 @@ export function createVersionedUseCases<Item extends Identified, Found extends {
     find: (id, condition = {}) =>
       repository.find(id).then(found => {
         if (found === undefined) return notFound(id)
-        return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
+        return isMet(condition, found.version)
+          ? found
+          : conditionFailed(id, condition, found.version)
       }),
     async remove(id, condition) {
       if (condition !== undefined)
-        await changeIf(id, condition, async expected => repository.removeIf(id, expected ?? notFound(id)))
+        await changeIf(id, condition, async expected =>
+          repository.removeIf(id, expected ?? notFound(id)),
+        )
       else if (!(await repository.remove(id))) notFound(id)
     },
   }
@@ -95,6 +104,7 @@ export function createVersionedUseCases<Item extends Identified, Found extends {
 /** Returns the one version that can meet the condition, if that is known without reading the item. */
 function onlyVersion(condition: Condition): Version | undefined {
   const { matches } = condition
-  const only = typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
+  const only =
+    typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
   return isMet(condition, only) ? only : undefined
 }

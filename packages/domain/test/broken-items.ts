@@ -3,7 +3,9 @@ import type { ItemCase, ItemRepository, ItemSamples } from '@plant-store/domain/
 import { expect, test } from 'vitest'
 
 /** Returns what is put in the place of methods of a repository that is right. */
-export type Break<Repository, Methods = Partial<Repository>> = (right: Repository) => Methods
+export type Break<Repository, Methods = Partial<Repository>> = (
+  right: Repository,
+) => Methods
 
 /** Tests that the repository keeps the contract, that each broken one does not, and that every case is needed. */
 export function testContract<Repository extends object>(
@@ -26,15 +28,19 @@ export function testContract<Repository extends object>(
   })
 
   const failures = new Map<string, readonly string[]>()
-  test.each(Object.entries(broken))('the contract catches a repository that %s', async (name, make) => {
-    failures.set(name, await failedBy(make))
-    expect(failures.get(name)).not.toEqual([])
-  })
+  test.each(Object.entries(broken))(
+    'the contract catches a repository that %s',
+    async (name, make) => {
+      failures.set(name, await failedBy(make))
+      expect(failures.get(name)).not.toEqual([])
+    },
+  )
 
   test('every case of the contract catches some of them', async () => {
     const useful = new Set<string>()
     for (const [name, make] of Object.entries(broken))
-      for (const failed of failures.get(name) ?? (await failedBy(make))) useful.add(failed)
+      for (const failed of failures.get(name) ?? (await failedBy(make)))
+        useful.add(failed)
     expect(contract.map(({ name }) => name).filter(name => !useful.has(name))).toEqual([])
   })
 }
@@ -43,7 +49,10 @@ export const everything = { limit: Number.MAX_SAFE_INTEGER }
 const later = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /** Returns the object without some of its members. */
-export function without<Value extends object>(value: Value, ...names: readonly string[]): Value {
+export function without<Value extends object>(
+  value: Value,
+  ...names: readonly string[]
+): Value {
   const others = Object.entries(value).filter(([name]) => !names.includes(name))
   // Only of optional members.
   return Object.fromEntries(others) as Value
@@ -59,13 +68,20 @@ export function brokenItems<
   Repository extends ItemRepository<Item, Filter>,
 >({ item, full, find, all }: ItemSamples<Item, Filter, Repository>) {
   type Query = Parameters<ItemRepository<Item, Filter>['page']>[0]
-  type BreakItems<Right = Repository> = Break<Right, Partial<ItemRepository<Item, Filter>>>
+  type BreakItems<Right = Repository> = Break<
+    Right,
+    Partial<ItemRepository<Item, Filter>>
+  >
 
-  const optional = Object.keys(full(1n, 'text')).filter(name => !Object.hasOwn(item(1n), name))
+  const optional = Object.keys(full(1n, 'text')).filter(
+    name => !Object.hasOwn(item(1n), name),
+  )
   const required = (each: Item) => without(each, ...optional)
-  const isFilter = (name: string) => !['limit', 'after', 'textBytesMax', ...Object.keys(all)].includes(name)
+  const isFilter = (name: string) =>
+    !['limit', 'after', 'textBytesMax', ...Object.keys(all)].includes(name)
   const isFiltered = (query: Query) => Object.keys(query).some(isFilter)
-  const unfiltered = (query: Query) => without(query, ...Object.keys(query).filter(isFilter))
+  const unfiltered = (query: Query) =>
+    without(query, ...Object.keys(query).filter(isFilter))
 
   /** Breaks every item on its way in. */
   const storing =
@@ -87,7 +103,10 @@ export function brokenItems<
       ),
     )
   const filling = (value: unknown) =>
-    storing(each => ({ ...Object.fromEntries(optional.map(name => [name, value])), ...each }))
+    storing(each => ({
+      ...Object.fromEntries(optional.map(name => [name, value])),
+      ...each,
+    }))
   const paging =
     (change: (query: Query) => Query): BreakItems =>
     right => ({ page: query => right.page(change(query)) })
@@ -96,13 +115,17 @@ export function brokenItems<
     right => ({ page: async query => shorten(await right.page(query), query) })
   const continuing = (change: (after: bigint) => bigint) =>
     paging(query =>
-      query.after === undefined ? query : { ...query, after: change(query.after) as Item['id'] },
+      query.after === undefined
+        ? query
+        : { ...query, after: change(query.after) as Item['id'] },
     )
   const sorting =
     (compare: (a: Item, b: Item) => number): BreakItems =>
     right => ({
       page: async query =>
-        (await right.page({ ...query, ...everything })).toSorted(compare).slice(0, query.limit),
+        (await right.page({ ...query, ...everything }))
+          .toSorted(compare)
+          .slice(0, query.limit),
     })
   /** Ends a page by another sum than that of the bytes. */
   const endingAt =
@@ -118,10 +141,13 @@ export function brokenItems<
         return end === -1 ? page : page.slice(0, end + 1)
       },
     })
-  const textsOf = (each: Item) => Object.values(each).filter(value => typeof value === 'string')
+  const textsOf = (each: Item) =>
+    Object.values(each).filter(value => typeof value === 'string')
   /** Names the states of items by something else. */
   const versioning =
-    (name: (stored: { readonly item: Item; readonly version: Version }) => string): BreakItems =>
+    (
+      name: (stored: { readonly item: Item; readonly version: Version }) => string,
+    ): BreakItems =>
     right => {
       const versionOf = async (id: Item['id']) => {
         const stored = await find(right, id)
@@ -136,7 +162,8 @@ export function brokenItems<
           const found = await right.find(id)
           return found && { ...found, version: await versionOf(id) }
         },
-        removeIf: async (id, expected) => right.removeIf(id, (await rightVersion(id, expected)) as Version),
+        removeIf: async (id, expected) =>
+          right.removeIf(id, (await rightVersion(id, expected)) as Version),
       }
     }
 
@@ -194,9 +221,15 @@ export function brokenItems<
         return 'inserted'
       },
     }),
-    'removes without telling': right => ({ remove: id => right.remove(id).then(() => true) }),
-    'reports without removing': right => ({ remove: async id => (await right.find(id)) !== undefined }),
-    'finds null instead of nothing': right => ({ find: async id => (await right.find(id)) ?? null }),
+    'removes without telling': right => ({
+      remove: id => right.remove(id).then(() => true),
+    }),
+    'reports without removing': right => ({
+      remove: async id => (await right.find(id)) !== undefined,
+    }),
+    'finds null instead of nothing': right => ({
+      find: async id => (await right.find(id)) ?? null,
+    }),
 
     'rounds ids to JavaScript numbers': identifying(id => BigInt(Number(id))),
     'keeps 32 bits of an id': identifying(id => BigInt.asIntN(32, id)),
@@ -212,7 +245,9 @@ export function brokenItems<
     'strips control characters': text(each => each.replace(/\p{Cc}/gu, '')),
     'drops a byte order mark': text(each => each.replace('\ufeff', '')),
     'keeps 255 characters of a text': text(each => each.slice(0, 255)),
-    'keeps the basic plane only': text(each => each.replace(/[\u{10000}-\u{10ffff}]/gu, '\ufffd')),
+    'keeps the basic plane only': text(each =>
+      each.replace(/[\u{10000}-\u{10ffff}]/gu, '\ufffd'),
+    ),
     'keeps ISO 8859-1 only': text(each => each.replace(/[^\0-\xff]/g, '?')),
     'doubles quotes': text(each => each.replaceAll("'", "''")),
     'drops empty texts': storing(each =>
@@ -223,15 +258,23 @@ export function brokenItems<
     'makes a member that is undefined of none': filling(undefined),
     'forgets members that are not required': storing(required),
 
-    'returns pages that are one too long': paging(query => ({ ...query, limit: query.limit + 1 })),
-    'returns pages that are one too short': shortening((page, { limit }) => page.slice(0, limit - 1)),
+    'returns pages that are one too long': paging(query => ({
+      ...query,
+      limit: query.limit + 1,
+    })),
+    'returns pages that are one too short': shortening((page, { limit }) =>
+      page.slice(0, limit - 1),
+    ),
     'returns 100 items at most': shortening(page => page.slice(0, 100)),
     'returns 1,000 items of a filter at most': shortening((page, query) =>
       isFiltered(query) ? page.slice(0, 1_000) : page,
     ),
     'begins a page with the last item of the one before': continuing(after => after - 1n),
     'leaves out the item after the last one': continuing(after => after + 1n),
-    'starts at zero': paging(query => ({ ...query, after: query.after ?? (-1n as Item['id']) })),
+    'starts at zero': paging(query => ({
+      ...query,
+      after: query.after ?? (-1n as Item['id']),
+    })),
     'wraps around after the largest id': paging(query =>
       query.after === 2n ** 63n - 1n ? without(query, 'after') : query,
     ),
@@ -242,32 +285,50 @@ export function brokenItems<
     'limits first and filters then': right => ({
       async page(query) {
         const found = (await right.page({ ...query, ...everything })).map(({ id }) => id)
-        return (await right.page(unfiltered(query))).filter(({ id }) => found.includes(id))
+        return (await right.page(unfiltered(query))).filter(({ id }) =>
+          found.includes(id),
+        )
       },
     }),
     'lets no text end a page of a filter': paging(query =>
       isFiltered(query) ? without(query, 'textBytesMax') : query,
     ),
-    'counts the UTF-16 code units of a page': endingAt((sum, each) => sum + textsOf(each).join('').length),
-    'counts the code points of a page': endingAt((sum, each) => sum + [...textsOf(each).join('')].length),
-    'counts only required members of a page': endingAt((sum, each) => sum + textBytes(required(each))),
+    'counts the UTF-16 code units of a page': endingAt(
+      (sum, each) => sum + textsOf(each).join('').length,
+    ),
+    'counts the code points of a page': endingAt(
+      (sum, each) => sum + [...textsOf(each).join('')].length,
+    ),
+    'counts only required members of a page': endingAt(
+      (sum, each) => sum + textBytes(required(each)),
+    ),
     'looks at each item of a page alone': endingAt((_, each) => textBytes(each)),
-    'ends a page before the item that reaches the bound': shortening((page, { textBytesMax }) =>
-      textBytesMax === undefined || page.length < 2 ? page : page.slice(0, -1),
+    'ends a page before the item that reaches the bound': shortening(
+      (page, { textBytesMax }) =>
+        textBytesMax === undefined || page.length < 2 ? page : page.slice(0, -1),
     ),
     'ends a page with the item that passes the bound': paging(query =>
-      query.textBytesMax === undefined ? query : { ...query, textBytesMax: query.textBytesMax + 1 },
+      query.textBytesMax === undefined
+        ? query
+        : { ...query, textBytesMax: query.textBytesMax + 1 },
     ),
 
     'names a state by its content': versioning(({ item: { id, ...others } }) =>
       `${id}-${Object.values(others).join('-')}`.slice(0, 64),
     ),
-    'returns versions that no entity tag may hold': versioning(({ version }) => `"${version}"`),
-    'removes whatever version is expected': right => ({ removeIf: id => right.remove(id) }),
+    'returns versions that no entity tag may hold': versioning(
+      ({ version }) => `"${version}"`,
+    ),
+    'removes whatever version is expected': right => ({
+      removeIf: id => right.remove(id),
+    }),
     'compares versions of removals by how they begin': right => ({
       async removeIf(id, expected) {
         const version = (await find(right, id))?.version
-        return right.removeIf(id, version && expected.startsWith(version) ? version : expected)
+        return right.removeIf(
+          id,
+          version && expected.startsWith(version) ? version : expected,
+        )
       },
     }),
     'looks at the version first and removes later': right => ({
@@ -295,7 +356,8 @@ export function brokenItems<
       save: async each => right.save({ ...(await find(right, each.id))?.item, ...each }),
     }),
     'saves only what is stored': right => ({
-      save: async each => ((await right.find(each.id)) ? right.save(each) : ('a' as Version)),
+      save: async each =>
+        (await right.find(each.id)) ? right.save(each) : ('a' as Version),
     }),
     'saves only what is not stored': right => ({
       async save(each) {
@@ -322,12 +384,16 @@ export function brokenItems<
         (await right.find(each.id)) ? right.saveIf(each, expected) : right.save(each),
     }),
     'replaces where no item is expected': right => ({
-      saveIf: (each, expected) => (expected === undefined ? right.save(each) : right.saveIf(each, expected)),
+      saveIf: (each, expected) =>
+        expected === undefined ? right.save(each) : right.saveIf(each, expected),
     }),
     'compares versions by how they begin': right => ({
       async saveIf(each, expected) {
         const version = (await find(right, each.id))?.version
-        return right.saveIf(each, version && expected?.startsWith(version) ? version : expected)
+        return right.saveIf(
+          each,
+          version && expected?.startsWith(version) ? version : expected,
+        )
       },
     }),
     'looks at the version first and saves later': right => ({

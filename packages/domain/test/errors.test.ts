@@ -7,7 +7,9 @@ import { expect, test } from 'vitest'
 test('an error of another copy of the domain, even in another realm, is a DomainError', async () => {
   const source = await readFile(new URL('../src/errors.ts', import.meta.url), 'utf8')
   const code = stripTypeScriptTypes(source)
-  const other = runInNewContext(`${code.replace(/^export /gm, '')}\nnew DomainError('id-taken', 'taken')`)
+  const other = runInNewContext(
+    `${code.replace(/^export /gm, '')}\nnew DomainError('id-taken', 'taken')`,
+  )
   expect([other instanceof DomainError, other instanceof Error]).toEqual([false, false])
   expect(isDomainError(other)).toBe(true)
 })
@@ -31,6 +33,8 @@ test('its own are, and say what they are', () => {
 
 test('an error has the cause that it was given, and no other', () => {
   const cause = new Error('the disk is full')
-  expect(new DomainError('store-unavailable', 'the store is failing', { cause }).cause).toBe(cause)
+  expect(
+    new DomainError('store-unavailable', 'the store is failing', { cause }).cause,
+  ).toBe(cause)
   expect(Object.hasOwn(new DomainError('id-taken', 'it is taken'), 'cause')).toBe(false)
 })

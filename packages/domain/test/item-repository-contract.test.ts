@@ -1,5 +1,9 @@
 import { type Int64, parseId } from '@plant-store/domain'
-import { createMemoryItems, type ItemSamples, itemRepositoryContract } from '@plant-store/domain/testing'
+import {
+  createMemoryItems,
+  type ItemSamples,
+  itemRepositoryContract,
+} from '@plant-store/domain/testing'
 import { brokenItems, testContract } from './broken-items.ts'
 
 /** An entity whose items nobody replaces. */

@@ -36,7 +36,10 @@ test.each([
 ] as const satisfies readonly [string, Condition, boolean, boolean][])(
   'a condition of %s',
   async (_, condition, ofStored, ofNone) => {
-    expect([isMet(condition, current), isMet(condition, undefined)]).toEqual([ofStored, ofNone])
+    expect([isMet(condition, current), isMet(condition, undefined)]).toEqual([
+      ofStored,
+      ofNone,
+    ])
 
     for (const isStored of [true, false]) {
       const holds = isStored ? ofStored : ofNone
@@ -44,7 +47,11 @@ test.each([
       const replaced = await store.replace(plant('new'), given).catch(codeOf)
       const now = await plants.find(id)
       if (holds) expect(now).toEqual({ plant: plant('new'), version: replaced })
-      else expect([replaced, now?.plant.name]).toEqual(['condition-failed', isStored ? 'old' : undefined])
+      else
+        expect([replaced, now?.plant.name]).toEqual([
+          'condition-failed',
+          isStored ? 'old' : undefined,
+        ])
 
       const another = await storeWith(isStored, condition)
       const refused = isStored ? 'condition-failed' : 'plant-not-found'
@@ -63,8 +70,13 @@ async function storeWith(isStored: boolean, condition: Condition) {
   const plants = createMemoryPlantRepository()
   const stored = isStored ? await plants.save(plant('old')) : current
   const versions = (given: Condition['matches']) =>
-    typeof given === 'object' ? given.map(each => (each === current ? stored : each)) : given
-  const given = { matches: versions(condition.matches), differs: versions(condition.differs) }
+    typeof given === 'object'
+      ? given.map(each => (each === current ? stored : each))
+      : given
+  const given = {
+    matches: versions(condition.matches),
+    differs: versions(condition.differs),
+  }
   return { plants, store: createPlantUseCases({ plants }), given }
 }
 
@@ -81,9 +93,9 @@ test('a refusal says which condition failed', async () => {
   await expect(store.remove(id, { matches: [stale] })).rejects.toMatchObject(
     refused('plant 1 does not have the expected version: read it again'),
   )
-  await expect(store.replace(plant('b'), { matches: 'any', differs: 'any' })).rejects.toMatchObject(
-    refused('plant 1 already exists'),
-  )
+  await expect(
+    store.replace(plant('b'), { matches: 'any', differs: 'any' }),
+  ).rejects.toMatchObject(refused('plant 1 already exists'))
   const version = await plants.save(plant('a'))
   await expect(store.replace(plant('b'), { differs: [version] })).rejects.toMatchObject(
     refused('plant 1 still has the excluded version'),
@@ -102,7 +114,10 @@ test('a change of one expected version reads nothing', async () => {
 
 describe('a change that is overtaken', () => {
   /** Others change the plant right before each of the first conditional changes. */
-  const overtaken = async (times: number, change: (plants: PlantRepository) => Promise<unknown>) => {
+  const overtaken = async (
+    times: number,
+    change: (plants: PlantRepository) => Promise<unknown>,
+  ) => {
     const plants = createMemoryPlantRepository()
     await plants.save(plant('old'))
     let left = times
@@ -127,14 +142,18 @@ describe('a change that is overtaken', () => {
 
   test('is refused when the new state does not meet the condition', async () => {
     const removing = await overtaken(1, plants => plants.remove(id))
-    await expect(removing.store.replace(plant('ours'), { matches: 'any' })).rejects.toMatchObject({
+    await expect(
+      removing.store.replace(plant('ours'), { matches: 'any' }),
+    ).rejects.toMatchObject({
       code: 'condition-failed',
     })
     expect(await removing.plants.find(id)).toBeUndefined()
 
     const saving = await overtaken(1, plants => plants.save(plant('theirs')))
     const known = (await saving.plants.find(id))?.version as Version
-    await expect(saving.store.remove(id, { matches: [known, stale] })).rejects.toMatchObject({
+    await expect(
+      saving.store.remove(id, { matches: [known, stale] }),
+    ).rejects.toMatchObject({
       code: 'condition-failed',
     })
     expect((await saving.plants.find(id))?.plant.name).toBe('theirs')
@@ -155,7 +174,12 @@ describe('a change that is overtaken', () => {
   test('fails as the repository fails', async () => {
     const busy = new DomainError('store-busy', 'too much')
     const fail = () => Promise.reject(busy)
-    const plants = { ...createMemoryPlantRepository(), find: fail, saveIf: fail, removeIf: fail }
+    const plants = {
+      ...createMemoryPlantRepository(),
+      find: fail,
+      saveIf: fail,
+      removeIf: fail,
+    }
     const store = createPlantUseCases({ plants })
     for (const condition of [{ matches: [current] }, { matches: 'any' }] as const) {
       await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
@@ -165,7 +189,20 @@ describe('a change that is overtaken', () => {
 })
 
 test('a version is 1 to 64 of the printable ASCII characters, without quotation marks', () => {
-  for (const text of ['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"]) expect(isVersion(text)).toBe(true)
-  for (const other of ['', 'x'.repeat(65), '"', 'a b', 'é', '\x7f', '\0', 'a\n', undefined, 1, ['a']])
+  for (const text of ['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"])
+    expect(isVersion(text)).toBe(true)
+  for (const other of [
+    '',
+    'x'.repeat(65),
+    '"',
+    'a b',
+    'é',
+    '\x7f',
+    '\0',
+    'a\n',
+    undefined,
+    1,
+    ['a'],
+  ])
     expect(isVersion(other)).toBe(false)
 })

@@ -12,7 +12,11 @@ const longestText = '🌱'.repeat(searchedTextMax)
 test('has the limit of 100 and no bounds when nothing is given', () => {
   expect(pageLimitDefault).toBe(100)
   expect(parsePlantPageQuery({})).toEqual({ limit: 100 })
-  const query = parsePlantPageQuery({ limit: undefined, after: undefined, tag: undefined })
+  const query = parsePlantPageQuery({
+    limit: undefined,
+    after: undefined,
+    tag: undefined,
+  })
   expect(Object.keys(query)).toEqual(['limit'])
 })
 
@@ -47,8 +51,12 @@ test('a refusal says in words what to mend', () => {
 })
 
 test.each([
-  ...[0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null].map(limit => [{ limit }, ['limit']] as const),
-  ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(after => [{ after }, ['after']] as const),
+  ...[0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null].map(
+    limit => [{ limit }, ['limit']] as const,
+  ),
+  ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(
+    after => [{ after }, ['after']] as const,
+  ),
   ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
   ...[1n, null, '', '\ud800', 'a\0', 'x'.repeat(searchedTextMax + 1)].map(
     name_contains => [{ name_contains }, ['name_contains']] as const,
@@ -58,5 +66,7 @@ test.each([
   [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
 ])('reports every fault of %o at once', (input, fields) => {
   const faults = fields.map(field => expect.objectContaining({ field }))
-  expect(() => parsePlantPageQuery(input)).toThrow(expect.objectContaining({ code: 'invalid-query', faults }))
+  expect(() => parsePlantPageQuery(input)).toThrow(
+    expect.objectContaining({ code: 'invalid-query', faults }),
+  )
 })

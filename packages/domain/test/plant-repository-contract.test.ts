@@ -1,8 +1,18 @@
 import type { Plant, PlantCount, PlantId, PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository, plant, plantRepositoryContract } from '@plant-store/domain/testing'
+import {
+  createMemoryPlantRepository,
+  plant,
+  plantRepositoryContract,
+} from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { plantSamples } from '../src/testing/plants/contract.ts'
-import { type Break, brokenItems, everything, testContract, without } from './broken-items.ts'
+import {
+  type Break,
+  brokenItems,
+  everything,
+  testContract,
+  without,
+} from './broken-items.ts'
 
 type BreakPlants = Break<PlantRepository>
 
@@ -45,8 +55,10 @@ const counting =
       total: await count(right, query),
     }),
   })
-const counted = async (right: PlantRepository, query: PlantCount) => (await right.pageCounted(query)).total
-const listed = async (right: PlantRepository, query: PlantCount) => (await right.page(query)).length
+const counted = async (right: PlantRepository, query: PlantCount) =>
+  (await right.pageCounted(query)).total
+const listed = async (right: PlantRepository, query: PlantCount) =>
+  (await right.page(query)).length
 
 const { items, replacements } = brokenItems(plantSamples)
 const plants: Readonly<Record<string, BreakPlants>> = {
@@ -68,8 +80,12 @@ const plants: Readonly<Record<string, BreakPlants>> = {
   'ignores an empty tag of a query': right => ({
     page: ({ tag, ...query }) => right.page(tag ? { ...query, tag } : query),
   }),
-  'looks for a tag in any case': tagging((plant, tag) => plant.tag?.toLowerCase() === tag.toLowerCase()),
-  'looks for a tag as a pattern': tagging((plant, tag) => plant.tag?.startsWith(tag) === true),
+  'looks for a tag in any case': tagging(
+    (plant, tag) => plant.tag?.toLowerCase() === tag.toLowerCase(),
+  ),
+  'looks for a tag as a pattern': tagging(
+    (plant, tag) => plant.tag?.startsWith(tag) === true,
+  ),
   'keeps an old index of tags': right => {
     const tags = new Map<PlantId, string>()
     return {
@@ -88,21 +104,30 @@ const plants: Readonly<Record<string, BreakPlants>> = {
     lower(name).normalize('NFC').includes(lower(text).normalize('NFC')),
   ),
   'searches by a pattern': searching(({ name }, text) => {
-    const pattern = lower(text).replace(/[\W_]/g, each => ({ '%': '.*', _: '.' })[each] ?? `\\${each}`)
+    const pattern = lower(text).replace(
+      /[\W_]/g,
+      each => ({ '%': '.*', _: '.' })[each] ?? `\\${each}`,
+    )
     return new RegExp(pattern, 's').test(lower(name))
   }),
-  'searches how names begin': searching(({ name }, text) => lower(name).startsWith(lower(text))),
+  'searches how names begin': searching(({ name }, text) =>
+    lower(name).startsWith(lower(text)),
+  ),
   'searches the first 1,000 characters': searching(({ name }, text) =>
     lower(name.slice(0, 1_000)).includes(lower(text)),
   ),
   'searches names and tags': searching(({ name, tag }, text) =>
     [name, tag ?? ''].some(each => lower(each).includes(lower(text))),
   ),
-  'searches all tags': right => ({ search: query => right.search(without(query, 'tag')) }),
+  'searches all tags': right => ({
+    search: query => right.search(without(query, 'tag')),
+  }),
   'looks at all plants': right => ({
     search: query => right.search({ ...query, lookAtMax: everything.limit }),
   }),
-  'ends a search at an empty page': stopping((next, plants) => (plants.length > 0 ? next : undefined)),
+  'ends a search at an empty page': stopping((next, plants) =>
+    plants.length > 0 ? next : undefined,
+  ),
   'goes on behind the last match': stopping((next, plants) => plants.at(-1)?.id ?? next),
   'looks at the last plant again': stopping(next => next - 1n),
   'leaves out the plant behind the last one it looked at': stopping(next => next + 1n),
@@ -114,14 +139,19 @@ const plants: Readonly<Record<string, BreakPlants>> = {
   }),
   'goes on only behind a plant that is still there': right => ({
     async search(query) {
-      const isGone = query.after !== undefined && (await right.find(query.after)) === undefined
+      const isGone =
+        query.after !== undefined && (await right.find(query.after)) === undefined
       return isGone ? { plants: [] } : right.search(query)
     },
   }),
   'counts the page': counting(listed),
-  'counts on and on': counting((right, query) => counted(right, { ...query, countMax: everything.limit })),
+  'counts on and on': counting((right, query) =>
+    counted(right, { ...query, countMax: everything.limit }),
+  ),
   'counts all tags': counting((right, query) => counted(right, without(query, 'tag'))),
-  'counts what is behind': counting((right, query) => listed(right, { ...query, ...everything })),
+  'counts what is behind': counting((right, query) =>
+    listed(right, { ...query, ...everything }),
+  ),
   'counts nothing beside an empty page': counting(async (right, query) =>
     (await listed(right, query)) === 0 ? 0 : counted(right, query),
   ),

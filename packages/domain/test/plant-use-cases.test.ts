@@ -11,7 +11,11 @@ import {
   totalMax,
   type UnicodeText,
 } from '@plant-store/domain'
-import { createMemoryPlantRepository, memoryUseCases, plant } from '@plant-store/domain/testing'
+import {
+  createMemoryPlantRepository,
+  memoryUseCases,
+  plant,
+} from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 const id = parsePlantId
@@ -50,7 +54,9 @@ describe('the use cases', () => {
     const busy = new DomainError('store-busy', 'too much')
     const fail = () => Promise.reject(busy)
     const methods = Object.keys(createMemoryPlantRepository()).map(name => [name, fail])
-    const store = createPlantUseCases({ plants: Object.fromEntries(methods) as PlantRepository })
+    const store = createPlantUseCases({
+      plants: Object.fromEntries(methods) as PlantRepository,
+    })
     const outcomes = await Promise.allSettled([
       store.create(plant(1n)),
       store.createAll([plant(1n), plant(2n)]),
@@ -88,7 +94,13 @@ describe('creating many', () => {
   test('says of each plant what became of it, in their order', async () => {
     const store = open()
     await store.create(plant(2n, 'known', 't'))
-    const all = [plant(1n), plant(2n, 'known', 't'), plant(2n, 'known'), plant(1n), plant(1n, 'other')]
+    const all = [
+      plant(1n),
+      plant(2n, 'known', 't'),
+      plant(2n, 'known'),
+      plant(1n),
+      plant(1n, 'other'),
+    ]
     const outcomes = ['inserted', 'existing', 'id-taken', 'existing', 'id-taken']
     expect(await store.createAll(all)).toEqual(outcomes)
     expect(await store.find(id(1n))).toMatchObject({ plant: plant(1n) })
@@ -114,9 +126,15 @@ describe('creating many', () => {
       return 'id-taken' as const
     }
     const endless = createPlantUseCases({
-      plants: { ...createMemoryPlantRepository(), insert, insertAll: async () => ['id-taken'] },
+      plants: {
+        ...createMemoryPlantRepository(),
+        insert,
+        insertAll: async () => ['id-taken'],
+      },
     })
-    await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({ code: 'store-busy' })
+    await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({
+      code: 'store-busy',
+    })
     expect(asked).toBe(100)
   })
 
@@ -153,8 +171,16 @@ describe('replacing many', () => {
     const store = open()
     await store.create(plant(2n, 'known', 't'))
     const all = [plant(1n), plant(2n, 'new'), plant(1n, 'last'), plant(2n, 'newest', 't')]
-    expect(await store.replaceAll(all)).toEqual(['inserted', 'replaced', 'replaced', 'replaced'])
-    expect((await store.list({ limit: 10 })).plants).toEqual([plant(1n, 'last'), plant(2n, 'newest', 't')])
+    expect(await store.replaceAll(all)).toEqual([
+      'inserted',
+      'replaced',
+      'replaced',
+      'replaced',
+    ])
+    expect((await store.list({ limit: 10 })).plants).toEqual([
+      plant(1n, 'last'),
+      plant(2n, 'newest', 't'),
+    ])
     expect(await store.replaceAll([])).toEqual([])
   })
 
@@ -168,7 +194,11 @@ describe('replacing many', () => {
 
 describe('listing', () => {
   /** Returns the ids of page after page of a tag. */
-  const pagesOf = async (textLengths: readonly number[], limit: number, textBytesMax: number) => {
+  const pagesOf = async (
+    textLengths: readonly number[],
+    limit: number,
+    textBytesMax: number,
+  ) => {
     const store = open()
     for (const [n, length] of textLengths.entries()) {
       await store.create(plant(BigInt(2 * n), 'x'.repeat(length), 't'))
@@ -203,7 +233,9 @@ describe('listing', () => {
     const store = open()
     const all = [plant(1n), plant(2n), plant(3n)]
     await store.createAll(all)
-    expect(await store.list(parsePlantPageQuery({ count: false }))).toStrictEqual({ plants: all })
+    expect(await store.list(parsePlantPageQuery({ count: false }))).toStrictEqual({
+      plants: all,
+    })
     const first = await store.list(parsePlantPageQuery({ limit: 2, count: true }))
     expect(first).toEqual({ plants: all.slice(0, 2), next: 2n, total: 3 })
     for (const [counted, total] of [
@@ -212,9 +244,14 @@ describe('listing', () => {
     ] as const) {
       const plants = {
         ...createMemoryPlantRepository(),
-        pageCounted: async ({ countMax }: PlantCount) => ({ plants: [], total: Math.min(countMax, counted) }),
+        pageCounted: async ({ countMax }: PlantCount) => ({
+          plants: [],
+          total: Math.min(countMax, counted),
+        }),
       }
-      expect(await createPlantUseCases({ plants }).list({ limit: 1, count: true })).toEqual({
+      expect(
+        await createPlantUseCases({ plants }).list({ limit: 1, count: true }),
+      ).toEqual({
         plants: [],
         total,
       })
@@ -235,7 +272,8 @@ describe('listing', () => {
       },
     }
     const store = createPlantUseCases({ plants })
-    for (const limit of [1, pageLimitDefault, pageLimitMax]) await store.list(parsePlantPageQuery({ limit }))
+    for (const limit of [1, pageLimitDefault, pageLimitMax])
+      await store.list(parsePlantPageQuery({ limit }))
     for (const tag of [undefined, 't']) {
       const page = await store.list(parsePlantPageQuery({ name_contains: 'n', tag }))
       expect(page).toEqual({ plants: [], next: 7n })

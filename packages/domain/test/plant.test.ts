@@ -1,4 +1,11 @@
-import { DomainError, int64Max, isSame, parsePlant, parsePlantId, plantMembers } from '@plant-store/domain'
+import {
+  DomainError,
+  int64Max,
+  isSame,
+  parsePlant,
+  parsePlantId,
+  plantMembers,
+} from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -17,7 +24,8 @@ function refusalOf(input: unknown, id?: bigint): DomainError {
   }
   throw new Error('it was accepted')
 }
-const faultyFields = (input: unknown, id?: bigint) => refusalOf(input, id).faults.map(({ field }) => field)
+const faultyFields = (input: unknown, id?: bigint) =>
+  refusalOf(input, id).faults.map(({ field }) => field)
 
 test('a plant has a tag only when one was given, and no member that a plant does not have', () => {
   const others = { Name: 'b', extra: {}, constructor: 1 }
@@ -29,15 +37,32 @@ test('a plant has a tag only when one was given, and no member that a plant does
 
 test('keeps any Unicode text, and refuses any other, at random', () => {
   fc.assert(
-    fc.property(fc.string({ unit: character }), fc.bigInt(-(2n ** 63n), int64Max), (text, id) => {
-      if (text.includes('\0')) expect(faultyFields({ id, name: text, tag: text })).toEqual(['name', 'tag'])
-      else expect(parsePlant({ id, name: text, tag: text })).toEqual({ id, name: text, tag: text })
-    }),
+    fc.property(
+      fc.string({ unit: character }),
+      fc.bigInt(-(2n ** 63n), int64Max),
+      (text, id) => {
+        if (text.includes('\0'))
+          expect(faultyFields({ id, name: text, tag: text })).toEqual(['name', 'tag'])
+        else
+          expect(parsePlant({ id, name: text, tag: text })).toEqual({
+            id,
+            name: text,
+            tag: text,
+          })
+      },
+    ),
   )
   fc.assert(
-    fc.property(fc.string(), fc.integer({ min: 0xd800, max: 0xdfff }), fc.string(), (before, unit, after) => {
-      expect(faultyFields({ id: 1n, name: before + String.fromCharCode(unit) + after })).toEqual(['name'])
-    }),
+    fc.property(
+      fc.string(),
+      fc.integer({ min: 0xd800, max: 0xdfff }),
+      fc.string(),
+      (before, unit, after) => {
+        expect(
+          faultyFields({ id: 1n, name: before + String.fromCharCode(unit) + after }),
+        ).toEqual(['name'])
+      },
+    ),
   )
 })
 
@@ -67,7 +92,9 @@ test.each([
   const error = refusalOf(input)
   expect(error.code).toBe('invalid-plant')
   expect(error.faults.map(({ field }) => field)).toEqual(fields)
-  expect(error.message).toBe(error.faults.map(({ field, problem }) => `${field} ${problem}`).join('; '))
+  expect(error.message).toBe(
+    error.faults.map(({ field, problem }) => `${field} ${problem}`).join('; '),
+  )
 })
 
 test('says in words what to mend', () => {
@@ -81,7 +108,10 @@ test('says in words what to mend', () => {
 
 test('takes the id from elsewhere, when the plant itself has none or the same', () => {
   expect(parsePlant({ name: 'a' }, parsePlantId(7n))).toEqual({ id: 7n, name: 'a' })
-  expect(parsePlant({ id: 7n, name: 'a' }, parsePlantId(7n))).toEqual({ id: 7n, name: 'a' })
+  expect(parsePlant({ id: 7n, name: 'a' }, parsePlantId(7n))).toEqual({
+    id: 7n,
+    name: 'a',
+  })
 })
 
 test('refuses an id that is not the one it is for, beside the other faults', () => {
@@ -107,6 +137,8 @@ test('the list of members has each with its kind, and with whether a plant needs
   ])
   const members = Object.entries(plantMembers)
   expect(members.map(([member, { type }]) => [member, type])).toEqual(kinds)
-  const required = members.filter(([, { isRequired }]) => isRequired).map(([member]) => member)
+  const required = members
+    .filter(([, { isRequired }]) => isRequired)
+    .map(([member]) => member)
   expect(required).toEqual(faultyFields({}))
 })

@@ -21,22 +21,35 @@ describe('an integer of 64 bits', () => {
   test('has these bounds', () => {
     expect(int64Min).toBe(-9223372036854775808n)
     expect(int64Max).toBe(9223372036854775807n)
-    expect(int64Problem).toBe('must be an integer from -9223372036854775808 to 9223372036854775807')
+    expect(int64Problem).toBe(
+      'must be an integer from -9223372036854775808 to 9223372036854775807',
+    )
   })
 
   test.each([0n, -1n, 2n ** 53n + 1n, int64Max, int64Min])('may be %s', value => {
-    expect([isInt64(value), idProblem(value), parsePlantId(value)]).toEqual([true, undefined, value])
+    expect([isInt64(value), idProblem(value), parsePlantId(value)]).toEqual([
+      true,
+      undefined,
+      value,
+    ])
   })
 
-  test.each([int64Max + 1n, int64Min - 1n, 1, Number.NaN, '1', true, null, [1n], Object(1n)])(
-    'is not %s',
-    value => {
-      expect([isInt64(value), idProblem(value)]).toEqual([false, int64Problem])
-      const faults = [{ field: 'id', problem: int64Problem }]
-      const refused = { code: 'invalid-id', message: `id ${int64Problem}`, faults }
-      expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refused))
-    },
-  )
+  test.each([
+    int64Max + 1n,
+    int64Min - 1n,
+    1,
+    Number.NaN,
+    '1',
+    true,
+    null,
+    [1n],
+    Object(1n),
+  ])('is not %s', value => {
+    expect([isInt64(value), idProblem(value)]).toEqual([false, int64Problem])
+    const faults = [{ field: 'id', problem: int64Problem }]
+    const refused = { code: 'invalid-id', message: `id ${int64Problem}`, faults }
+    expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refused))
+  })
 })
 
 test('an id is required, and equals the one from elsewhere', () => {
@@ -67,12 +80,22 @@ test.each([1, 2, 100, 999, 1000])('a page may have the limit %s', limit => {
   expect(pageLimitProblem(limit)).toBeUndefined()
 })
 
-test.each([0, -1, 1001, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1n, 100n, '1', true, null, undefined])(
-  'no page has the limit %s',
-  limit => {
-    expect(pageLimitProblem(limit)).toBe('must be an integer from 1 to 1000')
-  },
-)
+test.each([
+  0,
+  -1,
+  1001,
+  1.5,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  1n,
+  100n,
+  '1',
+  true,
+  null,
+  undefined,
+])('no page has the limit %s', limit => {
+  expect(pageLimitProblem(limit)).toBe('must be an integer from 1 to 1000')
+})
 
 test('a record is an object with members', () => {
   for (const value of [{}, { id: 1n }, Object.create(null), Object.create({ id: 1n })])
@@ -82,19 +105,24 @@ test('a record is an object with members', () => {
 })
 
 test('a member is an own one', () => {
-  const input = Object.assign(Object.create({ tag: 'inherited' }), { id: 1n, name: undefined })
-  const members = ['id', 'name', 'tag', 'constructor', '__proto__'].map(name => member(input, name))
+  const input = Object.assign(Object.create({ tag: 'inherited' }), {
+    id: 1n,
+    name: undefined,
+  })
+  const members = ['id', 'name', 'tag', 'constructor', '__proto__'].map(name =>
+    member(input, name),
+  )
   expect(members).toEqual([1n, undefined, undefined, undefined, undefined])
   expect(member(JSON.parse('{"__proto__":"own"}'), '__proto__')).toBe('own')
 })
 
 test('a refusal names every problem, and only problems are faults', () => {
   const problems = { id: 'is required', name: undefined, tag: 'must be a string' }
-  expect([isFaultless(problems), isFaultless({ id: undefined }), isFaultless({})]).toEqual([
-    false,
-    true,
-    true,
-  ])
+  expect([
+    isFaultless(problems),
+    isFaultless({ id: undefined }),
+    isFaultless({}),
+  ]).toEqual([false, true, true])
   const error = refusal('invalid-plant', problems)
   expect(error).toBeInstanceOf(DomainError)
   expect(error).toMatchObject({
@@ -107,10 +135,25 @@ test('a refusal names every problem, and only problems are faults', () => {
   })
 })
 
-const edges = ['\x7f', '\x80', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}']
+const edges = [
+  '\x7f',
+  '\x80',
+  '\u07ff',
+  '\u0800',
+  '\ud7ff',
+  '\ue000',
+  '\uffff',
+  '\u{10000}',
+  '\u{10ffff}',
+]
 
-test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])('the length of texts is that in UTF-8: %j', text => {
-  expect(textBytes({ id: 1n, name: text })).toBe(Buffer.byteLength(text))
-  expect(textBytes({ id: 1n, name: text, size: 5, tag: text })).toBe(2 * Buffer.byteLength(text))
-  expect(textBytes(longPlant(1n, 10))).toBe('long'.length + 10)
-})
+test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])(
+  'the length of texts is that in UTF-8: %j',
+  text => {
+    expect(textBytes({ id: 1n, name: text })).toBe(Buffer.byteLength(text))
+    expect(textBytes({ id: 1n, name: text, size: 5, tag: text })).toBe(
+      2 * Buffer.byteLength(text),
+    )
+    expect(textBytes(longPlant(1n, 10))).toBe('long'.length + 10)
+  },
+)

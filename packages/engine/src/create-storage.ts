@@ -2,7 +2,12 @@ import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { createGroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { watchOutages } from './outage.ts'
-import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
+import type {
+  Change,
+  ChangeStatement,
+  ReadStatement,
+  Value,
+} from './statements/statement.ts'
 import type { Storage, StorageObserver } from './storage.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
@@ -24,7 +29,14 @@ export interface DatabaseDriver<Entered extends Entities = Entities>
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage<Entered extends Entities>(
-  { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: DatabaseDriver<Entered>,
+  {
+    compiled,
+    runGroup,
+    runBulkGroup = runGroup,
+    groupsMax,
+    timeoutMs,
+    ...database
+  }: DatabaseDriver<Entered>,
   {
     queueChangesMax,
     onFailureChange,
@@ -37,7 +49,8 @@ export function createStorage<Entered extends Entities>(
   const bind = (statement: ChangeStatement<never>, given: object): Change => {
     const change: [string, ...Value[]] = [names.get(statement) as string]
     // The compiler has compared the members with the statement's parameters.
-    for (const name of statement.parameters) change.push((given as Record<string, Value>)[name] as Value)
+    for (const name of statement.parameters)
+      change.push((given as Record<string, Value>)[name] as Value)
     return change
   }
   const inTime = <Result>(work: Promise<Result>) =>
@@ -60,10 +73,13 @@ export function createStorage<Entered extends Entities>(
 
   const runner: Runner = {
     bind,
-    submit: (statement, given) => inTime(single.submit([bind(statement, given)])).then(onlyOne, fail),
-    submitAll: async changes => (changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail)),
+    submit: (statement, given) =>
+      inTime(single.submit([bind(statement, given)])).then(onlyOne, fail),
+    submitAll: async changes =>
+      changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail),
     // The databases return rows as the statements declare them, which the contracts of the ports prove.
-    read: (statement, given) => inTime(database.read(statement, given)).catch(fail) as Promise<never>,
+    read: (statement, given) =>
+      inTime(database.read(statement, given)).catch(fail) as Promise<never>,
   }
 
   return {
@@ -82,13 +98,21 @@ export function createStorage<Entered extends Entities>(
 const onlyOne = ([affectedRows]: readonly number[]) => affectedRows as number
 
 function toStoreError(cause: unknown): StoreError {
-  return cause instanceof StoreError ? cause : unavailable('the store is unavailable', cause as Error)
+  return cause instanceof StoreError
+    ? cause
+    : unavailable('the store is unavailable', cause as Error)
 }
 
 /** Rejects after this time. The work continues. */
-async function rejectLate<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+async function rejectLate<Result>(
+  timeoutMs: number,
+  work: Promise<Result>,
+): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(unavailable('the store did not answer in time')), timeoutMs)
+  const timer = setTimeout(
+    () => reject(unavailable('the store did not answer in time')),
+    timeoutMs,
+  )
   try {
     return await Promise.race([work, late])
   } finally {

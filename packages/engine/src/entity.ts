@@ -1,6 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './statements/dialect.ts'
-import type { Change, ChangeStatement, ColumnType, ReadStatement, Statement } from './statements/statement.ts'
+import type {
+  Change,
+  ChangeStatement,
+  ColumnType,
+  ReadStatement,
+  Statement,
+} from './statements/statement.ts'
 
 /** What a store knows of one kind of thing: its tables, how they came to be, and its statements. */
 export interface Entity<Port = unknown, Item = unknown> {
@@ -35,11 +41,17 @@ export interface Rows<Item> {
 
 /** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
 export interface Runner {
-  read<Given extends object, Row>(statement: ReadStatement<Given, Row>, given: Given): Promise<readonly Row[]>
+  read<Given extends object, Row>(
+    statement: ReadStatement<Given, Row>,
+    given: Given,
+  ): Promise<readonly Row[]>
   /** Returns a change: the statement with these values. */
   bind<Given extends object>(statement: ChangeStatement<Given>, given: Given): Change
   /** Resolves to the affected rows once the change is durable. */
-  submit<Given extends object>(statement: ChangeStatement<Given>, given: Given): Promise<number>
+  submit<Given extends object>(
+    statement: ChangeStatement<Given>,
+    given: Given,
+  ): Promise<number>
   /** Like `submit`, for changes in one transaction, in order. On SQLite, in several if they write more than 16 MiB. */
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
@@ -49,7 +61,9 @@ export type Entities = Readonly<Record<string, Entity>>
 
 /** The port of each entity, by its name. */
 export type Ports<Entered extends Entities = Entities> = {
-  readonly [Name in keyof Entered]: Entered[Name] extends Entity<infer Port> ? Port : never
+  readonly [Name in keyof Entered]: Entered[Name] extends Entity<infer Port>
+    ? Port
+    : never
 }
 
 /** What an export reads of an entity. */
@@ -74,17 +88,27 @@ export function compileEntities<Entered extends Entities>(
 ): CompiledEntities<Entered> {
   const tables = Object.values(entities).flatMap(({ tables }) => tables)
   const probes = {
-    probeRead: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
+    probeRead: dialect.read(
+      () => sql<{ version: bigint }>`select version from schema_version`,
+    ),
     probeWrite: dialect.change(
       'barrier',
       () => sql`delete from ${sql.table(tables[0] as string)} where false`,
     ),
   }
-  const compiled = Object.entries(entities).map(([entity, each]) => ({ entity, ...each.compile(dialect) }))
+  const compiled = Object.entries(entities).map(([entity, each]) => ({
+    entity,
+    ...each.compile(dialect),
+  }))
   const names = new Map<Statement, string>()
   const changeStatements = new Map<string, ChangeStatement>()
-  for (const { entity, statements } of [...compiled, { entity: 'store', statements: probes }])
-    for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(statements)) {
+  for (const { entity, statements } of [
+    ...compiled,
+    { entity: 'store', statements: probes },
+  ])
+    for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(
+      statements,
+    )) {
       const fullName = `${entity}.${each}`
       names.set(statement, fullName)
       if (statement.kind === 'change') changeStatements.set(fullName, statement)
@@ -97,12 +121,17 @@ export function compileEntities<Entered extends Entities>(
     changeStatements,
     // `Object.fromEntries` knows no names. `Ports` gives each port its type.
     ports: runner =>
-      Object.fromEntries(compiled.map(({ entity, port }) => [entity, port(runner)])) as Ports<Entered>,
+      Object.fromEntries(
+        compiled.map(({ entity, port }) => [entity, port(runner)]),
+      ) as Ports<Entered>,
   }
 }
 
 /** @throws Error if changes would not be in one order, which no type and no database notices */
-function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, entities: Entities): void {
+function checkOrders(
+  statements: ReadonlyMap<string, ChangeStatement>,
+  entities: Entities,
+): void {
   const columns = new Map<string, string>()
   for (const [fullName, { order, parameters }] of statements) {
     if (order === 'barrier') continue
@@ -111,8 +140,13 @@ function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, entities:
     columns.set(table, column)
     const [entity] = fullName.split('.') as [string]
     if (!entities[entity]?.tables.includes(table))
-      throw new Error(`${fullName} is in the order of ${table}, which is no table of ${entity}`)
-    if (by !== column) throw new Error(`${fullName} is ordered by ${by}, and others of ${table} by ${column}`)
+      throw new Error(
+        `${fullName} is in the order of ${table}, which is no table of ${entity}`,
+      )
+    if (by !== column)
+      throw new Error(
+        `${fullName} is ordered by ${by}, and others of ${table} by ${column}`,
+      )
     if (!parameters.includes(by))
       throw new Error(`${fullName} is ordered by ${by}, which is no parameter of its SQL`)
   }

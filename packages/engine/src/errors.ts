@@ -37,14 +37,22 @@ export function unavailable(message: string, cause?: Error): StoreError {
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code = '' } = error as { code?: unknown }
-  return error instanceof StoreDamagedError || `${code}`.startsWith('SQLITE_CORRUPT') || isDamage(error.cause)
+  return (
+    error instanceof StoreDamagedError ||
+    `${code}`.startsWith('SQLITE_CORRUPT') ||
+    isDamage(error.cause)
+  )
 }
 
 /** Returns the message of an error with its reason, for operators. The ports keep reasons from clients. */
 export function explain(error: Error): string {
   const { message, code } = error as Error & { code?: unknown }
   // A reader's messages contain the reason.
-  if (code !== 'store-unavailable' || !(error.cause instanceof Error) || message.includes(': '))
+  if (
+    code !== 'store-unavailable' ||
+    !(error.cause instanceof Error) ||
+    message.includes(': ')
+  )
     return message
   return `${message}: ${error.cause.message}`
 }

@@ -35,7 +35,10 @@ const turnsAfterGroup = 2
  * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
  * share transactions too. The outcome of a read is its rows.
  */
-export function createGroupQueue<Item extends readonly unknown[] = Change, Outcome = number>({
+export function createGroupQueue<
+  Item extends readonly unknown[] = Change,
+  Outcome = number,
+>({
   runGroup,
   groupsMax,
   queueChangesMax = 10_000,
@@ -106,7 +109,10 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
       const isTooMuch =
         (pendingChanges > 0 && pendingChanges + changes.length > queueChangesMax) ||
         (pendingTextChars > 0 && pendingTextChars + textChars > queueTextCharsMax)
-      if (isTooMuch) return Promise.reject(new StoreError('store-busy', 'too many changes are pending'))
+      if (isTooMuch)
+        return Promise.reject(
+          new StoreError('store-busy', 'too many changes are pending'),
+        )
       pendingChanges += changes.length
       pendingTextChars += textChars
       return new Promise((resolve, reject) => {
@@ -132,6 +138,7 @@ function afterTurns(turns: number, act: () => void): void {
 
 function textCharsOf(changes: readonly (readonly unknown[])[]): number {
   let length = 0
-  for (const change of changes) for (const part of change) if (typeof part === 'string') length += part.length
+  for (const change of changes)
+    for (const part of change) if (typeof part === 'string') length += part.length
   return length
 }

@@ -1,6 +1,19 @@
 export { createStorage, type DatabaseDriver } from './create-storage.ts'
-export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
-export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
+export {
+  compileEntities,
+  type Entities,
+  type Entity,
+  type Migration,
+  type Runner,
+} from './entity.ts'
+export {
+  explain,
+  fileReason,
+  isDamage,
+  NoStoreError,
+  StoreError,
+  StoreInUseError,
+} from './errors.ts'
 export { printable } from './printable.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'

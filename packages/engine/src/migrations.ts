@@ -13,7 +13,9 @@ function firstVersionOf(entities: Entities): number {
 }
 
 function versionsOf(entities: Entities): number[] {
-  return Object.values(entities).flatMap(({ migrations }) => Object.keys(migrations).map(Number))
+  return Object.values(entities).flatMap(({ migrations }) =>
+    Object.keys(migrations).map(Number),
+  )
 }
 
 /**
@@ -41,8 +43,11 @@ export async function bringUpToDate(
     version <= newest;
     version++
   ) {
-    const migrations = Object.values(entities).flatMap(({ migrations }) => migrations[version] ?? [])
-    if (migrations.length === 0) throw new Error(`no entity has a migration to version ${version}`)
+    const migrations = Object.values(entities).flatMap(
+      ({ migrations }) => migrations[version] ?? [],
+    )
+    if (migrations.length === 0)
+      throw new Error(`no entity has a migration to version ${version}`)
     for (const migration of migrations) await migration(db, dialect)
   }
   await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
@@ -62,7 +67,9 @@ export async function findVersion(
   const { rows } = await dialect.tableNames.execute(db)
   const names = rows.map(({ name }) => name)
   if (!isStore(entities, names)) return undefined
-  const found = await sql<{ version: number | bigint }>`select version from schema_version`.execute(db)
+  const found = await sql<{
+    version: number | bigint
+  }>`select version from schema_version`.execute(db)
   const version = Number(found.rows[0]?.version)
   const [first, newest] = [firstVersionOf(entities), schemaVersionOf(entities)]
   if (version > newest)

@@ -5,10 +5,14 @@ import { valuesOf } from './statements/statement.ts'
 import type { StoreReader, StoreReport } from './storage.ts'
 
 /** What a store contains as of one moment. */
-export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
+export interface ReadTransaction<Entered extends Entities = Entities>
+  extends AsyncDisposable {
   readonly schemaVersion: number
   readonly compiled: CompiledEntities<Entered>
-  readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+  readonly query: (
+    sql: string,
+    parameters?: readonly unknown[],
+  ) => Promise<readonly object[]>
 }
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
@@ -28,7 +32,9 @@ export function createReader<Entered extends Entities>(
     // As in a storage, the contracts of the ports prove the types of rows.
     read: (statement, given) =>
       // Only a storage ends a page at its size on SQLite. Nobody needs one here: `all` reads whole tables.
-      statement.bound ? refuse() : (query(statement.sql, valuesOf(statement, given)) as Promise<never>),
+      statement.bound
+        ? refuse()
+        : (query(statement.sql, valuesOf(statement, given)) as Promise<never>),
   }
   const unreadable = (cause: Error): never => {
     throw translateError(unavailable(`the store cannot be read: ${cause.message}`, cause))
@@ -36,7 +42,10 @@ export function createReader<Entered extends Entities>(
   return {
     ...compiled.ports(runner),
     schemaVersion,
-    counts: () => countsIn(entities, reading).catch(unreadable) as Promise<StoreReport<Entered>['counts']>,
+    counts: () =>
+      countsIn(entities, reading).catch(unreadable) as Promise<
+        StoreReport<Entered>['counts']
+      >,
     all: name =>
       allIn(entities[name] as Entity<unknown, never>, {
         schemaVersion,
@@ -87,7 +96,9 @@ async function* allIn<Item>(
     await setImmediate()
     // Quoted, as PostgreSQL would take the least id for a number without an index.
     const condition = after === undefined ? '' : `where id > '${after}'`
-    const rows = await query(`select ${select} from "${table}" ${condition} order by id limit ${pageRows}`)
+    const rows = await query(
+      `select ${select} from "${table}" ${condition} order by id limit ${pageRows}`,
+    )
     const last = rows.at(-1) as { id: bigint } | undefined
     if (last === undefined) return
     // Their columns are those that the entity names.

@@ -116,7 +116,9 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
     /** Takes seconds for millions of rows. */
     counts(): Promise<StoreReport<Entered>['counts']>
     /** Yields all items of an entity in ascending order of id, a few at a time, in constant memory. */
-    all<Name extends keyof Entered & string>(name: Name): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
+    all<Name extends keyof Entered & string>(
+      name: Name,
+    ): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
   }
 
 /** The readable part of a damaged store, closed to other processes. */
@@ -135,12 +137,14 @@ export interface SalvageOf<Item> {
   unread(): number | undefined
 }
 
-export interface BackupReport<Entered extends Entities = Entities> extends StoreReport<Entered> {
+export interface BackupReport<Entered extends Entities = Entities>
+  extends StoreReport<Entered> {
   /** Why the time of the backup could not be recorded beside the store, if so. */
   readonly unrecorded?: string
 }
 
-export interface RestoreReport<Entered extends Entities = Entities> extends StoreReport<Entered> {
+export interface RestoreReport<Entered extends Entities = Entities>
+  extends StoreReport<Entered> {
   /** Whether there was no store to replace. */
   readonly isNew: boolean
   /**
@@ -148,14 +152,22 @@ export interface RestoreReport<Entered extends Entities = Entities> extends Stor
    * cannot be read.
    */
   readonly changed:
-    | Readonly<Record<string, { readonly again: readonly string[]; readonly lost: readonly string[] }>>
+    | Readonly<
+        Record<
+          string,
+          { readonly again: readonly string[]; readonly lost: readonly string[] }
+        >
+      >
     | undefined
 }
 
 export interface CopyOptions {
   /** Replaces an existing target. */
   readonly force?: boolean
-  readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
+  readonly onProgress?: (done: {
+    readonly pages: number
+    readonly ofPages: number
+  }) => void
   /** Stops the copy and removes what it has written. */
   readonly signal?: AbortSignal
 }

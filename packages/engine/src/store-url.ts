@@ -5,7 +5,11 @@ import { fileURLToPath } from 'node:url'
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
   /** A URL for each host of the database. */
-  | { readonly kind: 'postgres'; readonly hosts: readonly string[]; readonly poolMode: PoolMode }
+  | {
+      readonly kind: 'postgres'
+      readonly hosts: readonly string[]
+      readonly poolMode: PoolMode
+    }
 
 /** How long a client of a pooler, such as pgbouncer, keeps a connection of the server. */
 export type PoolMode = 'session' | 'transaction'
@@ -48,12 +52,15 @@ const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
  */
 function parseServerUrl(url: string): StoreLocation {
   const [, credentials = '', hosts = '', path = '', query = ''] =
-    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url) ?? []
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url) ??
+    []
   const parameters = Object.fromEntries(new URLSearchParams(query))
   const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
   for (const name of Object.keys(parameters))
     if (!serverParameters.includes(name))
-      throw new Error(`has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`)
+      throw new Error(
+        `has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`,
+      )
   if (sslmode !== undefined && !sslModes.includes(sslmode))
     throw new Error(
       'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
@@ -67,9 +74,14 @@ function parseServerUrl(url: string): StoreLocation {
 
   const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
   const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`
-  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${path}${rest && `?${rest}`}`)
+  const urls = hosts
+    .split(',')
+    .map(host => `postgres://${credentials}${host}${path}${rest && `?${rest}`}`)
   const isSocket = hosts === '' && others['host']
-  if (!(isSocket || hosts.split(',').every(Boolean)) || !urls.every(each => URL.canParse(each))) {
+  if (
+    !(isSocket || hosts.split(',').every(Boolean)) ||
+    !urls.every(each => URL.canParse(each))
+  ) {
     throw new Error(
       'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
     )
@@ -113,7 +125,10 @@ export function followLinks(file: string, linksMax = 40): string {
     const found = join(followLinks(folder, linksMax - 1), basename(file))
     const target = targetOf(found)
     if (target === undefined) return found
-    return followLinks(isAbsolute(target) ? target : `${dirname(found)}/${target}`, linksMax - 1)
+    return followLinks(
+      isAbsolute(target) ? target : `${dirname(found)}/${target}`,
+      linksMax - 1,
+    )
   }
 }
 

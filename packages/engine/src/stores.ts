@@ -16,7 +16,12 @@ import type {
   StoreReader,
   StoreReport,
 } from './storage.ts'
-import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+import {
+  followLinks,
+  parseStoreUrl,
+  type StoreLocation,
+  storageName,
+} from './store-url.ts'
 
 /** A store that is not open, on one kind of database. */
 interface Store<Entered extends Entities> {
@@ -27,7 +32,9 @@ interface Store<Entered extends Entities> {
 }
 
 /** Names that every storage or reader has. */
-type Reserved = keyof MainStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
+type Reserved =
+  | keyof MainStorage<Record<never, never>>
+  | keyof StoreReader<Record<never, never>>
 
 /**
  * Returns what can be done with stores of these entities.
@@ -41,7 +48,9 @@ export function createStores<Entered extends Entities>(
   // An older Node ends with a segmentation fault in the writer thread.
   const { node } = process.versions
   if (Number.parseInt(node, 10) < 24)
-    throw new Error(`@plant-store/engine needs Node 24 or later, and this is Node ${node}`)
+    throw new Error(
+      `@plant-store/engine needs Node 24 or later, and this is Node ${node}`,
+    )
   /** Imports only this database and its driver. */
   const storeAt = async (location: StoreLocation): Promise<Store<Entered>> => {
     switch (location.kind) {
@@ -51,7 +60,10 @@ export function createStores<Entered extends Entities>(
           entities,
         )
       case 'postgres':
-        return (await import('./postgres/database.ts')).postgresStore<Entered>(location, entities)
+        return (await import('./postgres/database.ts')).postgresStore<Entered>(
+          location,
+          entities,
+        )
     }
   }
 
@@ -64,7 +76,9 @@ export function createStores<Entered extends Entities>(
       .then(open)
       .catch(cause => {
         const message = `the store ${storageName(url)} cannot be opened: ${cause.message}`
-        throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
+        throw cause instanceof NoStoreError
+          ? new NoStoreError(message)
+          : new Error(message, { cause })
       })
 
   const withExistingStore: typeof withStore = async (url, open) => {
@@ -86,14 +100,24 @@ export function createStores<Entered extends Entities>(
       const observer = { translateError, ...given }
       switch (shared.kind) {
         case 'file':
-          return (await import('./sqlite/database.ts')).attachSqlite<Entered>(shared, entities, observer)
+          return (await import('./sqlite/database.ts')).attachSqlite<Entered>(
+            shared,
+            entities,
+            observer,
+          )
         case 'postgres':
-          return (await import('./postgres/database.ts')).attachPostgres<Entered>(shared, entities, observer)
+          return (await import('./postgres/database.ts')).attachPostgres<Entered>(
+            shared,
+            entities,
+            observer,
+          )
       }
     },
     /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
     openReader: (url: string) =>
-      withExistingStore(url, async store => createReader(entities, await store.read(), translateError)),
+      withExistingStore(url, async store =>
+        createReader(entities, await store.read(), translateError),
+      ),
     // The next four return names of entities, which are strings to the engine.
     /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
     async openSalvage(url: string) {
@@ -118,7 +142,12 @@ export function createStores<Entered extends Entities>(
     async backUpStore(url: string, target: string, options: CopyOptions = {}) {
       const file = existing(fileOf(url))
       const { backUpSqlite } = await import('./sqlite/backup.ts')
-      return (await backUpSqlite(entities, file, target, options)) as BackupReport<Entered>
+      return (await backUpSqlite(
+        entities,
+        file,
+        target,
+        options,
+      )) as BackupReport<Entered>
     },
     /**
      * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
@@ -127,7 +156,12 @@ export function createStores<Entered extends Entities>(
      */
     async restoreStore(url: string, backup: string, options: CopyOptions = {}) {
       const { restoreSqlite } = await import('./sqlite/backup.ts')
-      return (await restoreSqlite(entities, fileOf(url), backup, options)) as RestoreReport<Entered>
+      return (await restoreSqlite(
+        entities,
+        fileOf(url),
+        backup,
+        options,
+      )) as RestoreReport<Entered>
     },
   }
 }
@@ -135,7 +169,9 @@ export function createStores<Entered extends Entities>(
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return followLinks(location.file)
-  throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
+  throw new Error(
+    `${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`,
+  )
 }
 
 /** @throws NoStoreError, or Error if the system does not say, such as for want of permission */
@@ -144,7 +180,9 @@ function existing(file: string): string {
   try {
     stat = statSync(file, { throwIfNoEntry: false })
   } catch (cause) {
-    throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
+    throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, {
+      cause,
+    })
   }
   if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
   if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)

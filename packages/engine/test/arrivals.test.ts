@@ -10,7 +10,10 @@ function openSenders() {
     const { port1: far, port2: near } = new MessageChannel()
     onTestFinished(() => far.close())
     senders.set(near, kind)
-    return { near, send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)) }
+    return {
+      near,
+      send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)),
+    }
   }
   const [bulk, single] = [open('bulk'), open('single')]
   const arrivals = createArrivals(senders)
@@ -32,7 +35,9 @@ function openSenders() {
 const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['notes.remove', name])
 
-test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
+test('a transaction takes what waits when it begins and what arrives during its statements', ({
+  expect,
+}) => {
   const { single, begin, run } = openSenders()
   single.send('waits')
   const groups = begin(single.near, groupOf('first'))
@@ -42,20 +47,34 @@ test('a transaction takes what waits when it begins and what arrives during its 
   const names = run(groups, name => {
     if (name === 'arrives before') single.send('arrives during the last statement')
   })
-  expect(names).toEqual(['first', 'waits', 'arrives before', 'arrives during the last statement'])
+  expect(names).toEqual([
+    'first',
+    'waits',
+    'arrives before',
+    'arrives during the last statement',
+  ])
   single.send('arrives during COMMIT')
   expect(groups).toHaveLength(4)
-  expect(run(begin(single.near, groupOf('next')))).toEqual(['next', 'arrives during COMMIT'])
+  expect(run(begin(single.near, groupOf('next')))).toEqual([
+    'next',
+    'arrives during COMMIT',
+  ])
 })
 
 test('single changes overtake bulk ones', ({ expect }) => {
   const { bulk, single, begin, run } = openSenders()
   for (const name of ['bulk 2', 'bulk 3']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
-  expect(run(begin(bulk.near, groupOf('bulk 1')))).toEqual(['single 1', 'single 2', 'bulk 1'])
+  expect(run(begin(bulk.near, groupOf('bulk 1')))).toEqual([
+    'single 1',
+    'single 2',
+    'bulk 1',
+  ])
 })
 
-test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
+test('a full transaction takes no further single changes, and still bulk ones', ({
+  expect,
+}) => {
   const { bulk, single, begin, run } = openSenders()
   single.send('last')
   single.send('too late')
@@ -75,7 +94,10 @@ test('within a second of a single change a transaction takes one bulk group, and
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
     const groups = begin(port, groupOf('first', 100))
     run(groups)
-    return { rows: groups.flatMap(({ changes }) => changes).length, recent: arrivals.recent() }
+    return {
+      rows: groups.flatMap(({ changes }) => changes).length,
+      recent: arrivals.recent(),
+    }
   }
   const { near } = bulk
   const both = { single: true, bulk: true }

@@ -27,7 +27,8 @@ function open(isFailing = () => false) {
     const get = statement.get.bind(statement)
     if (sql.includes('passive'))
       statement.get = () => {
-        if (isFailing()) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_WRITE')
+        if (isFailing())
+          throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_WRITE')
         return get()
       }
     return statement
@@ -44,7 +45,8 @@ function open(isFailing = () => false) {
     onFailureChange: reason => failures.push(reason),
     onLoss: reason => losses.push(reason),
   })
-  const advance = (bulk = false, single = true) => checkpointer.copyIfLong({ single, bulk })
+  const advance = (bulk = false, single = true) =>
+    checkpointer.copyIfLong({ single, bulk })
   const close = async () => {
     if (!connection.open) return
     await checkpointer.stop()
@@ -53,7 +55,9 @@ function open(isFailing = () => false) {
   onTestFinished(close)
   const insert = connection.prepare('insert into texts (text) values (zeroblob(?))')
   const wal = () => {
-    const [state] = connection.pragma('wal_checkpoint(noop)') as [{ log: bigint; checkpointed: bigint }]
+    const [state] = connection.pragma('wal_checkpoint(noop)') as [
+      { log: bigint; checkpointed: bigint },
+    ]
     return { pages: Number(state.log), left: Number(state.log - state.checkpointed) }
   }
   return {
@@ -144,7 +148,9 @@ test('a pass that fails is told once with its reason, as is the first that works
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
   expect(failures).toEqual([reason])
   write(4_000)
-  expect(advance(true)).toBe(`its WAL is full, as it cannot be copied to the database: ${reason}`)
+  expect(advance(true)).toBe(
+    `its WAL is full, as it cannot be copied to the database: ${reason}`,
+  )
   isFailing = false
   expect(advance(true)).toBeUndefined()
   expect([failures, losses]).toEqual([[reason, undefined], []])
@@ -173,7 +179,9 @@ test('after a failed fsync of copied pages no process begins the WAL anew, and t
   await pass()
   endReading()
   guard.noteLostPages('the disk fails')
-  expect(guard.findFault()).toMatchObject({ reason: expect.stringMatching(/^the disk fails: stop/) })
+  expect(guard.findFault()).toMatchObject({
+    reason: expect.stringMatching(/^the disk fails: stop/),
+  })
 
   const other = new Database(file, { timeout: 100 })
   other.pragma('wal_checkpoint(truncate)')

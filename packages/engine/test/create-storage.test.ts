@@ -32,7 +32,12 @@ test('changes of both queues are pending until they have an outcome, and the dat
   const [single, bulk] = [queue(), queue()]
   const events: string[] = []
   const close = () => void events.push('closed')
-  const storage = createStorage({ ...database, runGroup: single.run, runBulkGroup: bulk.run, close })
+  const storage = createStorage({
+    ...database,
+    runGroup: single.run,
+    runBulkGroup: bulk.run,
+    close,
+  })
   const many = storage.notes.insertAll([note(1), note(2), note(3)])
   const one = storage.notes.insert(note(4))
   expect(storage.pending()).toBe(4)
@@ -71,7 +76,11 @@ test('what fails in the database is an outage with its cause, and an error of th
   const broken = failing(cause)
   const message = 'the store is unavailable'
   for (const attempt of attempts(broken))
-    await expect(attempt()).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
+    await expect(attempt()).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message,
+      cause,
+    })
   expect(reasons.splice(0)).toEqual(['the disk is full'])
   await broken[Symbol.asyncDispose]()
   const closed = failing(cause)
@@ -128,10 +137,17 @@ test.each([
 test('10,000 bulk changes may be pending, or more of one call, beside as many single ones as their own limit', async () => {
   await using storage = createStorage(database, { queueChangesMax: 1 })
   const insertAll = async (count: number) => {
-    const outcomes = await storage.notes.insertAll(Array.from({ length: count }, (_, id) => note(id)))
+    const outcomes = await storage.notes.insertAll(
+      Array.from({ length: count }, (_, id) => note(id)),
+    )
     return outcomes.length
   }
-  const attempts = [insertAll(1), insertAll(10_000), insertAll(9_999), storage.notes.insert(note(1))]
+  const attempts = [
+    insertAll(1),
+    insertAll(10_000),
+    insertAll(9_999),
+    storage.notes.insert(note(1)),
+  ]
   const tooMany = { code: 'store-busy', message: 'too many changes are pending' }
   await expect(storage.notes.insert(note(2))).rejects.toMatchObject(tooMany)
   await expect(attempts[1]).rejects.toMatchObject(tooMany)

@@ -6,7 +6,10 @@ import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 
 const notes = entityOf('notes')
 /** As entities that a later release adds. */
-const gardens: Entity<Notes, Note> = { ...entityOf('gardens'), migrations: { 2: createTable('gardens') } }
+const gardens: Entity<Notes, Note> = {
+  ...entityOf('gardens'),
+  migrations: { 2: createTable('gardens') },
+}
 const first = createStores({ notes })
 const second = createStores({ notes, gardens })
 const unread = createStores({
@@ -34,10 +37,10 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     })
     {
       await using reader = await second.openReader(url)
-      expect([await itemsOf(reader.all('notes')), await itemsOf(reader.all('gardens'))]).toEqual([
-        [note(1)],
-        [],
-      ])
+      expect([
+        await itemsOf(reader.all('notes')),
+        await itemsOf(reader.all('gardens')),
+      ]).toEqual([[note(1)], []])
       expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
       // On SQLite it would be longer than the size that it is given.
       const page = async () => reader.notes.page(1)
@@ -46,10 +49,9 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     }
     await using storage = await second.openStorage({ url })
     expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
-    expect(await Promise.all([storage.notes.insert(note(1)), storage.gardens.insert(note(1))])).toEqual([
-      false,
-      true,
-    ])
+    expect(
+      await Promise.all([storage.notes.insert(note(1)), storage.gardens.insert(note(1))]),
+    ).toEqual([false, true])
     expect(await second.inspectStore(url)).toMatchObject({
       schemaVersion: 2,
       counts: { notes: 1, gardens: 1 },
@@ -69,7 +71,9 @@ test('a salvage reads nothing of an entity that the store does not have, and cou
   {
     await using salvage = await second.openSalvage(url)
     const ofGardens = salvage.of('gardens')
-    expect([ofGardens.count, await itemsOf(ofGardens.all()), ofGardens.unread()]).toEqual([0, [], 0])
+    expect([ofGardens.count, await itemsOf(ofGardens.all()), ofGardens.unread()]).toEqual(
+      [0, [], 0],
+    )
     expect(await itemsOf(salvage.of('notes').all())).toEqual([note(1), note(2)])
     expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   }
@@ -83,9 +87,14 @@ test('a salvage reads nothing of an entity that the store does not have, and cou
   await using salvage = await second.openSalvage(url)
   // As often as it is asked.
   for (const _ of [1, 2]) {
-    expect(await itemsOf(salvage.of('gardens').all())).toEqual([1, 2, 3].map(id => note(id)))
+    expect(await itemsOf(salvage.of('gardens').all())).toEqual(
+      [1, 2, 3].map(id => note(id)),
+    )
     // Without an index nothing says how many there were, and nothing was wrong.
-    expect([salvage.of('gardens').count, salvage.of('gardens').unread()]).toEqual([undefined, 0])
+    expect([salvage.of('gardens').count, salvage.of('gardens').unread()]).toEqual([
+      undefined,
+      0,
+    ])
   }
 })
 
@@ -100,7 +109,10 @@ test('a salvage refuses a store of a newer version when it is opened, whichever 
 })
 
 test('a restore of a backup from before an entity names all its rows as lost, and into such a store as back again', async () => {
-  const [before, after] = [await storeOf(first, 1), await storeOf(unread as unknown as typeof first, 1)]
+  const [before, after] = [
+    await storeOf(first, 1),
+    await storeOf(unread as unknown as typeof first, 1),
+  ]
   {
     await using storage = await unread.openStorage({ url: after })
     await storage.gardens.insert(note(1, 'rose'))
@@ -109,6 +121,8 @@ test('a restore of a backup from before an entity names all its rows as lost, an
   await unread.backUpStore(after, `${fileOf(after)}.backup`)
   const lost = await unread.restoreStore(after, fileOf(before), { force: true })
   expect(lost.changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
-  const again = await unread.restoreStore(before, `${fileOf(after)}.backup`, { force: true })
+  const again = await unread.restoreStore(before, `${fileOf(after)}.backup`, {
+    force: true,
+  })
   expect(again.changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
 })

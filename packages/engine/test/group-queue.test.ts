@@ -13,7 +13,10 @@ const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, groupChangesMax
 const idleTurnsMax = 10
 
 const step = fc.oneof(
-  { weight: 20, arbitrary: fc.constantFrom('submit', 'submit', 'turn', 'commit', 'fail') },
+  {
+    weight: 20,
+    arbitrary: fc.constantFrom('submit', 'submit', 'turn', 'commit', 'fail'),
+  },
   { weight: 1, arbitrary: fc.constant('drain') },
 )
 
@@ -51,27 +54,36 @@ test('each change has the outcome of its transaction, once and no earlier, whate
 
       let submitted = 0
       const drains: Promise<number>[] = []
-      const expected = (name: string) => (begun.includes(name) ? ended.get(name) : 'refused')
+      const expected = (name: string) =>
+        begun.includes(name) ? ended.get(name) : 'refused'
       const isRoomFor = (changes: readonly Change[]) =>
         waiting.size === 0 ||
-        (sum([...waiting.values()].map(each => each.length)) + changes.length <= limits.queueChangesMax &&
+        (sum([...waiting.values()].map(each => each.length)) + changes.length <=
+          limits.queueChangesMax &&
           textOf([...waiting.values(), changes].flat()) <= limits.queueTextCharsMax)
       const submit = () => {
         const at = submitted++
         // Some are longer than all that may wait together, and some have more changes than a group.
         const text = 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)
-        const names = from(at * submissionChangesMax, [1, 1, 2, 1, submissionChangesMax][at % 5] as number)
+        const names = from(
+          at * submissionChangesMax,
+          [1, 1, 2, 1, submissionChangesMax][at % 5] as number,
+        )
         const changes = names.map((name): Change => ['notes.insert', `${name}`, text])
         const isTaken = drains.length === 0 && isRoomFor(changes)
         if (isTaken) waiting.set(at, changes)
         const note = (outcome: string) => {
           waiting.delete(at)
           if ((outcome === 'refused') === isTaken) broken.push(`${at} is ${outcome}`)
-          outcomes.push({ at, outcome: outcome === expected(`${names[0]}`) ? 'right' : outcome })
+          outcomes.push({
+            at,
+            outcome: outcome === expected(`${names[0]}`) ? 'right' : outcome,
+          })
         }
         queue.submit(changes).then(
           rows => note(`${rows}` === `${names}` ? 'committed' : `of changes ${rows}`),
-          (error: Error & { code?: string }) => note(error.code === undefined ? 'failed' : 'refused'),
+          (error: Error & { code?: string }) =>
+            note(error.code === undefined ? 'failed' : 'refused'),
         )
       }
       for (const each of steps) {
@@ -97,7 +109,10 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       expect(begun).toEqual(begun.toSorted((a, b) => Number(a) - Number(b)))
       expect(broken).toEqual([])
       expect(queue.pending()).toBe(0)
-      expect(await Promise.all([queue.drain(), ...drains])).toEqual([undefined, ...drains.map(() => 0)])
+      expect(await Promise.all([queue.drain(), ...drains])).toEqual([
+        undefined,
+        ...drains.map(() => 0),
+      ])
     },
   )
   await fc.assert(property, { numRuns: 500 })
@@ -137,8 +152,11 @@ test('changes of the two turns after a transaction share the next one, and a cha
   expect(begun[2]).toEqual(['e'])
 })
 
-const from = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n)
-const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
-const textOf = (changes: readonly Change[]) => sum(changes.flat().map(part => `${part}`.length))
+const from = (first: number, count: number) =>
+  Array.from({ length: count }, (_, n) => first + n)
+const sum = (numbers: readonly number[]) =>
+  numbers.reduce((total, each) => total + each, 0)
+const textOf = (changes: readonly Change[]) =>
+  sum(changes.flat().map(part => `${part}`.length))
 const submissionOf = (name: string) => Math.floor(Number(name) / submissionChangesMax)
 const nameOf = ([, name]: Change) => `${name}`

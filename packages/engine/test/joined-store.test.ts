@@ -11,11 +11,14 @@ const newFile = () => join(temporaryFolder(), 'notes.db')
 test('leaving a store writes what still waits, and leaves no port and the store open for others', async () => {
   await using storage = await openStorage({ url: `file:${newFile()}` })
   await using other = await attachStorage(storage.share())
-  const ports = () => process.getActiveResourcesInfo().filter(each => each === 'MessagePort').length
+  const ports = () =>
+    process.getActiveResourcesInfo().filter(each => each === 'MessagePort').length
   const before = ports()
   const leaving = await attachStorage(storage.share())
   expect(ports()).toBeGreaterThan(before)
-  const last = Promise.all(Array.from({ length: 50 }, (_, n) => leaving.notes.insert(note(n))))
+  const last = Promise.all(
+    Array.from({ length: 50 }, (_, n) => leaving.notes.insert(note(n))),
+  )
   await leaving[Symbol.asyncDispose]()
   expect(await last).toEqual(Array(50).fill(true))
   await expect.poll(ports).toBe(before)

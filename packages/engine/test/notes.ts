@@ -36,14 +36,27 @@ export interface Notes {
 export const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
 const names = ['id', 'text', 'topic'] as const
 
-export function statementsOf(table: keyof Tables, dialect: Dialect, also?: AlsoInserts<Note>) {
+export function statementsOf(
+  table: keyof Tables,
+  dialect: Dialect,
+  also?: AlsoInserts<Note>,
+) {
   const db = dialect.tables<Tables>()
   const order = { of: table, by: 'id' } as const
   type Id = Parameters<{ id: bigint }>
   return {
-    find: dialect.read((p: Id) => db.selectFrom(table).select(names).where('id', '=', p.id)),
-    page: dialect.page(columns, (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
-      db.selectFrom(table).select(ofPage).where('id', '>=', p.from).orderBy('id').limit(p.limit),
+    find: dialect.read((p: Id) =>
+      db.selectFrom(table).select(names).where('id', '=', p.id),
+    ),
+    page: dialect.page(
+      columns,
+      (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
+        db
+          .selectFrom(table)
+          .select(ofPage)
+          .where('id', '>=', p.from)
+          .orderBy('id')
+          .limit(p.limit),
     ),
     insert: dialect.insert(db, table, 'id', columns, also),
     save: dialect.save(db, table, 'id', columns, also),
@@ -74,7 +87,9 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
       port: ({ bind, submit, submitAll, read }) => ({
         insert: async note => (await submit(statements.insert, note)) === 1,
         insertAll: async notes =>
-          (await submitAll(notes.map(note => bind(statements.insert, note)))).map(rows => rows === 1),
+          (await submitAll(notes.map(note => bind(statements.insert, note)))).map(
+            rows => rows === 1,
+          ),
         save: async note => void (await submit(statements.save, note)),
         remove: async id => (await submit(statements.remove, { id })) === 1,
         clear: () => submit(statements.clear, {}),
@@ -99,7 +114,11 @@ export const {
   restoreStore,
 } = createStores(entities)
 
-export const note = (id: bigint | number, text = `note ${id}`, topic: string | null = null): Note => ({
+export const note = (
+  id: bigint | number,
+  text = `note ${id}`,
+  topic: string | null = null,
+): Note => ({
   id: BigInt(id),
   text,
   topic,

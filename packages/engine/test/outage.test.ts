@@ -46,21 +46,32 @@ test('a store that another program locks is reported once, however many changes 
 test('a store whose file is moved is reported without a change or a check', async () => {
   const file = join(temporaryFolder(), 'notes.db')
   const failed = Promise.withResolvers<string | undefined>()
-  await using _store = await openStorage({ url: `file:${file}`, onFailureChange: failed.resolve })
+  await using _store = await openStorage({
+    url: `file:${file}`,
+    onFailureChange: failed.resolve,
+  })
   renameSync(file, `${file}.moved`)
   expect(await failed.promise).toContain('removed, moved')
 })
 
 test('a read that fails has the reason for operators', async () => {
-  const storage = await openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}` })
+  const storage = await openStorage({
+    url: `file:${join(temporaryFolder(), 'notes.db')}`,
+  })
   await storage[Symbol.asyncDispose]()
   const message = 'the store could not be read'
   const cause = { message: expect.stringContaining('not open') }
-  await expect(storage.notes.page(1)).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
+  await expect(storage.notes.page(1)).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message,
+    cause,
+  })
 })
 
 const unavailable = (reason: string) =>
-  new StoreError('store-unavailable', 'the store could not write the change', { cause: new Error(reason) })
+  new StoreError('store-unavailable', 'the store could not write the change', {
+    cause: new Error(reason),
+  })
 
 /** A watch over a store whose checks fail as it is told. */
 function watch() {
@@ -71,7 +82,12 @@ function watch() {
   const check = vi.fn(async () => {
     if (store.failure) throw store.failure
   })
-  return { ...watchOutages(check, (reason = 'works') => reasons.push(reason)), reasons, store, check }
+  return {
+    ...watchOutages(check, (reason = 'works') => reasons.push(reason)),
+    reasons,
+    store,
+    check,
+  }
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
@@ -96,7 +112,12 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   await vi.advanceTimersByTimeAsync(1_000)
   expect(reasons).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(reasons.splice(0)).toEqual(['the disk is full', 'the disk fails', 'it is gone', 'works'])
+  expect(reasons.splice(0)).toEqual([
+    'the disk is full',
+    'the disk fails',
+    'it is gone',
+    'works',
+  ])
   check.mockClear()
   await vi.advanceTimersByTimeAsync(10_000)
   expect(check).not.toHaveBeenCalled()
@@ -128,7 +149,9 @@ test('an error is explained with its reason, unless it has it', () => {
   )
   expect(explain(new StoreError('store-busy', 'too many'))).toBe('too many')
   expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
-  const archived = new StoreError('store-unavailable', 'the store: full', { cause: new Error('full') })
+  const archived = new StoreError('store-unavailable', 'the store: full', {
+    cause: new Error('full'),
+  })
   expect(explain(archived)).toBe('the store: full')
 })
 
@@ -140,7 +163,11 @@ test('damage is known by the error, or by what caused it', () => {
     coded('SQLITE_CORRUPT_INDEX'),
   ]) {
     expect(isDamage(error)).toBe(true)
-    expect(isDamage(new Error('cannot be read', { cause: new Error('why', { cause: error }) }))).toBe(true)
+    expect(
+      isDamage(
+        new Error('cannot be read', { cause: new Error('why', { cause: error }) }),
+      ),
+    ).toBe(true)
   }
   for (const error of [
     coded('SQLITE_FULL'),

@@ -13,8 +13,17 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 /** A store on a server that is gone. */
 const attachToNone = (onFailureChange?: (reason?: string) => void) => {
-  const server = { hosts: ['postgres://127.0.0.1:1/a'], poolMode: 'session', timeoutMs: 10_000 } as const
-  const shared = { kind: 'postgres', server, readConnectionsMax: 1, queueChangesMax: undefined } as const
+  const server = {
+    hosts: ['postgres://127.0.0.1:1/a'],
+    poolMode: 'session',
+    timeoutMs: 10_000,
+  } as const
+  const shared = {
+    kind: 'postgres',
+    server,
+    readConnectionsMax: 1,
+    queueChangesMax: undefined,
+  } as const
   return attachStorage(shared, { onFailureChange })
 }
 
@@ -39,7 +48,9 @@ test('a server that is gone is an outage with its reason, and nothing looks for 
 
 test('refuses a read while ten thousand are pending, and no longer', async () => {
   await using gone = await attachToNone()
-  const reads = Promise.allSettled(Array.from({ length: 10_000 }, () => gone.notes.find(1n)))
+  const reads = Promise.allSettled(
+    Array.from({ length: 10_000 }, () => gone.notes.find(1n)),
+  )
   await expect(gone.notes.find(1n)).rejects.toMatchObject({ code: 'store-busy' })
   await reads
   await expect(gone.notes.find(1n)).rejects.toMatchObject({ code: 'store-unavailable' })
@@ -58,8 +69,10 @@ describe('a pool of connections', () => {
     const [result] = await pool.run([{ text }])
     return result?.rows[0]
   }
-  const idOf = async (pool: ConnectionPool) => (await ask(pool, 'select pg_backend_pid() as id')).id
-  const raise = (code: string) => `do $$ begin raise exception using errcode = '${code}'; end $$`
+  const idOf = async (pool: ConnectionPool) =>
+    (await ask(pool, 'select pg_backend_pid() as id')).id
+  const raise = (code: string) =>
+    `do $$ begin raise exception using errcode = '${code}'; end $$`
 
   test('replaces a connection that ended while nothing used it', async () => {
     const pool = open()
@@ -83,11 +96,15 @@ describe('a pool of connections', () => {
     const pool = open()
     const first = await idOf(pool)
     const change = { text: 'select 1' }
-    await expect(pool.run([change, { text: raise('40001') }, change])).rejects.toMatchObject({
+    await expect(
+      pool.run([change, { text: raise('40001') }, change]),
+    ).rejects.toMatchObject({
       code: '40001',
     })
     expect(await idOf(pool)).toBe(first)
-    await expect(pool.run([change, { text: raise('22000') }])).rejects.toMatchObject({ code: '22000' })
+    await expect(pool.run([change, { text: raise('22000') }])).rejects.toMatchObject({
+      code: '22000',
+    })
     expect(await idOf(pool)).not.toBe(first)
   })
 
@@ -102,9 +119,9 @@ describe('a pool of connections', () => {
   })
 
   test('waits for the server to end a statement that takes too long', async () => {
-    await expect(ask(open({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')).rejects.toThrow(
-      'due to statement timeout',
-    )
+    await expect(
+      ask(open({ statementTimeoutMs: 200 }), 'select pg_sleep(10)'),
+    ).rejects.toThrow('due to statement timeout')
   })
 
   test('asks hosts that have refused again, but not at once', async () => {
@@ -121,7 +138,11 @@ describe('a pool of connections', () => {
 
   test('is refused with the reason of each host, once', async () => {
     const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    const gone = ['postgres://127.0.0.1:1/a', 'postgres://127.0.0.1:1/b', 'postgres://127.0.0.1:2/a']
+    const gone = [
+      'postgres://127.0.0.1:1/a',
+      'postgres://127.0.0.1:1/b',
+      'postgres://127.0.0.1:2/a',
+    ]
     const error = await idOf(open({ hosts: [...gone, reader] })).catch(error => error)
     const { host } = new URL(database.url)
     expect(error.message).toBe(

@@ -25,9 +25,15 @@ const changeOf = fc.record({
   id: fc.bigInt(0n, 5n),
 })
 const anyGroup = fc
-  .array(fc.oneof({ weight: 12, arbitrary: changeOf }, { weight: 1, arbitrary: fc.constant('clear') }), {
-    maxLength: 24,
-  })
+  .array(
+    fc.oneof(
+      { weight: 12, arbitrary: changeOf },
+      { weight: 1, arbitrary: fc.constant('clear') },
+    ),
+    {
+      maxLength: 24,
+    },
+  )
   .map(group =>
     group.map((each, n) =>
       typeof each === 'string'
@@ -51,10 +57,16 @@ function memory() {
   }
   const run = (query: { name: string; values: unknown[] }) => {
     const [table = '', kind = ''] = query.name.split('.')
-    const { parameters, takesArrays } = compiled.changeStatements.get(query.name) as ChangeStatement
-    const columns = takesArrays ? (query.values as unknown[][]) : query.values.map(each => [each])
+    const { parameters, takesArrays } = compiled.changeStatements.get(
+      query.name,
+    ) as ChangeStatement
+    const columns = takesArrays
+      ? (query.values as unknown[][])
+      : query.values.map(each => [each])
     const given = (columns[0] ?? [0]).map((_, row) =>
-      Object.fromEntries(parameters.map((name, column) => [name, columns[column]?.[row]])),
+      Object.fromEntries(
+        parameters.map((name, column) => [name, columns[column]?.[row]]),
+      ),
     ) as unknown as Note[]
     if (kind === 'save' && new Set(given.map(({ id }) => id)).size < given.length)
       throw new Error('ON CONFLICT DO UPDATE command cannot affect row a second time')
@@ -72,24 +84,30 @@ function memory() {
 }
 
 test('a group in steps has the outcomes and the rows that its changes have one after another', async () => {
-  const property = fc.asyncProperty(fc.array(anyGroup, { maxLength: 3 }), async groups => {
-    const [together, apart] = [memory(), memory()]
-    for (const group of groups) {
-      const wanted: number[] = []
-      for (const each of group) wanted.push(...(await runGroup(apart.pool, compiled, [each])))
-      expect(await runGroup(together.pool, compiled, group)).toEqual(wanted)
-      expect(together.rows).toEqual(apart.rows)
-    }
-  })
+  const property = fc.asyncProperty(
+    fc.array(anyGroup, { maxLength: 3 }),
+    async groups => {
+      const [together, apart] = [memory(), memory()]
+      for (const group of groups) {
+        const wanted: number[] = []
+        for (const each of group)
+          wanted.push(...(await runGroup(apart.pool, compiled, [each])))
+        expect(await runGroup(together.pool, compiled, group)).toEqual(wanted)
+        expect(together.rows).toEqual(apart.rows)
+      }
+    },
+  )
   await fc.assert(property, { numRuns: 300 })
 })
 
 test('between changes that are alone all lock rows in one order, and neighbours of one kind share a step', () => {
   const property = fc.property(anyGroup, group => {
     const steps = stepsOf(compiled, group)
-    expect(steps.flatMap(({ changes }) => changes.map(({ index }) => index)).sort((a, b) => a - b)).toEqual([
-      ...group.keys(),
-    ])
+    expect(
+      steps
+        .flatMap(({ changes }) => changes.map(({ index }) => index))
+        .sort((a, b) => a - b),
+    ).toEqual([...group.keys()])
     const keys: [table: number, id: bigint][] = []
     for (const { name, changes } of steps) {
       if (name === 'notes.clear') keys.length = 0
@@ -101,7 +119,8 @@ test('between changes that are alone all lock rows in one order, and neighbours 
     }
     for (const [n, { name, changes }] of steps.entries()) {
       const before = steps[n - 1]
-      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays) continue
+      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays)
+        continue
       // A statement can replace a row only once.
       expect(before.changes.at(-1)?.value).toEqual(changes[0]?.value)
     }
@@ -130,11 +149,13 @@ test.each([
 test('each change has its own rows, and of two inserts of a row only the first may have inserted it', async () => {
   const { pool, rows, sent } = memory()
   rows.gardens.set(7n, note(7)).set(8n, note(8))
-  const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(each =>
-    change('notes.insert', each),
+  const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(
+    each => change('notes.insert', each),
   )
   rows.notes.set(2n, note(2))
-  expect(await runGroup(pool, compiled, [...group, change('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
+  expect(await runGroup(pool, compiled, [...group, change('gardens.clear')])).toEqual([
+    0, 1, 0, 1, 2,
+  ])
   expect(rows.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
   expect(sent).toEqual([['notes.insert', 'notes.insert', 'gardens.clear']])
 })
@@ -175,7 +196,8 @@ test('what is too late, or failed otherwise, is not tried again', async () => {
     await new Promise(setImmediate)
     throw coded(code)
   }
-  for (const code of ['23505', undefined]) await expect(retrying(60_000, () => fail(code))).rejects.toThrow()
+  for (const code of ['23505', undefined])
+    await expect(retrying(60_000, () => fail(code))).rejects.toThrow()
   await expect(retrying(0, () => fail('40001'))).rejects.toThrow()
   expect(attempts).toBe(3)
 })

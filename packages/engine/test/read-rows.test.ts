@@ -3,12 +3,24 @@ import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createTable, int64Min, type Note, note, openStorage, statementsOf } from './notes.ts'
+import {
+  createTable,
+  int64Min,
+  type Note,
+  note,
+  openStorage,
+  statementsOf,
+} from './notes.ts'
 
-const bytesOf = ({ text, topic }: Note) => Buffer.byteLength(text) + Buffer.byteLength(topic ?? '')
+const bytesOf = ({ text, topic }: Note) =>
+  Buffer.byteLength(text) + Buffer.byteLength(topic ?? '')
 
 /** The rows of a page by definition: up to the one at which the texts reach the size. */
-function within(notes: readonly Note[], limit: number, textBytesMax: number): readonly Note[] {
+function within(
+  notes: readonly Note[],
+  limit: number,
+  textBytesMax: number,
+): readonly Note[] {
   let bytes = 0
   const end = notes.findIndex(each => {
     bytes += bytesOf(each)
@@ -36,7 +48,11 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', name => {
     await storage.notes.insertAll(notes)
     const most = notes.reduce((sum, each) => sum + bytesOf(each), 1)
     for (const limit of [1, 2, 5, notes.length, notes.length + 1])
-      for (let textBytesMax = 1; textBytesMax <= limit * 2 * most; textBytesMax += 1 + (textBytesMax >> 3))
+      for (
+        let textBytesMax = 1;
+        textBytesMax <= limit * 2 * most;
+        textBytesMax += 1 + (textBytesMax >> 3)
+      )
         expect(
           await storage.notes.page(limit, textBytesMax),
           `${limit} notes, ${textBytesMax} bytes`,
@@ -52,12 +68,18 @@ describe('a page on SQLite', () => {
   const share = 10
   const textBytesMax = limit * 2 * share
   beforeAll(async () => {
-    await createTable('notes')(new Kysely({ dialect: new SqliteDialect({ database }) }), sqliteDialect)
+    await createTable('notes')(
+      new Kysely({ dialect: new SqliteDialect({ database }) }),
+      sqliteDialect,
+    )
     return () => database.close()
   })
   beforeEach(() => void database.exec('delete from notes'))
 
-  function readCounted(notes: readonly Note[], given: { limit: number; textBytesMax: number }) {
+  function readCounted(
+    notes: readonly Note[],
+    given: { limit: number; textBytesMax: number },
+  ) {
     const insert = database.prepare('insert into notes values (?, ?, ?)')
     for (const { id, text, topic } of notes) insert.run(id, text, topic)
     let rowsOneByOne = 0
@@ -85,15 +107,23 @@ describe('a page on SQLite', () => {
     ['empty', '', '', 0],
     // What stands for a text that is too long is no text.
     ['0', '0', '0', 0],
-  ])('with a text that is %s reads rows one by one only if it must', (_, text, topic, expected) => {
-    const notes = [note(1, text, topic), note(2, '', null), note(3, 'a', 'b')]
-    const { rows, rowsOneByOne } = readCounted(notes, { limit, textBytesMax })
-    expect(rows).toEqual(notes)
-    expect(rowsOneByOne).toBe(expected)
-  })
+  ])(
+    'with a text that is %s reads rows one by one only if it must',
+    (_, text, topic, expected) => {
+      const notes = [note(1, text, topic), note(2, '', null), note(3, 'a', 'b')]
+      const { rows, rowsOneByOne } = readCounted(notes, { limit, textBytesMax })
+      expect(rows).toEqual(notes)
+      expect(rowsOneByOne).toBe(expected)
+    },
+  )
 
   test('with many long texts reads no more of them than it shows', () => {
-    const notes = Array.from({ length: limit }, (_, n) => note(n, 'x'.repeat(textBytesMax)))
-    expect(readCounted(notes, { limit, textBytesMax })).toEqual({ rows: [notes[0]], rowsOneByOne: 1 })
+    const notes = Array.from({ length: limit }, (_, n) =>
+      note(n, 'x'.repeat(textBytesMax)),
+    )
+    expect(readCounted(notes, { limit, textBytesMax })).toEqual({
+      rows: [notes[0]],
+      rowsOneByOne: 1,
+    })
   })
 })

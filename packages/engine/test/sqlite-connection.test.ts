@@ -4,7 +4,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
+import {
+  detailedReasonOf,
+  openWriterConnection,
+  reasonOf,
+} from '../src/sqlite/connection.ts'
 import { note, openStorage } from './notes.ts'
 
 test('the writer abandons a store that stays locked for long, and refuses another file at once', () => {
@@ -54,7 +58,13 @@ test('a store without a WAL is opened once another program, which is quicker, ha
 
 test('each commit of the writer is fsynced, and others copy the WAL', () => {
   const writer = openWriterConnection(join(temporaryFolder(), 'notes.db'), 0)
-  const settings = ['synchronous', 'fullfsync', 'wal_autocheckpoint', 'cache_size', 'journal_size_limit']
+  const settings = [
+    'synchronous',
+    'fullfsync',
+    'wal_autocheckpoint',
+    'cache_size',
+    'journal_size_limit',
+  ]
   const set = settings.map(setting => writer.pragma(setting, { simple: true }))
   expect(set).toEqual([2n, 1n, 0n, -16384n, 64n * 2n ** 20n])
   writer.close()
@@ -72,9 +82,12 @@ test.each([
   ['NOT_SQLITE_FULL', 'other words'],
 ])('%s is put in words, and named in logs', (code, words) => {
   const error = Object.assign(new Error('other words'), { code })
-  expect([reasonOf(error), detailedReasonOf(error)]).toEqual([words, `${words} (${code})`])
-  expect([reasonOf(new Error('a defect')), detailedReasonOf(new Error('a defect'))]).toEqual([
-    'a defect',
-    'a defect',
+  expect([reasonOf(error), detailedReasonOf(error)]).toEqual([
+    words,
+    `${words} (${code})`,
   ])
+  expect([
+    reasonOf(new Error('a defect')),
+    detailedReasonOf(new Error('a defect')),
+  ]).toEqual(['a defect', 'a defect'])
 })

@@ -19,12 +19,16 @@ const dialects = [sqliteDialect, postgresDialect]
 test('values are in the order of the placeholders, also those of a parameter that has several', () => {
   for (const dialect of dialects) {
     const db = dialect.tables<Tables>()
-    const statement = dialect.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) =>
-      db
-        .updateTable('notes')
-        .set({ text: p.text })
-        .where('id', '=', p.id)
-        .where(({ or, eb }) => or([eb('text', '<', p.text), eb('topic', '=', sql.lit('no parameter'))])),
+    const statement = dialect.change(
+      { of: 'notes', by: 'id' },
+      (p: Parameters<Pick<Note, 'id' | 'text'>>) =>
+        db
+          .updateTable('notes')
+          .set({ text: p.text })
+          .where('id', '=', p.id)
+          .where(({ or, eb }) =>
+            or([eb('text', '<', p.text), eb('topic', '=', sql.lit('no parameter'))]),
+          ),
     )
     expect(statement.sql.match(/\?|\$\d/g)).toHaveLength(3)
     expect(valuesOf(statement, { id: 1n, text: 'a' })).toEqual(['a', 1n, 'a'])
@@ -34,8 +38,15 @@ test('values are in the order of the placeholders, also those of a parameter tha
 
 test('a page may have no text, which SQLite reads whole and PostgreSQL adds up to 0', () => {
   const [onSqlite, onPostgres] = dialects.map(dialect =>
-    dialect.page({ id: 'bigint' }, (p: Parameters<PageGiven>, columns: PageColumns<Pick<Note, 'id'>>) =>
-      dialect.tables<Tables>().selectFrom('notes').select(columns).orderBy('id').limit(p.limit),
+    dialect.page(
+      { id: 'bigint' },
+      (p: Parameters<PageGiven>, columns: PageColumns<Pick<Note, 'id'>>) =>
+        dialect
+          .tables<Tables>()
+          .selectFrom('notes')
+          .select(columns)
+          .orderBy('id')
+          .limit(p.limit),
     ),
   )
   expect(onSqlite?.bound?.texts).toEqual([])
@@ -45,9 +56,9 @@ test('a page may have no text, which SQLite reads whole and PostgreSQL adds up t
 test('a constant that is no parameter and no literal is refused, as nobody would give its value', () => {
   for (const dialect of dialects) {
     const db = dialect.tables<Tables>()
-    expect(() => dialect.read(() => db.selectFrom('notes').select('id').where('text', '=', 'a'))).toThrow(
-      /^a constant must be written with sql.lit: a in select /,
-    )
+    expect(() =>
+      dialect.read(() => db.selectFrom('notes').select('id').where('text', '=', 'a')),
+    ).toThrow(/^a constant must be written with sql.lit: a in select /)
   }
 })
 
@@ -62,11 +73,16 @@ test('each statement has the name of its entity and its own', () => {
 })
 
 describe('changes that a database would make in no order are refused before any is made:', () => {
-  const compiled = (statementsOn: (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>) =>
+  const compiled = (
+    statementsOn: (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>,
+  ) =>
     compileEntities(
       {
         ...entities,
-        notes: { ...entities.notes, compile: dialect => ({ statements: statementsOn(dialect), port }) },
+        notes: {
+          ...entities.notes,
+          compile: dialect => ({ statements: statementsOn(dialect), port }),
+        },
       },
       postgresDialect,
     )
@@ -75,7 +91,13 @@ describe('changes that a database would make in no order are refused before any 
     sql`update notes set text = ${p.text} where id = ${p.id}`
   const byId = { of: 'notes', by: 'id' } as const
 
-  test.each<[string, (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>, string]>([
+  test.each<
+    [
+      string,
+      (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>,
+      string,
+    ]
+  >([
     [
       'by a table that is misspelt',
       dialect => ({ rename: dialect.change({ of: 'nots', by: 'id' }, rename) }),
@@ -91,7 +113,8 @@ describe('changes that a database would make in no order are refused before any 
       dialect => ({
         all: dialect.change(
           byId,
-          (p: Parameters<{ id: bigint; text: string }>) => sql`update notes set text = ${p.text}`,
+          (p: Parameters<{ id: bigint; text: string }>) =>
+            sql`update notes set text = ${p.text}`,
         ),
       }),
       'notes.all is ordered by id, which is no parameter of its SQL',
@@ -114,12 +137,17 @@ test('what precedes an insert has its parameters in their order, and is on SQLit
     statementsOf('notes', dialect, {
       sqlite: {
         onlyIf: sql`select 1 from gardens`,
-        statement: p => sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`,
+        statement: p =>
+          sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`,
       },
-      postgres: insert => sql`with inserted as (${insert} returning id) select id from inserted`,
+      postgres: insert =>
+        sql`with inserted as (${insert} returning id) select id from inserted`,
     }).insert
   const { alsoInserts } = preceded(sqliteDialect, ['id', 'text', 'topic'])
-  expect(alsoInserts).toEqual({ onlyIf: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
+  expect(alsoInserts).toEqual({
+    onlyIf: 'select 1 from gardens',
+    sql: 'insert into gardens select ?, ?, ?',
+  })
   expect(() => preceded(sqliteDialect, ['text', 'id', 'topic'])).toThrow(
     'it has not the parameters id,text,topic of what it precedes',
   )

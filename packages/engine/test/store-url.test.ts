@@ -1,12 +1,29 @@
 import { join } from 'node:path'
-import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/engine'
+import {
+  defaultStoreUrl,
+  parseStoreUrl,
+  storageName,
+  storeFiles,
+} from '@plant-store/engine'
 import { expect, test } from 'vitest'
 
-const onServer = (...hosts: string[]) => ({ kind: 'postgres', hosts, poolMode: 'session' })
+const onServer = (...hosts: string[]) => ({
+  kind: 'postgres',
+  hosts,
+  poolMode: 'session',
+})
 
 test.each([
-  [defaultStoreUrl, { kind: 'file', file: 'data/plant-store.db' }, `${process.cwd()}/data/plant-store.db`],
-  ['file:data/plants.db', { kind: 'file', file: 'data/plants.db' }, `${process.cwd()}/data/plants.db`],
+  [
+    defaultStoreUrl,
+    { kind: 'file', file: 'data/plant-store.db' },
+    `${process.cwd()}/data/plant-store.db`,
+  ],
+  [
+    'file:data/plants.db',
+    { kind: 'file', file: 'data/plants.db' },
+    `${process.cwd()}/data/plants.db`,
+  ],
   ['file:/data/plants.db', { kind: 'file', file: '/data/plants.db' }, '/data/plants.db'],
   ['file:///data/a%20b%3F.db', { kind: 'file', file: '/data/a b?.db' }, '/data/a b?.db'],
   ['file:a%20b%23', { kind: 'file', file: 'a b#' }, `${process.cwd()}/a b#`],
@@ -25,7 +42,11 @@ test.each([
     'postgres://flora@a,b:6432/plants',
   ],
   ['postgres://db', onServer('postgres://db'), 'postgres://db'],
-  ['postgres://u:%40%2F@[::1]:5/d', onServer('postgres://u:%40%2F@[::1]:5/d'), 'postgres://u@[::1]:5/d'],
+  [
+    'postgres://u:%40%2F@[::1]:5/d',
+    onServer('postgres://u:%40%2F@[::1]:5/d'),
+    'postgres://u@[::1]:5/d',
+  ],
   [
     'postgres://db/plants?pool_mode=transaction&sslmode=no-verify&options=-c%20search_path%3Da',
     {
@@ -91,8 +112,14 @@ test.each([
     'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
   ],
   ['postgres://db/plants?port=x', 'has a wrong port: it must be a number up to 65535'],
-  ['postgres://db/plants?port=65536', 'has a wrong port: it must be a number up to 65535'],
-  ['postgres://db/plants?pool_mode=statement', 'has an unknown pool_mode: it must be session or transaction'],
+  [
+    'postgres://db/plants?port=65536',
+    'has a wrong port: it must be a number up to 65535',
+  ],
+  [
+    'postgres://db/plants?pool_mode=statement',
+    'has an unknown pool_mode: it must be session or transaction',
+  ],
 ])('%j names none', (url, message) => {
   for (const read of [parseStoreUrl, storageName, storeFiles])
     expect(() => read(url)).toThrow(expect.objectContaining({ message }))
@@ -100,6 +127,11 @@ test.each([
 
 test('the files of a store are its own and those that SQLite keeps beside it', () => {
   const file = join(process.cwd(), 'a.db')
-  expect(storeFiles('file:a.db')).toEqual([file, `${file}-wal`, `${file}-shm`, `${file}-journal`])
+  expect(storeFiles('file:a.db')).toEqual([
+    file,
+    `${file}-wal`,
+    `${file}-shm`,
+    `${file}-journal`,
+  ])
   expect(storeFiles('postgres://db/plants')).toEqual([])
 })

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 import type { WriterAnswer } from '../src/sqlite/writer.ts'
 import { connectToWriter } from '../src/sqlite/writer-client.ts'
 
-const groupOf = (...names: string[]) => names.map((name): Change => ['notes.insert', name])
+const groupOf = (...names: string[]) =>
+  names.map((name): Change => ['notes.insert', name])
 
 test('answers settle groups in their order, between whatever else the writer says', async () => {
   const { port1: port, port2: far } = new MessageChannel()
@@ -27,8 +28,15 @@ test('answers settle groups in their order, between whatever else the writer say
   const outcomes = Promise.allSettled(groups.map(writer.send))
   expect(groups.map(() => receiveMessageOnPort(far)?.message)).toEqual(groups)
   for (const answer of answers) far.postMessage(answer)
-  const full = { message: 'the store could not write the change', cause: { message: 'the disk is full' } }
-  expect(await outcomes).toMatchObject([{ value: [1, 0] }, { reason: full }, { value: [1] }])
+  const full = {
+    message: 'the store could not write the change',
+    cause: { message: 'the disk is full' },
+  }
+  expect(await outcomes).toMatchObject([
+    { value: [1, 0] },
+    { reason: full },
+    { value: [1] },
+  ])
   await expect.poll(() => seen).toEqual([8, 2, 'the disk fails', undefined])
   const closed = once(far, 'close')
   // So that the thread can end.
@@ -47,7 +55,10 @@ test('a change during an outage is refused with its reason, and reaches the writ
   }
   await say({ blockedBecause: 'the disk fails' })
   expect(writer.blockedBecause()).toBe('the disk fails')
-  const failing = { message: 'the store could not write the change', cause: { message: 'the disk fails' } }
+  const failing = {
+    message: 'the store could not write the change',
+    cause: { message: 'the disk fails' },
+  }
   expect(reported).toMatchObject([failing])
   await expect(writer.send(groupOf('a'))).rejects.toMatchObject(failing)
   await say({ blockedBecause: undefined })

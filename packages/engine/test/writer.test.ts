@@ -49,7 +49,12 @@ async function open(pageBytes = 512) {
       answerSoFar: () => receiveMessageOnPort(port)?.message,
     }
   }
-  return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
+  return {
+    file,
+    connection,
+    connect,
+    threads: [connect('single'), connect('single')] as const,
+  }
 }
 
 const compiled = compileEntities(entities, sqliteDialect)
@@ -64,7 +69,10 @@ const insertCopied: ChangeStatement = {
       insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,
   },
 }
-const changeStatements = new Map([...compiled.changeStatements, ['notes.insertCopied', insertCopied]])
+const changeStatements = new Map([
+  ...compiled.changeStatements,
+  ['notes.insertCopied', insertCopied],
+])
 const insertOf = (id: number, text = '', name = 'notes.insert'): Change => [
   name,
   ...valuesOf(insert, note(id, text)),
@@ -104,7 +112,8 @@ test('groups that share a transaction that fails fail together, and the next one
 test('a group is never divided for what the groups before it have written', async () => {
   const { threads } = await open(4_096)
   const [one, other] = threads
-  const write = (id: number, mebibytes: number) => insertOf(id, 'x'.repeat(mebibytes * 2 ** 20))
+  const write = (id: number, mebibytes: number) =>
+    insertOf(id, 'x'.repeat(mebibytes * 2 ** 20))
   one.sendChanges([write(1, 10)])
   other.sendChanges([write(2, 7), write(3, 7)])
   expect(await one.answer()).toMatchObject({ affectedRows: [1], commit: { changes: 3 } })
@@ -202,7 +211,9 @@ test('a transaction is bounded by what it writes, copies too: a longer group has
   const bulk = connect('bulk')
   const plants = 2_500
   const text = 'x'.repeat(1_500)
-  bulk.sendChanges(Array.from({ length: plants }, (_, id) => insertOf(id, text, 'notes.insertCopied')))
+  bulk.sendChanges(
+    Array.from({ length: plants }, (_, id) => insertOf(id, text, 'notes.insertCopied')),
+  )
   let made = 0
   let affectedRows: readonly number[] | undefined
   while (affectedRows === undefined) {

@@ -4,7 +4,8 @@
 const here = new URL('.', location.href)
 
 /** Keeps the digits of an id, which a JavaScript number would round. */
-const exactNumbers = (_name, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value)
+const exactNumbers = (_name, value, { source }) =>
+  typeof value === 'number' ? JSON.rawJSON(source) : value
 
 /** Moves the bounds of an int64 into its description: Swagger UI would round them, in what it shows and checks. */
 function withBoundsInWords(text) {
@@ -12,7 +13,10 @@ function withBoundsInWords(text) {
     if (typeof value === 'number') return Number.isSafeInteger(value) ? value : source
     if (value?.format !== 'int64') return value
     const { minimum, maximum, description, ...schema } = value
-    return { ...schema, description: `${description} (an integer from ${minimum} to ${maximum})` }
+    return {
+      ...schema,
+      description: `${description} (an integer from ${minimum} to ${maximum})`,
+    }
   })
 }
 
@@ -29,8 +33,12 @@ const exactAnswers = () => ({
     responseBody:
       (Body, { React }) =>
       props => {
-        const isJson = /json/i.test(props.contentType) && typeof props.content === 'string'
-        const exact = isJson && { content: written(props.content), contentType: 'text/plain' }
+        const isJson =
+          /json/i.test(props.contentType) && typeof props.content === 'string'
+        const exact = isJson && {
+          content: written(props.content),
+          contentType: 'text/plain',
+        }
         return React.createElement(Body, { ...props, ...exact })
       },
   },
@@ -41,7 +49,11 @@ const plainLines = () => ({
   afterLoad() {
     const { getSampleSchema } = this.fn
     this.fn.getSampleSchema = (schema, mediaType, ...more) =>
-      getSampleSchema(schema, mediaType === 'application/x-ndjson' ? 'text/plain' : mediaType, ...more)
+      getSampleSchema(
+        schema,
+        mediaType === 'application/x-ndjson' ? 'text/plain' : mediaType,
+        ...more,
+      )
   },
 })
 
@@ -65,7 +77,8 @@ const tokenKept = () => ({
 const tokenKey = `${here.pathname} token`
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
-const followSystem = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+const followSystem = () =>
+  document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', followSystem)
 followSystem()
 

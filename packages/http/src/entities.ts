@@ -16,7 +16,11 @@ export interface UseCases extends Announcing {}
 export const sections: readonly Section[] = [plants]
 
 /** Adds the routes of every entity. */
-export function addStoreRoutes(app: FastifyInstance, useCases: UseCases, pipeline: Pipeline): void {
+export function addStoreRoutes(
+  app: FastifyInstance,
+  useCases: UseCases,
+  pipeline: Pipeline,
+): void {
   addRoutes(app, plants, handlers(useCases, pipeline), pipeline)
 }
 

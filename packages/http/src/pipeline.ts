@@ -23,7 +23,10 @@ export interface Pipeline {
   /** Aborted when bodies that still arrive and pages that wait must end, as the server stops. */
   readonly ending: AbortSignal
   /** Reads a page at its turn. Its texts may have as many bytes of UTF-8 as there is memory for. */
-  readPage<Page>(reply: FastifyReply, read: (textBytesMax: number) => Promise<Page>): Promise<Page>
+  readPage<Page>(
+    reply: FastifyReply,
+    read: (textBytesMax: number) => Promise<Page>,
+  ): Promise<Page>
 }
 
 export interface PipelineOptions {
@@ -50,9 +53,13 @@ export function createPipeline(
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {
-      if (ending.aborted) throw new RequestError('draining', 'the server is shutting down')
+      if (ending.aborted)
+        throw new RequestError('draining', 'the server is shutting down')
       // A page becomes shorter rather than refused.
-      const bytes = Math.min(limits.pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
+      const bytes = Math.min(
+        limits.pageTextBytesMax,
+        Math.max(countedBytesMin, answerBudget.free() / 2),
+      )
       if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
       return read(bytes)
     })
@@ -97,7 +104,9 @@ export function addRoutes(
     const budget = method === 'GET' ? pipeline.answerBudget : undefined
     const [streamedMediaType] = Object.keys(operation.body?.content ?? {})
     if (streamedMediaType !== undefined)
-      app.addContentTypeParser(streamedMediaType, (_request, body, parsed) => parsed(null, body))
+      app.addContentTypeParser(streamedMediaType, (_request, body, parsed) =>
+        parsed(null, body),
+      )
     app.route({
       method,
       url,

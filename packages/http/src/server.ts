@@ -10,7 +10,12 @@ import { addStoreRoutes, sections, toFailure, type UseCases } from './entities.t
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { describeInterface } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
-import { logOnceAnswered, logRequests, type RequestTracer, requestId } from './request/log.ts'
+import {
+  logOnceAnswered,
+  logRequests,
+  type RequestTracer,
+  requestId,
+} from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
 import type { AnsweredRequest } from './request-context.ts'
 import { service } from './service/operations.ts'
@@ -48,7 +53,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { node } = process.versions
   if (Number.parseInt(node, 10) < 24)
     throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
-  const { gate, check, logger, metrics, baseUrl, traceRequest, wrongTokenCounts, page } = options
+  const { gate, check, logger, metrics, baseUrl, traceRequest, wrongTokenCounts, page } =
+    options
   const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
   const limits = { ...defaultServerLimits, ...options.limits }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
@@ -67,12 +73,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
     genReqId: requestId,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
-    serverFactory: handle => createNodeServer(limits, onAnswer, allowOrigins(corsOrigins, handle)),
+    serverFactory: handle =>
+      createNodeServer(limits, onAnswer, allowOrigins(corsOrigins, handle)),
     // `createNodeServer` handles them.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => noQuery },
+    routerOptions: {
+      maxParamLength: limits.headerBytesMax,
+      querystringParser: () => noQuery,
+    },
     rewriteUrl: ({ url }) => originForm(url as string),
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
@@ -88,7 +98,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
   })
   // So that a path answers 405 to every method that Node parses.
-  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  for (const method of METHODS)
+    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
   app.setErrorHandler(failWith)
   app.setNotFoundHandler(() => {
@@ -101,7 +112,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const description = describeInterface([...sections, service], serverUrl)
   // Written by the build. The path is right for the sources and for a bundle.
   const docsFolder = new URL('../dist/docs/', import.meta.url)
-  const probes = { check, metrics, isDraining: () => isDraining, description, docsFolder, page }
+  const probes = {
+    check,
+    metrics,
+    isDraining: () => isDraining,
+    description,
+    docsFolder,
+    page,
+  }
   const addAll = async (prefixed: FastifyInstance) => {
     addServiceRoutes(prefixed, pipeline, probes)
     addStoreRoutes(prefixed, options, pipeline)
@@ -116,7 +134,9 @@ const noQuery = Object.freeze({})
 /** Proxies in a row. Following a long list from a client would take milliseconds. */
 const proxyHopsMax = 16
 
-function trustNear(proxies: readonly string[]): (address: string, hop: number) => boolean {
+function trustNear(
+  proxies: readonly string[],
+): (address: string, hop: number) => boolean {
   const isTrusted = proxyAddr.compile([...proxies])
   return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
 }

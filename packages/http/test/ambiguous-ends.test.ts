@@ -24,10 +24,22 @@ const chunked = 'transfer-encoding: chunked'
 /** A name, the bytes of a request, and a status as right as 400. */
 const cases: readonly (readonly [name: string, bytes: string, orStatus?: number])[] = [
   // Two lengths (RFC 9112, 6.1 and 6.3).
-  ['Content-Length before Transfer-Encoding', post(`content-length: 4\r\n${chunked}`, '0\r\n\r\n')],
-  ['Transfer-Encoding before Content-Length', post(`${chunked}\r\ncontent-length: 5`, '0\r\n\r\n')],
-  ['a Content-Length of 0 and chunks', post(`content-length: 0\r\n${chunked}`, '0\r\n\r\n')],
-  ['two different Content-Length', post('content-length: 2\r\ncontent-length: 300', '{}')],
+  [
+    'Content-Length before Transfer-Encoding',
+    post(`content-length: 4\r\n${chunked}`, '0\r\n\r\n'),
+  ],
+  [
+    'Transfer-Encoding before Content-Length',
+    post(`${chunked}\r\ncontent-length: 5`, '0\r\n\r\n'),
+  ],
+  [
+    'a Content-Length of 0 and chunks',
+    post(`content-length: 0\r\n${chunked}`, '0\r\n\r\n'),
+  ],
+  [
+    'two different Content-Length',
+    post('content-length: 2\r\ncontent-length: 300', '{}'),
+  ],
   ['two equal Content-Length', post('content-length: 2\r\ncontent-length: 2', '{}')],
   ['a list of Content-Length', post('content-length: 2, 2', '{}')],
   ['a negative Content-Length', post('content-length: -1', '')],
@@ -42,10 +54,17 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
     post('transfer-encoding: chunked, identity', '0\r\n\r\n'),
     415,
   ],
-  ['Transfer-Encoding twice', post(`${chunked}\r\ntransfer-encoding: identity`, '0\r\n\r\n'), 415],
+  [
+    'Transfer-Encoding twice',
+    post(`${chunked}\r\ntransfer-encoding: identity`, '0\r\n\r\n'),
+    415,
+  ],
   ['Transfer-Encoding of nobody', post('transfer-encoding: xchunked', '0\r\n\r\n'), 415],
   ['Transfer-Encoding in quotes', post('transfer-encoding: "chunked"', '0\r\n\r\n'), 415],
-  ['Transfer-Encoding with a vertical tab', post('transfer-encoding: \x0bchunked', '0\r\n\r\n')],
+  [
+    'Transfer-Encoding with a vertical tab',
+    post('transfer-encoding: \x0bchunked', '0\r\n\r\n'),
+  ],
   // Field lines (RFC 9112, 5).
   ['a space before the colon', post('content-length : 2', '{}')],
   ['a tab before the colon', post('transfer-encoding\t: chunked', '0\r\n\r\n')],
@@ -74,7 +93,10 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
   ['a chunk size that ends in LF only', post(chunked, '2\n{}\r\n0\r\n\r\n')],
   ['a chunk that ends in LF only', post(chunked, '2\r\n{}\n0\r\n\r\n')],
   ['a chunk that ends in CR only', post(chunked, '2\r\n{}\r0\r\n\r\n')],
-  ['a chunk extension with a line break of another kind', post(chunked, '2;a\n{}\r\n0\r\n\r\n')],
+  [
+    'a chunk extension with a line break of another kind',
+    post(chunked, '2;a\n{}\r\n0\r\n\r\n'),
+  ],
   ['a zero byte in a chunk extension', post(chunked, '2;a=\0\r\n{}\r\n0\r\n\r\n')],
   ['a trailer that is no field', post(chunked, '2\r\n{}\r\n0\r\nno field\r\n\r\n')],
   // Request lines (RFC 9112, 3). Several spaces for one are read as one, as it allows.
@@ -103,7 +125,9 @@ test('each is refused and its connection closed, and the create that follows is 
   const sending = cases.map(async ([name, bytes, orStatus = 400], id) => {
     const hidden = toJson({ id: BigInt(id), name: 'smuggled' })
     using wire = await client.open()
-    wire.send(Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'))
+    wire.send(
+      Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'),
+    )
     const { status } = await wire.answer(undefined)
     expect([400, orStatus], name).toContain(status)
     await wire.closed()

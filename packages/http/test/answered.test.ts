@@ -15,7 +15,9 @@ test('a client that leaves right after its request leaves a line in the log for 
   await using service = await startService({ plants: held.plants })
   const clients = await service.connectMany(3)
   for (const [n, { socket }] of clients.entries())
-    socket.resume().write(plantRequest(service.client, toJson({ id: BigInt(n), name: 'n' })))
+    socket
+      .resume()
+      .write(plantRequest(service.client, toJson({ id: BigInt(n), name: 'n' })))
   await expect.poll(() => begun).toBe(3)
   const leave = ['end', 'destroy', 'resetAndDestroy'] as const
   const gone = clients.map(({ socket, served }, n) => {
@@ -29,7 +31,13 @@ test('a client that leaves right after its request leaves a line in the log for 
   })
   await Promise.all(gone)
   held.letGo()
-  const line = { method: 'POST', route: '/plants', status: 200, token: 'full', client: '127.0.0.1' }
+  const line = {
+    method: 'POST',
+    route: '/plants',
+    status: 200,
+    token: 'full',
+    client: '127.0.0.1',
+  }
   await expect.poll(() => service.answered).toHaveLength(3)
   for (const answered of service.answered) expect(answered).toMatchObject(line)
   expect(new Set(service.answered.map(({ plantId }) => plantId)).size).toBe(3)
@@ -39,7 +47,9 @@ test('a client that leaves right after its request leaves a line in the log for 
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
   await using service = await startService()
   assertFailure(await service.client.ask('PUT', '/plants/7', { body: '{' }), 40001)
-  await expect.poll(() => service.answered).toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
+  await expect
+    .poll(() => service.answered)
+    .toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
 })
 
 describe('a refusal below the routes is a whole answer, the last on its connection, and logged once:', () => {
@@ -50,13 +60,43 @@ describe('a refusal below the routes is a whole answer, the last on its connecti
   const uncoded = 'The request target is not correctly percent-encoded UTF-8'
   const fields = 'the header fields are too large'
   const extensions = 'the chunk extensions of the body are too large'
-  const cases: [string, number, string, string | undefined, (service: Service) => string][] = [
+  const cases: [
+    string,
+    number,
+    string,
+    string | undefined,
+    (service: Service) => string,
+  ][] = [
     ['what is no HTTP', 40000, malformed, undefined, () => 'rubbish\r\n\r\n'],
-    ['large header fields', 43101, fields, undefined, () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`],
-    ['a header section that does not end', 40801, late, undefined, () => 'GET / HTTP/1.1\r\nhost: '],
+    [
+      'large header fields',
+      43101,
+      fields,
+      undefined,
+      () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`,
+    ],
+    [
+      'a header section that does not end',
+      40801,
+      late,
+      undefined,
+      () => 'GET / HTTP/1.1\r\nhost: ',
+    ],
     ['a body that does not end', 40801, late, 'POST', chunked],
-    ['a body that is no body', 40000, malformed, 'POST', service => `${chunked(service)}zz\r\n`],
-    ['chunk extensions', 41301, extensions, 'POST', service => `${chunked(service)}1;${'x'.repeat(20_000)}`],
+    [
+      'a body that is no body',
+      40000,
+      malformed,
+      'POST',
+      service => `${chunked(service)}zz\r\n`,
+    ],
+    [
+      'chunk extensions',
+      41301,
+      extensions,
+      'POST',
+      service => `${chunked(service)}1;${'x'.repeat(20_000)}`,
+    ],
     [
       'CONNECT',
       40501,
@@ -64,10 +104,18 @@ describe('a refusal below the routes is a whole answer, the last on its connecti
       'CONNECT',
       () => 'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
     ],
-    ['a wrongly encoded target', 40006, uncoded, 'GET', () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n'],
+    [
+      'a wrongly encoded target',
+      40006,
+      uncoded,
+      'GET',
+      () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n',
+    ],
   ]
   test.concurrent.each(cases)('%s', async (_name, error, message, method, given) => {
-    await using service = await startService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
+    await using service = await startService({
+      limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 },
+    })
     using both = await service.connect()
     const closed = once(both.served, 'close')
     both.socket.write(given(service))
@@ -75,7 +123,9 @@ describe('a refusal below the routes is a whole answer, the last on its connecti
     const [head = '', body = ''] = `${Buffer.concat(bytes)}`.split('\r\n\r\n')
     expect(JSON.parse(body)).toEqual({ error, message })
     const [status = '', ...lines] = head.split('\r\n')
-    const fields = Object.fromEntries(lines.map(line => line.replace(/^Date/, 'date').split(/: (.*)/, 2)))
+    const fields = Object.fromEntries(
+      lines.map(line => line.replace(/^Date/, 'date').split(/: (.*)/, 2)),
+    )
     expect(status).toMatch(`HTTP/1.1 ${Math.floor(error / 100)} `)
     expect(fields).toEqual({
       date: expect.any(String),
@@ -110,7 +160,9 @@ test('a request that its client names is answered and logged by this name, if it
     ['a"', false],
     ['"a', false],
   ] as const) {
-    const answer = await service.client.ask('GET', '/plants', { headers: { 'x-request-id': given } })
+    const answer = await service.client.ask('GET', '/plants', {
+      headers: { 'x-request-id': given },
+    })
     const name = answer.headers.get('x-request-id')
     if (isKept) expect(name).toBe(given)
     else expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
@@ -120,9 +172,13 @@ test('a request that its client names is answered and logged by this name, if it
 })
 
 test('of proxies in a row that are trusted, sixteen are believed', async () => {
-  await using service = await startService({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] })
+  await using service = await startService({
+    trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
+  })
   const forwarded = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`).join(', ')
-  await service.client.ask('GET', '/healthz', { headers: { 'x-forwarded-for': forwarded } })
+  await service.client.ask('GET', '/healthz', {
+    headers: { 'x-forwarded-for': forwarded },
+  })
   await expect.poll(() => service.answered).toMatchObject([{ client: '10.0.0.25' }])
 })
 
@@ -141,12 +197,18 @@ test('a request is answered within its trace, which ends with what was answered'
     },
     traceRequest({ method, headers }) {
       begun.push([method, headers['traceparent']])
-      return { traceId: 'this', run: handle => current.run('this', handle), end: each => ended.push(each) }
+      return {
+        traceId: 'this',
+        run: handle => current.run('this', handle),
+        end: each => ended.push(each),
+      }
     },
   })
   const body = toJson({ id: 1n, name: 'n' })
   await service.client.ask('POST', '/plants', { body, headers: { traceparent: 'that' } })
-  await expect.poll(() => service.answered).toMatchObject([{ status: 200, traceId: 'this' }])
+  await expect
+    .poll(() => service.answered)
+    .toMatchObject([{ status: 200, traceId: 'this' }])
   const { ms = 0 } = service.answered[0] ?? {}
   expect(ms).toBeGreaterThan(0)
   expect(ms).toBeLessThan(60_000)

@@ -15,12 +15,17 @@ async function start(options: ServiceOptions = {}) {
   return {
     ...service,
     /** Resolves once the server has read more than this of the batch that was begun last. */
-    isRead: (bytes: number) => expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(bytes),
+    isRead: (bytes: number) =>
+      expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(bytes),
     /** A batch whose body comes in chunks. */
     async begin(...lines: readonly string[]) {
       const wire = await client.open()
       const fields = ['host: h', `authorization: Bearer ${tokens.full}`]
-      const head = [...fields, 'content-type: application/x-ndjson', 'transfer-encoding: chunked']
+      const head = [
+        ...fields,
+        'content-type: application/x-ndjson',
+        'transfer-encoding: chunked',
+      ]
       wire.send(`POST /plants/batch HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
       const send = (text: string) => wire.send(chunk(text))
       if (lines.length > 0) send(lines.join(''))
@@ -95,7 +100,8 @@ test.concurrent('a token that is revoked meanwhile ends it with 401, and what it
   let isRevoked = false
   await using service = await start({
     gate: () => {
-      if (isRevoked) throw new AccessError('invalid-token', 'the access token was revoked')
+      if (isRevoked)
+        throw new AccessError('invalid-token', 'the access token was revoked')
       return { name: 'flora' }
     },
   })
@@ -111,7 +117,9 @@ test.concurrent('a token that is revoked meanwhile ends it with 401, and what it
   assertFailure(answer, 40102, mayHaveCreated)
   expect(answer.headers.get('connection')).toBe('close')
   const logged = () => service.answered.at(-1)
-  await expect.poll(logged).toMatchObject({ status: 401, error: 40102, created: expect.any(Number) })
+  await expect
+    .poll(logged)
+    .toMatchObject({ status: 401, error: 40102, created: expect.any(Number) })
   const created = logged()?.created as number
   expect(created).toBeGreaterThan(0)
   expect(created).toBeLessThan(2 * manyLines)
@@ -134,21 +142,30 @@ test.concurrent('a body that breaks is told once the plants under way are create
   inserts.letGo()
   assertFailure(await batch.answer(), 40000, mayHaveCreated)
   const logged = () => service.answered.find(({ method }) => method === 'POST')
-  await expect.poll(logged).toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
+  await expect
+    .poll(logged)
+    .toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
 })
 
 test.concurrent('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async ({
   expect,
 }) => {
-  const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
+  const insert = () =>
+    Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
   await using service = await start({ plants: { insert } })
   using batch = await service.begin(...lines(3 * manyLines))
   const answer = await batch.answer()
   assertFailure(answer, 50301, mayHaveCreated)
-  expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual(['close', '1'])
+  expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual([
+    'close',
+    '1',
+  ])
   expect((await batch.closed()).length).toBe(0)
   const headers = { 'content-type': 'application/x-ndjson' }
-  const whole = await service.client.ask('POST', '/plants/batch', { body: line(1), headers })
+  const whole = await service.client.ask('POST', '/plants/batch', {
+    body: line(1),
+    headers,
+  })
   assertFailure(whole, 50301, mayHaveCreated)
   expect(whole.headers.get('connection')).not.toBe('close')
 })
@@ -166,7 +183,9 @@ test('however many batches there are, a bounded part of them is under way, and n
   const long = Array.from({ length: 6_000 }, (_, n) => line(n, 'x'.repeat(1_000)))
   const batches = await Promise.all([service.begin(...long), service.begin(...long)])
   await expect.poll(() => waiting.length).toBeGreaterThan(1_200)
-  expect((await service.client.post(`{"id":${int64Min},"name":"single"}`)).status).toBe(200)
+  expect((await service.client.post(`{"id":${int64Min},"name":"single"}`)).status).toBe(
+    200,
+  )
   // 1.5 MiB.
   expect(waiting.length).toBeLessThan(1_400)
   for (const { bytesRead } of service.sockets) expect(bytesRead).toBeLessThan(3_000_000)
@@ -207,7 +226,10 @@ test('as many parts are under way as fit in 1.5 MiB, and a longer line is alone'
     await gate.promise
     return 'inserted' as const
   }
-  await using service = await start({ limits: { bodyBytesMax: 4 * 2 ** 20 }, plants: { insert } })
+  await using service = await start({
+    limits: { bodyBytesMax: 4 * 2 ** 20 },
+    plants: { insert },
+  })
   const half = 768 * 1024 - 192
   const halves = [1, 2].map(id => line(id, 'x'.repeat(half - line(id, '').length + 1)))
   using exact = await service.begin(...halves)

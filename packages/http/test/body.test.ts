@@ -29,15 +29,20 @@ test.each([
   [{}, ['12345', '6', '7']],
   // Before it arrives.
   [{ 'content-length': '6' }, []],
-])('a body that exceeds the limit is refused once, and then ignored: %j', (headers, pieces) => {
-  const { stream, body, done } = begin(headers)
-  for (const piece of pieces) stream.emit('data', Buffer.from(piece))
-  expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
-  stream.emit('data', Buffer.alloc(100_000))
-  stream.emit('end')
-  expect(done).toHaveBeenCalledTimes(1)
-  expect([body.length, body.hasRoom]).toEqual([0, true])
-})
+])(
+  'a body that exceeds the limit is refused once, and then ignored: %j',
+  (headers, pieces) => {
+    const { stream, body, done } = begin(headers)
+    for (const piece of pieces) stream.emit('data', Buffer.from(piece))
+    expect(done.mock.calls).toEqual([
+      [expect.objectContaining({ code: 'body-too-large' })],
+    ])
+    stream.emit('data', Buffer.alloc(100_000))
+    stream.emit('end')
+    expect(done).toHaveBeenCalledTimes(1)
+    expect([body.length, body.hasRoom]).toEqual([0, true])
+  },
+)
 
 test('a body ends with its first error', () => {
   const { stream, body, done } = begin()

@@ -3,7 +3,13 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { assertFailure, assertSuccess, chunk, plantRequest, toJson } from '@plant-store/contract'
+import {
+  assertFailure,
+  assertSuccess,
+  chunk,
+  plantRequest,
+  toJson,
+} from '@plant-store/contract'
 import type { Version } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
@@ -29,17 +35,30 @@ test.each(['/plants/1', '/plants'])(
   'the answers to %s that nobody takes are bounded, and those after them are served again',
   async path => {
     const long = longPlant(1n, 15 * mib)
-    const find = async (id: bigint) => ({ plant: id === 1n ? long : plant(id), version: '1' as Version })
-    const page = async ({ after }: { after?: bigint }) => (after === undefined ? [long] : [])
-    await using service = await startService({ plants: { find, page }, limits: { heldBytesMax: 80 * mib } })
+    const find = async (id: bigint) => ({
+      plant: id === 1n ? long : plant(id),
+      version: '1' as Version,
+    })
+    const page = async ({ after }: { after?: bigint }) =>
+      after === undefined ? [long] : []
+    await using service = await startService({
+      plants: { find, page },
+      limits: { heldBytesMax: 80 * mib },
+    })
     const { client } = service
     // Two are held, and a third would be one too many.
-    const sockets = [await askWithoutReading(service, path), await askWithoutReading(service, path)]
+    const sockets = [
+      await askWithoutReading(service, path),
+      await askWithoutReading(service, path),
+    ]
     const refused = await client.ask('GET', path)
     assertFailure(refused, 50305)
     expect(refused.headers.get('retry-after')).toBe('1')
     // Bodies are counted apart, and short answers are not.
-    assertSuccess(await client.post(toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })), { name: 'n' })
+    assertSuccess(
+      await client.post(toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })),
+      { name: 'n' },
+    )
     expect((await client.ask('GET', '/plants/4')).status).toBe(200)
     expect((await client.ask('GET', '/plants?after=3')).status).toBe(200)
 
@@ -58,7 +77,9 @@ test('bodies that have not ended are bounded', async () => {
   await isRead(service, request.length - 100)
   const other = toJson({ id: 2n, name: 'n', more: 'x'.repeat(mib / 2) })
   assertFailure(await client.post(other), 50305)
-  assertSuccess(await client.post(toJson({ id: 3n, name: 'a short one' })), { name: 'a short one' })
+  assertSuccess(await client.post(toJson({ id: 3n, name: 'a short one' })), {
+    name: 'a short one',
+  })
   wire.send(request.subarray(-100))
   expect((await wire.answer(client.asked('POST /plants'))).status).toBe(200)
   expect((await client.post(other)).status).toBe(200)
@@ -95,19 +116,26 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
     await letGo.promise
     return []
   }
-  await using service = await startService({ plants: { page }, limits: { bodyBytesMax: 1_000 } })
+  await using service = await startService({
+    plants: { page },
+    limits: { bodyBytesMax: 1_000 },
+  })
   const { client, tokens } = service
   using wire = await client.open()
   const head = (method: string, more: string) =>
     `${method} /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n${more}\r\n`
   const body = `${chunk('x'.repeat(2_000))}no size\r\n`
   wire.send(
-    head('GET', '') + head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') + body,
+    head('GET', '') +
+      head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') +
+      body,
   )
   await isRead(service, body.length)
   letGo.resolve()
   expect((await wire.answer(client.asked('GET /plants'))).status).toBe(200)
-  expect((await wire.answer(client.asked('POST /plants'))).status).toBeGreaterThanOrEqual(400)
+  expect((await wire.answer(client.asked('POST /plants'))).status).toBeGreaterThanOrEqual(
+    400,
+  )
   expect((await client.ask('GET', '/healthz')).status).toBe(200)
 })
 
@@ -151,14 +179,19 @@ test('a response that is closed, has left or cannot leave any more holds nothing
 })
 
 test('bodies and answers up to 16 KiB are not counted', async () => {
-  await using service = await startService({ limits: { heldBytesMax: 380_000, pageTextBytesMax: 1_000 } })
+  await using service = await startService({
+    limits: { heldBytesMax: 380_000, pageTextBytesMax: 1_000 },
+  })
   const { client } = service
   const nameBytes = 16 * 1024 - toJson({ id: 2n, name: '' }).length
   await service.plants.insert(plant(2n, 'x'.repeat(nameBytes - 1)))
   await service.plants.insert(plant(3n, 'x'.repeat(nameBytes)))
   using wire = await client.open()
   const head = `${plantRequest(client, '')}`
-  wire.send(head.replace('content-length: 0', `content-length: ${mib}`), ' '.repeat(90_000))
+  wire.send(
+    head.replace('content-length: 0', `content-length: ${mib}`),
+    ' '.repeat(90_000),
+  )
   // Counted twice.
   await isRead(service, 90_000)
   const post = (bytes: number) => client.post(toJson({ id: 1n, name: 'n' }).padEnd(bytes))

@@ -23,7 +23,18 @@ const faults: readonly (readonly [wrong: string, right: string, told: RegExp])[]
 test('of all that is wrong with a request the first is told, in one order', async () => {
   for (const [righted, [, , told]] of faults.entries()) {
     const parts = faults.map(([wrong, right], index) => (index < righted ? right : wrong))
-    const [version, host, expectation, token, path = '', range, coding, chunks, type, body = ''] = parts
+    const [
+      version,
+      host,
+      expectation,
+      token,
+      path = '',
+      range,
+      coding,
+      chunks,
+      type,
+      body = '',
+    ] = parts
     const fields = [
       host,
       expectation,
@@ -32,7 +43,11 @@ test('of all that is wrong with a request the first is told, in one order', asyn
       coding,
       `content-type: ${type}`,
     ]
-    const head = [`PUT ${path} HTTP/${version}`, ...fields, `transfer-encoding: ${chunks}`].join('\r\n')
+    const head = [
+      `PUT ${path} HTTP/${version}`,
+      ...fields,
+      `transfer-encoding: ${chunks}`,
+    ].join('\r\n')
     const request = `${head}\r\n\r\n${chunk(body)}${chunk('')}`
     const { error, message } = JSON.parse(
       `${(await client.exchange(client.asked(`PUT ${path}`), request)).body}`,
@@ -58,7 +73,8 @@ test.each([
   )
   expect(JSON.parse(`${answer.body}`).message).toMatch(message)
   // The body of a request that was not asked for may never come.
-  if (`${message}`.includes('expectation')) expect(answer.headers.get('connection')).toBe('close')
+  if (`${message}`.includes('expectation'))
+    expect(answer.headers.get('connection')).toBe('close')
 })
 
 test.each([
@@ -67,7 +83,10 @@ test.each([
   [Buffer.from('{"id":'), /^the body is not valid JSON: ./],
 ])('what is no JSON is told as what it is: %#', async (body, message) => {
   const answer = await client.postBare(body)
-  expect(JSON.parse(`${answer.body}`)).toEqual({ error: 40001, message: expect.stringMatching(message) })
+  expect(JSON.parse(`${answer.body}`)).toEqual({
+    error: 40001,
+    message: expect.stringMatching(message),
+  })
 })
 
 test('a body of all that is allowed is asked for, and one byte more is not', async () => {
@@ -83,10 +102,16 @@ test('a body of all that is allowed is asked for, and one byte more is not', asy
 
 test('a host is a name or an address, with an optional port', async () => {
   const ask = (host: string) =>
-    client.exchange(client.asked('GET /healthz'), `GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`)
+    client.exchange(
+      client.asked('GET /healthz'),
+      `GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`,
+    )
   for (const host of ['', 'A', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80'])
     expect((await ask(host)).status, host).toBe(200)
-  const error = { error: 40007, message: 'the header field host must be a host with an optional port' }
+  const error = {
+    error: 40007,
+    message: 'the header field host must be a host with an optional port',
+  }
   const wrong = ['a,b', 'a b', 'a/b', 'a@b', '%4', '%4g', 'a:b', 'a:1:2']
   for (const host of [...wrong, '[::1', '[::1]x', '[fe80::1%eth0]', '[1.2.3.4]', '[]'])
     expect(JSON.parse(`${(await ask(host)).body}`), host).toEqual(error)

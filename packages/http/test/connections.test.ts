@@ -16,7 +16,9 @@ const health = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const post = { method: 'POST', target: '/plants' }
 
 test('a server starts with any two time limits, also with one that Node holds against the other', async () => {
-  await using service = await startService({ limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 } })
+  await using service = await startService({
+    limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 },
+  })
   using wire = await service.client.open()
   wire.send('GET /healthz HTTP/1.1\r\nhost: ')
   assertFailure(await wire.answer(undefined), 40801)
@@ -24,7 +26,11 @@ test('a server starts with any two time limits, also with one that Node holds ag
 
 test('an id of any length in a path is judged as one', async () => {
   await using service = await startService()
-  assertFailure(await service.client.askBare(`GET /plants/${'9'.repeat(1_000)}`), 40004, 'id')
+  assertFailure(
+    await service.client.askBare(`GET /plants/${'9'.repeat(1_000)}`),
+    40004,
+    'id',
+  )
 })
 
 test('localhost is one server, however many addresses it has', async () => {
@@ -33,11 +39,16 @@ test('localhost is one server, however many addresses it has', async () => {
     { address: '::1', family: 6 },
   ]
   const lookUp = vi.spyOn(dns, 'lookup')
-  lookUp.mockImplementation(((_host: string, _options: object, found: (...found: unknown[]) => void) =>
-    found(null, addresses)) as typeof dns.lookup)
+  lookUp.mockImplementation(((
+    _host: string,
+    _options: object,
+    found: (...found: unknown[]) => void,
+  ) => found(null, addresses)) as typeof dns.lookup)
   try {
     await using service = await startService({ host: 'localhost' })
-    expect(service.app.addresses().map(each => (each as AddressInfo).address)).toEqual(['127.0.0.1'])
+    expect(service.app.addresses().map(each => (each as AddressInfo).address)).toEqual([
+      '127.0.0.1',
+    ])
   } finally {
     lookUp.mockRestore()
   }
@@ -52,7 +63,13 @@ test.each<[string, () => Promise<never>, number, object]>([
     },
     50302,
     // As often as clients ask: above the level debug, the line of the request is all.
-    { logged: [], debugged: Array(6).fill({ reqId: expect.any(String), err: expect.any(DomainError) }) },
+    {
+      logged: [],
+      debugged: Array(6).fill({
+        reqId: expect.any(String),
+        err: expect.any(DomainError),
+      }),
+    },
   ],
   [
     'is told as 500 when it is a defect, with the reason in the log only',
@@ -60,7 +77,10 @@ test.each<[string, () => Promise<never>, number, object]>([
       throw new TypeError('undefined is not a function, at /secret/path')
     },
     50001,
-    { logged: Array(6).fill(['error', expect.stringContaining('/secret/path')]), debugged: [] },
+    {
+      logged: Array(6).fill(['error', expect.stringContaining('/secret/path')]),
+      debugged: [],
+    },
   ],
 ])('a store that fails %s, whatever the operation', async (_, fail, error, log) => {
   const plants = { insert: fail, save: fail, remove: fail, find: fail, page: fail }
@@ -100,7 +120,9 @@ describe('a connection', () => {
     assertSuccess(await wire.answer(post), { name: 'n' })
     assertFailure(await wire.answer(undefined), 40000)
     expect(`${await wire.closed()}`).toBe('')
-    await expect.poll(() => service.answered.map(({ status }) => status).sort()).toEqual([200, 400])
+    await expect
+      .poll(() => service.answered.map(({ status }) => status).sort())
+      .toEqual([200, 400])
   })
 
   test('that is refused for a late request ignores the rest of it', async () => {
@@ -186,30 +208,39 @@ describe('a connection', () => {
       `POST /plants HTTP/1.1\r\nhost: h\r\ncontent-length: 200000\r\n\r\n${' '.repeat(200_000)}`,
     ],
     ['rubbish', 'rubbish\r\n\r\n'],
-  ])('beyond the limit on which %s is sent is told so, and ends with its client', async (_, sent) => {
-    await using service = await startService({ limits: { connectionsMax: 1 } })
-    using wire = await service.client.open()
-    const accepted = once(service.app.server, 'connection')
-    // Whoever waits for a time limit waits forever.
-    vi.useFakeTimers({ toFake: ['setTimeout'] })
-    const socket = service.open()
-    const [served] = await accepted
-    const closed = once(served, 'close')
-    socket.write(sent)
-    expect(`${(await once(socket, 'data'))[0]}`).toMatch(
-      /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s,
-    )
-    await closed
-    wire.send(health)
-    assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), { status: 'ok' })
-    expect(service.answered).toMatchObject([{ error: 50304 }, {}])
-  })
+  ])(
+    'beyond the limit on which %s is sent is told so, and ends with its client',
+    async (_, sent) => {
+      await using service = await startService({ limits: { connectionsMax: 1 } })
+      using wire = await service.client.open()
+      const accepted = once(service.app.server, 'connection')
+      // Whoever waits for a time limit waits forever.
+      vi.useFakeTimers({ toFake: ['setTimeout'] })
+      const socket = service.open()
+      const [served] = await accepted
+      const closed = once(served, 'close')
+      socket.write(sent)
+      expect(`${(await once(socket, 'data'))[0]}`).toMatch(
+        /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s,
+      )
+      await closed
+      wire.send(health)
+      assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), {
+        status: 'ok',
+      })
+      expect(service.answered).toMatchObject([{ error: 50304 }, {}])
+    },
+  )
 
   test('beyond twice the limit is closed at once', async () => {
     await using service = await startService({ limits: { connectionsMax: 3 } })
     const all = connectionsOf(service.app.server)
-    const dropped = new Promise(resolve => service.app.server.once('drop', () => resolve(all.size)))
-    const sockets = Array.from({ length: 12 }, () => service.open({ allowHalfOpen: true }))
+    const dropped = new Promise(resolve =>
+      service.app.server.once('drop', () => resolve(all.size)),
+    )
+    const sockets = Array.from({ length: 12 }, () =>
+      service.open({ allowHalfOpen: true }),
+    )
     expect(await dropped).toBe(6)
     for (const socket of sockets) socket.destroy()
   })
@@ -242,7 +273,12 @@ describe('a client that is silent beyond the limit', () => {
     await using service = await startService({ gate: () => admitted.promise, limits })
     using both = await service.connect()
     const { socket, served } = both
-    socket.write(plantRequest(service.client, plant, ['expect: 100-continue']).subarray(0, -plant.length))
+    socket.write(
+      plantRequest(service.client, plant, ['expect: 100-continue']).subarray(
+        0,
+        -plant.length,
+      ),
+    )
     await once(served, 'timeout')
     expect(served.destroyed).toBe(false)
     admitted.resolve({ name: 'flora' })
@@ -256,7 +292,9 @@ describe('a client that is silent beyond the limit', () => {
     await using service = await startService({ plants: { find }, limits })
     using both = await service.connect()
     both.socket.write(
-      `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`.repeat(50),
+      `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`.repeat(
+        50,
+      ),
     )
     await once(both.served, 'close')
   })
@@ -302,7 +340,11 @@ describe('a client that sends requests without waiting for answers', () => {
     wire.send(plantRequest(client, plant))
     await held.begun
     const count = 2_000
-    wire.send(`GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`.repeat(count))
+    wire.send(
+      `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`.repeat(
+        count,
+      ),
+    )
     await client.ask('GET', '/healthz')
     // What is late for its own fault is told so: whatever was read of the others is older.
     using late = await client.open()
@@ -310,7 +352,8 @@ describe('a client that sends requests without waiting for answers', () => {
     assertFailure(await late.answer(undefined), 40801)
     held.letGo()
     assertSuccess(await wire.answer(post), { name: 'n' })
-    for (let n = 0; n < count; n++) assertSuccess(await wire.answer(client.asked('GET /plants')), [])
+    for (let n = 0; n < count; n++)
+      assertSuccess(await wire.answer(client.asked('GET /plants')), [])
     expect(most).toBe(1)
   })
 
@@ -323,7 +366,8 @@ describe('a client that sends requests without waiting for answers', () => {
       socket?.write(plantRequest(client, plant) + health.repeat(count))
     for (const { socket } of flooding) send(socket, 1_249)
     const all = connectionsOf(service.app.server)
-    const waits = () => [...all.values()].reduce((sum, each) => sum + each.waiting.length, 0)
+    const waits = () =>
+      [...all.values()].reduce((sum, each) => sum + each.waiting.length, 0)
     await expect.poll(waits).toBe(4 * 1_249)
     send(patient?.socket, 16)
     send(greedy?.socket, 17)
@@ -355,7 +399,9 @@ describe('a client that sends requests without waiting for answers', () => {
         note()
         request.on('data', note)
       })
-      const sockets = Array.from({ length: count }, () => service.open({ allowHalfOpen: true }))
+      const sockets = Array.from({ length: count }, () =>
+        service.open({ allowHalfOpen: true }),
+      )
       await expect.poll(() => service.sockets.length).toBe(count)
       for (const socket of sockets) socket.write(head + tiny.repeat(times))
       await Promise.all(sockets.map(socket => once(socket, 'data')))

@@ -13,7 +13,9 @@ import { example } from '../src/openapi/schemas.ts'
 import { startService } from './memory-service.ts'
 
 const service = await startService()
-const hurried = await startService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
+const hurried = await startService({
+  limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 },
+})
 /** Generous: a machine that tests everything at once is slow. */
 const timeoutMs = 30_000
 
@@ -28,7 +30,8 @@ afterAll(async () => {
   await hurried[Symbol.asyncDispose]()
 })
 
-for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
+for (const { clause, name, run } of contractCases)
+  test(`${clause}: ${name}`, () => run(client), timeoutMs)
 
 describe('with little patience', () => {
   // At once, as they wait.
@@ -40,9 +43,12 @@ const all = sections.flatMap(({ operations }) => Object.values(operations))
 const lists = all.filter(({ response }) => response[200]?.type === 'array')
 test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
   await using store = await startService({ limits: { pageTextBytesMax: 1 } })
-  const { body } = all.find(each => each.method === 'POST' && each.url === url) as Operation
+  const { body } = all.find(
+    each => each.method === 'POST' && each.url === url,
+  ) as Operation
   const { [example]: one } = body as { [example]?: object }
-  for (const id of [1n, 2n]) await store.client.ask('POST', url, { body: toJson({ ...one, id }) })
+  for (const id of [1n, 2n])
+    await store.client.ask('POST', url, { body: toJson({ ...one, id }) })
   const page = await store.client.ask('GET', url)
   expect(held(page)).toEqual([{ ...one, id: 1n }])
   expect(page.headers.get('link')).toContain('after=1>')
@@ -54,7 +60,9 @@ describe('afterwards', () => {
       .declared()
       .filter(each => / (2\d\d|304|400|401|403|404|412|413|415|417|431)$/.test(each))
     expect(wanted.length).toBeGreaterThan(40)
-    const missing = [...wanted, ...recorder.parts()].filter(each => !recorder.seen().has(each))
+    const missing = [...wanted, ...recorder.parts()].filter(
+      each => !recorder.seen().has(each),
+    )
     expect(missing).toEqual([])
     expect(recorder.checked()).toBeGreaterThan(1_500)
   })
@@ -62,10 +70,13 @@ describe('afterwards', () => {
   test('the log names what each answer is about', () => {
     const about = service.answered.filter(({ method, route = '', status }) => {
       const isCreated = method === 'POST' && /^\/\w+$/.test(route) && status === 200
-      return isCreated || (/\/:id$/.test(route) && [200, 204, 304, 404, 412].includes(status))
+      return (
+        isCreated || (/\/:id$/.test(route) && [200, 204, 304, 404, 412].includes(status))
+      )
     })
     expect(new Set(about.map(({ route }) => route)).size).toBeGreaterThan(1)
-    const isNamed = (line: object) => Object.keys(line).some(name => /^(?!req|trace).*Id$/.test(name))
+    const isNamed = (line: object) =>
+      Object.keys(line).some(name => /^(?!req|trace).*Id$/.test(name))
     expect(about.filter(line => !isNamed(line))).toEqual([])
   })
 

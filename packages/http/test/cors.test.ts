@@ -12,14 +12,30 @@ const exposed = {
     'etag, link, total-count, www-authenticate, retry-after, allow, x-request-id',
 }
 
-test.each<[string, readonly string[], string, Record<string, string>, number, Record<string, string>]>([
+test.each<
+  [
+    string,
+    readonly string[],
+    string,
+    Record<string, string>,
+    number,
+    Record<string, string>,
+  ]
+>([
   ['nobody is allowed', [], 'GET', { origin }, 401, {}],
   ['nobody is allowed, to a preflight', [], 'OPTIONS', { origin, ...preflight }, 401, {}],
   ['its origin is allowed', ['http://a', origin], 'GET', { origin }, 401, exposed],
   ['it is no page', [origin], 'GET', {}, 401, { vary }],
   ['it is no preflight', [origin], 'OPTIONS', { origin }, 401, exposed],
   ['it is a method of its own', [origin], 'GET', { origin, ...preflight }, 401, exposed],
-  ['another is allowed', [origin], 'OPTIONS', { origin: 'http://a', ...preflight }, 401, { vary }],
+  [
+    'another is allowed',
+    [origin],
+    'OPTIONS',
+    { origin: 'http://a', ...preflight },
+    401,
+    { vary },
+  ],
   [
     'its origin is allowed, to a preflight',
     [origin],
@@ -34,9 +50,14 @@ test.each<[string, readonly string[], string, Record<string, string>, number, Re
       'access-control-max-age': '7200',
     },
   ],
-])('what a page is told where %s', async (_, corsOrigins, method, headers, status, fields) => {
-  await using service = await startService({ corsOrigins })
-  const answer = await fetch(`${service.url}/plants`, { method, headers })
-  const told = [...answer.headers].filter(([name]) => name.startsWith('access-control-') || name === 'vary')
-  expect([answer.status, Object.fromEntries(told)]).toEqual([status, fields])
-})
+])(
+  'what a page is told where %s',
+  async (_, corsOrigins, method, headers, status, fields) => {
+    await using service = await startService({ corsOrigins })
+    const answer = await fetch(`${service.url}/plants`, { method, headers })
+    const told = [...answer.headers].filter(
+      ([name]) => name.startsWith('access-control-') || name === 'vary',
+    )
+    expect([answer.status, Object.fromEntries(told)]).toEqual([status, fields])
+  },
+)

@@ -12,7 +12,9 @@ const service = await startService()
 const describeOf = async ({ url }: Service) => (await fetch(`${url}/openapi.json`)).text()
 const text = await describeOf(service)
 const served = readExactly(text)
-const specification = readExactly(readFileSync(new URL('specification.json', import.meta.url), 'utf8'))
+const specification = readExactly(
+  readFileSync(new URL('specification.json', import.meta.url), 'utf8'),
+)
 
 afterAll(() => service[Symbol.asyncDispose]())
 
@@ -30,13 +32,19 @@ test('docs/http.md ends with every error number, each with one meaning', async (
   const page = '../../../docs/http.md'
   const written = readFileSync(new URL(page, import.meta.url), 'utf8')
   const [text = ''] = written.split(/(?<=^\| error .*\n.*\n)/m)
-  const rows = Object.values(failures).map(([number, meaning]) => `| ${number} | ${meaning} |\n`)
-  expect(new Set(Object.values(failures).map(([number]) => number)).size).toBe(rows.length)
+  const rows = Object.values(failures).map(
+    ([number, meaning]) => `| ${number} | ${meaning} |\n`,
+  )
+  expect(new Set(Object.values(failures).map(([number]) => number)).size).toBe(
+    rows.length,
+  )
   await expect(text + rows.sort().join('')).toMatchFileSnapshot(page)
 })
 
 test('Spectral finds nothing, by its own rules, those of OWASP and ours, and the public URL has no last slash', async () => {
-  await using published = await startService({ baseUrl: new URL('https://plants.example/green/') })
+  await using published = await startService({
+    baseUrl: new URL('https://plants.example/green/'),
+  })
   const described = await describeOf(published)
   expect(JSON.parse(described).servers).toEqual([{ url: 'https://plants.example/green' }])
   const file = join(temporaryFolder(), 'openapi.json')
@@ -56,7 +64,9 @@ test('every shared response and schema is referred to, as a reference page lists
   const { components } = JSON.parse(text) as { components: Record<string, object> }
   const { securitySchemes: _, ...shared } = components
   for (const [kind, named] of Object.entries(shared))
-    expect(Object.keys(named).filter(name => !text.includes(`"#/components/${kind}/${name}"`))).toEqual([])
+    expect(
+      Object.keys(named).filter(name => !text.includes(`"#/components/${kind}/${name}"`)),
+    ).toEqual([])
 })
 
 test('the recorder of the contract finds out what departs from the description', () => {

@@ -29,8 +29,15 @@ type AnyGate = () => unknown
 
 const holder = { name: 'flora' }
 const invalid = new AccessError('invalid-token', 'the access token is unknown')
-const lacking = new AccessError('insufficient-scope', 'the access token lacks a scope', 'plants:write')
-const unavailable = new AccessError('access-unavailable', 'the identity provider does not answer')
+const lacking = new AccessError(
+  'insufficient-scope',
+  'the access token lacks a scope',
+  'plants:write',
+)
+const unavailable = new AccessError(
+  'access-unavailable',
+  'the identity provider does not answer',
+)
 const raise = (error: unknown) => {
   throw error
 }
@@ -49,7 +56,9 @@ test('a gate sees the token, the scope, and the header fields by names in lower 
     seen.push([token, headers['x-tenant'], scope])
     return holder
   }
-  await fetch(`${service.url}/plants`, { headers: { authorization: 'bearer a.b', 'X-Tenant': 'north' } })
+  await fetch(`${service.url}/plants`, {
+    headers: { authorization: 'bearer a.b', 'X-Tenant': 'north' },
+  })
   await fetch(`${service.url}/plants/1`, { method: 'DELETE' })
   expect(seen).toEqual([
     ['a.b', 'north', 'plants:read'],
@@ -63,7 +72,11 @@ test.each<[string, AnyGate, status: number]>([
   ['a rejection', () => Promise.reject(invalid), 401],
   ['not now', () => raise(unavailable), 503],
   ['not now, later', async () => raise(unavailable), 503],
-  ['a store that cannot be asked', async () => raise(new DomainError('store-unavailable', 'no')), 503],
+  [
+    'a store that cannot be asked',
+    async () => raise(new DomainError('store-unavailable', 'no')),
+    503,
+  ],
   ['an error', () => raise(new Error('a defect')), 500],
   ['a rejection with an error', async () => raise(new Error('a defect')), 500],
   ['a rejection without a reason', () => Promise.reject(), 500],
@@ -72,7 +85,11 @@ test.each<[string, AnyGate, status: number]>([
   ...[undefined, null, 'flora', {}, { name: '' }, { name: 7 }, Object, invalid].flatMap(
     (value): [string, AnyGate, number][] => [
       [`${value?.constructor.name} that is no holder`, () => value, 500],
-      [`a promise of ${value?.constructor.name} that is no holder`, async () => value, 500],
+      [
+        `a promise of ${value?.constructor.name} that is no holder`,
+        async () => value,
+        500,
+      ],
     ],
   ),
   [
@@ -85,12 +102,19 @@ test.each<[string, AnyGate, status: number]>([
     500,
   ],
 ])('%s admits nobody', async (_, gate, status) => {
-  expect(await ask(gate)).toEqual([status, { error: expect.any(Number), message: expect.any(String) }])
+  expect(await ask(gate)).toEqual([
+    status,
+    { error: expect.any(Number), message: expect.any(String) },
+  ])
   expect(created).toEqual([])
 })
 
 test.each<[string, AnyGate, RegExp]>([
-  ['returns no holder', () => undefined, /TypeError: the gate returned no holder with a name/],
+  [
+    'returns no holder',
+    () => undefined,
+    /TypeError: the gate returned no holder with a name/,
+  ],
   ['throws nothing', () => raise(undefined), /Error: the gate failed with undefined/],
 ])('why a gate that %s admits nobody is in the log', async (_, gate, reason) => {
   const before = service.logged.length

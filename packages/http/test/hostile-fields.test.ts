@@ -7,7 +7,11 @@ import { startService } from './memory-service.ts'
  * so in linear time: the slow ones took hundreds of times as long as a whole request for one header section of 16 KiB.
  */
 const limits = { headerBytesMax: 2 ** 20 }
-const service = await startService({ trustedProxies: ['127.0.0.1'], corsOrigins: ['http://a'], limits })
+const service = await startService({
+  trustedProxies: ['127.0.0.1'],
+  corsOrigins: ['http://a'],
+  limits,
+})
 // Some targets lead to `/`, which the description does not have.
 const client = createClient(service, { check() {} })
 afterAll(async () => {
@@ -35,9 +39,11 @@ const places: Readonly<Record<string, (text: string) => Sent>> = {
     headers: { authorization: 'Bearer wrong', 'x-forwarded-for': text },
   }),
   'content-type': text => post({ 'content-type': text }),
-  'parameters of content-type': text => post({ 'content-type': `application/json;${text}` }),
+  'parameters of content-type': text =>
+    post({ 'content-type': `application/json;${text}` }),
   charset: text => post({ 'content-type': `application/json; charset=${text}` }),
-  'a quoted charset': text => post({ 'content-type': `application/json; charset="${text}` }),
+  'a quoted charset': text =>
+    post({ 'content-type': `application/json; charset="${text}` }),
   'content-encoding': text => post({ 'content-encoding': text }),
   expect: text => post({ expect: text }),
   'a path': path => ({ path: `/${encodeSpaces(path)}` }),
@@ -60,13 +66,43 @@ const places: Readonly<Record<string, (text: string) => Sent>> = {
   }),
 }
 
-const post = (headers: Readonly<Record<string, string>>): Sent => ({ method: 'POST', headers })
-const encodeSpaces = (text: string) => text.replaceAll(/[ \t"<>]/g, found => encodeURIComponent(found))
+const post = (headers: Readonly<Record<string, string>>): Sent => ({
+  method: 'POST',
+  headers,
+})
+const encodeSpaces = (text: string) =>
+  text.replaceAll(/[ \t"<>]/g, found => encodeURIComponent(found))
 
 const pieces = [
   ...' \ta0-/.:%+&?#="\\;,<{[(',
-  ...['a ', '-1', '//', '..', '::', '%20', '%zz', '&a=', '&limit=', '""', '\\"', '; ', ';a=', '; charset'],
-  ...['; charset=', ', ', 'a,', '<>', '127.0.0.1,', '1.', '::1,', 'Bearer ', 'W/"a",', 'a=b;'],
+  ...[
+    'a ',
+    '-1',
+    '//',
+    '..',
+    '::',
+    '%20',
+    '%zz',
+    '&a=',
+    '&limit=',
+    '""',
+    '\\"',
+    '; ',
+    ';a=',
+    '; charset',
+  ],
+  ...[
+    '; charset=',
+    ', ',
+    'a,',
+    '<>',
+    '127.0.0.1,',
+    '1.',
+    '::1,',
+    'Bearer ',
+    'W/"a",',
+    'a=b;',
+  ],
 ]
 
 test.each(Object.keys(places))(
@@ -76,13 +112,18 @@ test.each(Object.keys(places))(
     const slow: string[] = []
     for (const piece of pieces) {
       for (const end of ['', 'b', '"/']) {
-        const text = piece.repeat(Math.floor(length / (name.includes('path') ? 3 : 1) / piece.length)) + end
+        const text =
+          piece.repeat(
+            Math.floor(length / (name.includes('path') ? 3 : 1) / piece.length),
+          ) + end
         const sent = places[name]?.(text) as Sent
         const ratio = () => Math.min(...times) / plain
         const times = await timesOf(sent, 1)
         // What others do on the machine passes; what the request takes stays.
-        for (let n = 0; n < 20 && ratio() > ratioMax; n++) times.push(...(await timesOf(sent, 2)))
-        if (ratio() > ratioMax) slow.push(`${JSON.stringify(piece)} … ${end}: ${ratio().toFixed(0)} times`)
+        for (let n = 0; n < 20 && ratio() > ratioMax; n++)
+          times.push(...(await timesOf(sent, 2)))
+        if (ratio() > ratioMax)
+          slow.push(`${JSON.stringify(piece)} … ${end}: ${ratio().toFixed(0)} times`)
       }
     }
     expect(slow).toEqual([])
@@ -90,12 +131,17 @@ test.each(Object.keys(places))(
   60_000,
 )
 
-async function timesOf({ method = 'GET', path = '/plants', headers = {} }: Sent, count: number) {
+async function timesOf(
+  { method = 'GET', path = '/plants', headers = {} }: Sent,
+  count: number,
+) {
   const times: number[] = []
   for (let n = 0; n < count; n++) {
     const startedMs = performance.now()
     const body = method === 'POST' && { body: '{}' }
-    expect((await client.ask(method, path, { headers, ...body })).status).toBeLessThan(500)
+    expect((await client.ask(method, path, { headers, ...body })).status).toBeLessThan(
+      500,
+    )
     times.push(performance.now() - startedMs)
   }
   return times

@@ -55,15 +55,19 @@ test('every case of JSONTestSuite is read as it says, as the body and within a n
     const name = file.replace(/\.json$/, '')
     const rebuilt = byteCases[name]
     if (rebuilt === undefined) expect(input).not.toContain('\ufffd')
-    const bytes = rebuilt === undefined ? Buffer.from(input) : Buffer.from(rebuilt, 'latin1')
-    const isGood = name.startsWith('y_') || (name.startsWith('i_') && !freeAndRefused(bytes))
+    const bytes =
+      rebuilt === undefined ? Buffer.from(input) : Buffer.from(rebuilt, 'latin1')
+    const isGood =
+      name.startsWith('y_') || (name.startsWith('i_') && !freeAndRefused(bytes))
     const isJson = isGood && !refusedOnPurpose.includes(name)
     // None of them is a plant, but the error number shows how it was parsed.
     expect(read(bytes), name).toBe(isJson ? 40002 : 40001)
     const inner = isJson ? singleString(bytes) : undefined
     const isStorable = inner?.value.isWellFormed() && !inner.value.includes('\0')
     for (const before of ['{"id":1,"name":', '{"id":1,"name":"n","tag":']) {
-      const plant = read(Buffer.concat([Buffer.from(before), inner?.source ?? bytes, Buffer.from('}')]))
+      const plant = read(
+        Buffer.concat([Buffer.from(before), inner?.source ?? bytes, Buffer.from('}')]),
+      )
       if (isStorable) expect(Object.values(plant).at(-1), name).toBe(inner?.value)
       else expect(plant, name).toBe(isJson ? 40002 : 40001)
     }
@@ -75,6 +79,7 @@ function singleString(bytes: Buffer): { source: Buffer; value: string } | undefi
   const source = `${bytes}`.trim()
   const value: unknown = JSON.parse(source)
   if (typeof value === 'string') return { source: Buffer.from(source), value }
-  if (!Array.isArray(value) || value.length !== 1 || typeof value[0] !== 'string') return undefined
+  if (!Array.isArray(value) || value.length !== 1 || typeof value[0] !== 'string')
+    return undefined
   return { source: Buffer.from(source.slice(1, -1)), value: value[0] }
 }

@@ -13,19 +13,29 @@ test('new connections are answered between long pages, and pages that wait for l
     while (performance.now() < endAt);
     return [longPlant(1n, 10)]
   }
-  await using service = await startService({ plants: { page }, limits: { batchRequestDrainMs: 100 } })
+  await using service = await startService({
+    plants: { page },
+    limits: { batchRequestDrainMs: 100 },
+  })
   const { client, tokens } = service
   const count = 60
   const wires = await Promise.all(Array.from({ length: count }, () => client.open()))
   for (const wire of wires)
-    wire.send(`GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`)
+    wire.send(
+      `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`,
+    )
   // A connection whose request is not received when the server closes gets no answer.
-  const received = () => [...connectionsOf(service.app.server).values()].filter(({ current }) => current)
-  await expect.poll(() => received().length + service.answered.length).toBeGreaterThanOrEqual(count)
+  const received = () =>
+    [...connectionsOf(service.app.server).values()].filter(({ current }) => current)
+  await expect
+    .poll(() => received().length + service.answered.length)
+    .toBeGreaterThanOrEqual(count)
   for (let n = 0; n < 5; n++) {
     using wire = await client.open()
     wire.send('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
-    assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), { status: 'ok' })
+    assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), {
+      status: 'ok',
+    })
   }
   expect(reads).toBeLessThan(count / 2)
 

@@ -11,7 +11,11 @@ import {
 import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
-import { type AnsweredRequest, createServer, type ServerOptions } from '@plant-store/http/server'
+import {
+  type AnsweredRequest,
+  createServer,
+  type ServerOptions,
+} from '@plant-store/http/server'
 import { sections } from '../src/entities.ts'
 import { describeInterface } from '../src/openapi/description.ts'
 import { service as serviceSection } from '../src/service/operations.ts'
@@ -26,7 +30,10 @@ export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
 type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
 
 /** The log's line of a request, with the members that handlers add. */
-type LoggedRequest = AnsweredRequest & { readonly plantId?: string; readonly created?: number }
+type LoggedRequest = AnsweredRequest & {
+  readonly plantId?: string
+  readonly created?: number
+}
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
@@ -40,7 +47,12 @@ export async function startService(options: ServiceOptions = {}) {
   const stored = new Map<string, AccessToken>()
   const token = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
     const minted = mintToken()
-    stored.set(hashToken(minted), { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
+    stored.set(hashToken(minted), {
+      name,
+      scopes,
+      createdAt: new Date(),
+      ...(expiresAt && { expiresAt }),
+    })
     return minted
   }
   const { write: all, read } = scopesByChoice
@@ -59,7 +71,9 @@ export async function startService(options: ServiceOptions = {}) {
   const app = createServer({
     ...memoryUseCases(),
     plants: createPlantUseCases({ plants }),
-    gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
+    gate: createGate({
+      tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
+    }),
     check: async () => {},
     logger: createLogger(logged, debugged),
     onAnswer: each => void answered.push(each as LoggedRequest),
@@ -74,7 +88,10 @@ export async function startService(options: ServiceOptions = {}) {
   const { bodyBytesMax = 2 ** 20 } = options.limits ?? {}
   const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')
   const open = ({ allowHalfOpen = false } = {}) =>
-    openSocket({ host: hostname, port: Number(port), allowHalfOpen }).on('error', () => {})
+    openSocket({ host: hostname, port: Number(port), allowHalfOpen }).on(
+      'error',
+      () => {},
+    )
   /** Opens a connection that the client does not end after the server. Returns the server's end too. */
   const connect = async () => {
     const accepted = once(app.server, 'connection')
@@ -133,7 +150,12 @@ export function heldInserts(onInsert = () => {}) {
     await letGo.promise
     return 'inserted'
   }
-  return { plants: { insert }, begun: begun.promise, letGo: letGo.resolve, [Symbol.dispose]: letGo.resolve }
+  return {
+    plants: { insert },
+    begun: begun.promise,
+    letGo: letGo.resolve,
+    [Symbol.dispose]: letGo.resolve,
+  }
 }
 
 function createLogger(logged: Logged[], debugged: unknown[]) {

@@ -15,16 +15,25 @@ afterAll(async () => {
 test.each(strings.map((text, n) => [JSON.stringify(text), text, BigInt(n)] as const))(
   '%s',
   async (_, text, id) => {
-    const created = await client.ask('POST', '/plants', { body: toJson({ id, name: text, tag: text }) })
-    if (!text.isWellFormed() || text.includes('\0')) return expect(created.status).toBe(400)
+    const created = await client.ask('POST', '/plants', {
+      body: toJson({ id, name: text, tag: text }),
+    })
+    if (!text.isWellFormed() || text.includes('\0'))
+      return expect(created.status).toBe(400)
     expect(created.status).toBe(200)
-    const listed = held(await client.ask('GET', `/plants?after=${id - 1n}&tag=${encodeURIComponent(text)}`))
+    const listed = held(
+      await client.ask('GET', `/plants?after=${id - 1n}&tag=${encodeURIComponent(text)}`),
+    )
     expect((listed as unknown[])[0]).toEqual({ id, name: text, tag: text })
 
     // Raw, in the bytes of a request.
     const admitted = `host: h\r\nauthorization: Bearer ${service.tokens.full}\r\n`
     for (const [place, path, request] of [
-      ['token', '/plants', `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${text}\r\n\r\n`],
+      [
+        'token',
+        '/plants',
+        `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${text}\r\n\r\n`,
+      ],
       ['path', '/plants/0', `GET /plants/${text} HTTP/1.1\r\n${admitted}\r\n`],
       ['query', '/plants', `GET /plants?tag=${text} HTTP/1.1\r\n${admitted}\r\n`],
     ] as const) {

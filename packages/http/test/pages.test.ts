@@ -25,11 +25,21 @@ const policy =
 const docsPolicy = `${policy}; img-src 'self' data:`
 const browsePolicy = `${policy}; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'`
 
-const files: readonly (readonly [path: string, mediaType: string, content: RegExp, policy: string])[] = [
+const files: readonly (readonly [
+  path: string,
+  mediaType: string,
+  content: RegExp,
+  policy: string,
+])[] = [
   ['/docs', 'text/html; charset=utf-8', /<html/, docsPolicy],
   ['/docs/page.js', 'text/javascript; charset=utf-8', /SwaggerUIBundle/, docsPolicy],
   ['/docs/page.css', 'text/css; charset=utf-8', /prefers-color-scheme/, docsPolicy],
-  ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', /swagger/i, docsPolicy],
+  [
+    '/docs/swagger-ui-bundle.js',
+    'text/javascript; charset=utf-8',
+    /swagger/i,
+    docsPolicy,
+  ],
   ['/docs/swagger-ui.css', 'text/css; charset=utf-8', /\.swagger-ui/, docsPolicy],
   ['/browse', 'text/html; charset=utf-8', /<html/, browsePolicy],
   ['/browse/page.js', 'text/javascript; charset=utf-8', /run/, browsePolicy],
@@ -40,7 +50,8 @@ test('each file of a page is compressed for a browser, gets there once, and may 
   await using service = await startService({ page: writePage() })
   let docsBytes = 0
   for (const [path, mediaType, content, policy] of files) {
-    const ask = (headers: Record<string, string>) => fetch(service.url + path, { headers })
+    const ask = (headers: Record<string, string>) =>
+      fetch(service.url + path, { headers })
     const tags = new Set<string | null>()
     for (const [accepted, coding] of [
       ['gzip, deflate, br, zstd', 'gzip'],
@@ -60,23 +71,32 @@ test('each file of a page is compressed for a browser, gets there once, and may 
       })
       expect(await answer.text()).toMatch(content)
       const again = await ask({ 'accept-encoding': accepted, 'if-none-match': etag })
-      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
+      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([
+        304,
+        etag,
+        '',
+      ])
       if (path.startsWith('/docs') && coding === 'gzip')
         docsBytes += Number(answer.headers.get('content-length'))
     }
     expect(tags.size).toBe(2)
-    expect((await fetch(service.url + path, { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD')
+    expect(
+      (await fetch(service.url + path, { method: 'POST' })).headers.get('allow'),
+    ).toBe('GET, HEAD')
   }
   expect(docsBytes).toBeGreaterThan(100_000)
   expect(docsBytes).toBeLessThan(490_000)
 
-  const ask = (headers: Record<string, string>) => fetch(`${service.url}/docs`, { headers })
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${service.url}/docs`, { headers })
   for (const [accepted, coding] of [
     ['identity;q=1, GZIP ; q=0.5', 'gzip'],
     ['gzip;q=0, br', null],
     ['*', null],
   ] as const)
-    expect((await ask({ 'accept-encoding': accepted })).headers.get('content-encoding')).toBe(coding)
+    expect(
+      (await ask({ 'accept-encoding': accepted })).headers.get('content-encoding'),
+    ).toBe(coding)
   const etag = (await ask({})).headers.get('etag') as string
   for (const [tags, status] of [
     [`"other", W/${etag}`, 304],
@@ -89,14 +109,19 @@ test('each file of a page is compressed for a browser, gets there once, and may 
 test('a file of the API reference is held in memory once, however many clients take it slowly', async () => {
   await using service = await startService()
   const path = '/docs/swagger-ui-bundle.js'
-  const uncompressed = await fetch(service.url + path, { headers: { 'accept-encoding': 'identity' } })
+  const uncompressed = await fetch(service.url + path, {
+    headers: { 'accept-encoding': 'identity' },
+  })
   const fileBytes = (await uncompressed.arrayBuffer()).byteLength
   const before = process.memoryUsage().arrayBuffers
   const count = 20
   const clients = await service.connectMany(count)
   // More than the system holds for both ends of a connection.
-  for (const { socket } of clients) socket.pause().write(`GET ${path} HTTP/1.1\r\nhost: h\r\n\r\n`.repeat(16))
-  await expect.poll(() => clients.filter(({ served }) => served.writableLength > 0)).toHaveLength(count)
+  for (const { socket } of clients)
+    socket.pause().write(`GET ${path} HTTP/1.1\r\nhost: h\r\n\r\n`.repeat(16))
+  await expect
+    .poll(() => clients.filter(({ served }) => served.writableLength > 0))
+    .toHaveLength(count)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(5 * fileBytes)
   for (const { socket } of clients) socket.destroy()
 })
@@ -106,24 +131,31 @@ test.each([
   ['/green', 'docs', ['/green', '/green?from=/here', '/green/', '/green/docs/']],
   ['', 'browse', ['/', '/browse/']],
   ['/green', 'browse', ['/green', '/green/', '/green/browse/?']],
-] as const)('below "%s", the root and a last slash lead to /%s', async (prefix, name, paths) => {
-  const page = name === 'browse' ? writePage() : undefined
-  await using service = await startService({
-    baseUrl: new URL(`https://plants.example${prefix}`),
-    ...(page && { page }),
-  })
-  const { origin } = new URL(service.url)
-  for (const path of paths) {
-    for (const method of ['GET', 'HEAD']) {
-      const answer = await fetch(origin + path, { method })
-      expect([path, answer.redirected, answer.status, answer.url]).toEqual([
+] as const)(
+  'below "%s", the root and a last slash lead to /%s',
+  async (prefix, name, paths) => {
+    const page = name === 'browse' ? writePage() : undefined
+    await using service = await startService({
+      baseUrl: new URL(`https://plants.example${prefix}`),
+      ...(page && { page }),
+    })
+    const { origin } = new URL(service.url)
+    for (const path of paths) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await fetch(origin + path, { method })
+        expect([path, answer.redirected, answer.status, answer.url]).toEqual([
+          path,
+          true,
+          200,
+          `${origin}${prefix}/${name}`,
+        ])
+      }
+      const refused = await fetch(origin + path, { method: 'POST' })
+      expect([path, refused.status, refused.headers.get('allow')]).toEqual([
         path,
-        true,
-        200,
-        `${origin}${prefix}/${name}`,
+        405,
+        'GET, HEAD',
       ])
     }
-    const refused = await fetch(origin + path, { method: 'POST' })
-    expect([path, refused.status, refused.headers.get('allow')]).toEqual([path, 405, 'GET, HEAD'])
-  }
-})
+  },
+)

@@ -26,7 +26,11 @@ test.each([
   ['?é', 'bad-target', wrongCharacters],
   ['?tag=%ff', 'bad-target', wrongCoding],
   ['?%zz=1', 'bad-target', wrongCoding],
-  ['?tag=1&limit=1&tag=1', 'repeated-parameter', 'the query parameter tag occurs more than once'],
+  [
+    '?tag=1&limit=1&tag=1',
+    'repeated-parameter',
+    'the query parameter tag occurs more than once',
+  ],
   [
     '?limt=5',
     'unknown-parameter',
@@ -37,20 +41,51 @@ test.each([
 })
 
 test('an integer is read exactly, and any other text is left to the domain', () => {
-  for (const text of ['0', '7', '-1', '10', '9223372036854775807', '-9223372036854775808']) {
+  for (const text of [
+    '0',
+    '7',
+    '-1',
+    '10',
+    '9223372036854775807',
+    '-9223372036854775808',
+  ]) {
     expect(readInteger(text)).toBe(BigInt(text))
     expect(readLimit(text)).toBe(Number(text))
   }
-  const others = ['', '-', '-0', '01', '-01', '+1', ' 1', '1 ', '1.0', '1e3', '0x1', '10000000000000000000']
-  for (const text of others) expect([readInteger(text), readLimit(text)]).toEqual([text, text])
+  const others = [
+    '',
+    '-',
+    '-0',
+    '01',
+    '-01',
+    '+1',
+    ' 1',
+    '1 ',
+    '1.0',
+    '1e3',
+    '0x1',
+    '10000000000000000000',
+  ]
+  for (const text of others)
+    expect([readInteger(text), readLimit(text)]).toEqual([text, text])
   expect([readInteger(undefined), readLimit(undefined)]).toEqual([undefined, undefined])
 })
 
 describe('the link to the next page', () => {
   const after = parsePlantId(-7n)
-  const linkOf = (url: string, tag?: string, rawHeaders: string[] = [], headerBytesMax = 16_384) => {
+  const linkOf = (
+    url: string,
+    tag?: string,
+    rawHeaders: string[] = [],
+    headerBytesMax = 16_384,
+  ) => {
     const query = { limit: 2, ...(tag !== undefined && { tag }) }
-    return nextPage({ raw: { url, rawHeaders } } as unknown as FastifyRequest, after, query, headerBytesMax)
+    return nextPage(
+      { raw: { url, rawHeaders } } as unknown as FastifyRequest,
+      after,
+      query,
+      headerBytesMax,
+    )
   }
 
   test.each([
@@ -80,7 +115,10 @@ describe('the link to the next page', () => {
     fails(() => linkOf('/plants', undefined, fields, targetBytes + 2_000))
     linkOf('/plants', undefined, fields, targetBytes + 2_001)
     const tagMax = 16_384 - 1025 - targetBytes - '&tag='.length
-    fails(() => linkOf('/plants', 'x'.repeat(tagMax + 1)), 'a shorter tag or a larger limit')
+    fails(
+      () => linkOf('/plants', 'x'.repeat(tagMax + 1)),
+      'a shorter tag or a larger limit',
+    )
     linkOf('/plants', 'x'.repeat(tagMax))
   })
 })

@@ -55,7 +55,9 @@ test('a client that reads slowly gets its whole answer, and one that reads nothi
   await using service = await startService({ plants: { find } })
   const [slow, silent] = [service.open(), service.open()]
   for (const socket of [slow, silent]) {
-    socket.write(`GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`)
+    socket.write(
+      `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`,
+    )
     await once(socket, 'readable')
   }
   const beganAt = performance.now()
@@ -82,7 +84,8 @@ test('after its time it cuts the rest, and counts the requests that had arrived 
   await begun
   using half = await client.open()
   half.send(post.subarray(0, -1))
-  const received = () => [...connections.values()].filter(({ current }) => current !== undefined)
+  const received = () =>
+    [...connections.values()].filter(({ current }) => current !== undefined)
   await expect.poll(received).toHaveLength(2)
   expect(await stopServer(service.app, 700)).toBe(1)
   for (const wire of [whole, half]) expect(await wire.closed()).toHaveLength(0)

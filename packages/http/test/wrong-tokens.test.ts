@@ -28,7 +28,11 @@ test('only wrong tokens count, and who sends one after the other is told to wait
     await askOthers()
   }
   const answer = await service.guess(wrongTokensMax)
-  assertFailure(answer, 42901, /^too many wrong access tokens from this address: try again later$/)
+  assertFailure(
+    answer,
+    42901,
+    /^too many wrong access tokens from this address: try again later$/,
+  )
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
   assertFailure(await client.ask('GET', '/plants', { token: expired }), 42901)
@@ -37,7 +41,9 @@ test('only wrong tokens count, and who sends one after the other is told to wait
 
 test('a minute begins with the first wrong token, and the wait is what is left of it', () => {
   let seconds = 1_000_000n
-  const clock = vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => seconds * 1_000_000_000n)
+  const clock = vi
+    .spyOn(process.hrtime, 'bigint')
+    .mockImplementation(() => seconds * 1_000_000_000n)
   onTestFinished(() => clock.mockRestore())
   const throttle = createThrottle(2)
   const waits = () => [1, 2, 3, 4].map(() => throttle('192.0.2.1'))
@@ -51,7 +57,9 @@ test('a minute begins with the first wrong token, and the wait is what is left o
 
 test('what is no address counts as it is', () => {
   const throttle = createThrottle(1)
-  expect(['unknown', '_hidden', 'unknown', '_hidden'].map(throttle)).toEqual([0, 0, 60, 60])
+  expect(['unknown', '_hidden', 'unknown', '_hidden'].map(throttle)).toEqual([
+    0, 0, 60, 60,
+  ])
 })
 
 test('a wrong token that another thread counts meanwhile is counted too', () => {
@@ -76,7 +84,8 @@ test.each<[string, (refuse: () => never) => Gate]>([
   })
   const paths = ['/plants', '/metrics', '/nowhere', '/plants/1', '/plants'] as const
   for (const error of [40102, 42901])
-    for (const path of paths) assertFailure(await service.client.ask('GET', path, { token: 'guess' }), error)
+    for (const path of paths)
+      assertFailure(await service.client.ask('GET', path, { token: 'guess' }), error)
 })
 
 test('servers that are given the same counts count together', async () => {
@@ -91,7 +100,12 @@ test('servers that are given the same counts count together', async () => {
 
 /** Each address sends as many wrong tokens as it may, and then one more, or is another client. */
 test.each<[string, string[], (n: number) => string, ...same: string[]]>([
-  ['without a trusted proxy everybody is one client', [], n => `192.0.2.${n}`, '192.0.2.99'],
+  [
+    'without a trusted proxy everybody is one client',
+    [],
+    n => `192.0.2.${n}`,
+    '192.0.2.99',
+  ],
   // What the client itself wrote stands before what the proxy adds.
   [
     'an address, also in the form of IPv6',
@@ -115,11 +129,17 @@ test.each<[string, string[], (n: number) => string, ...same: string[]]>([
   'behind a proxy that is trusted each of its clients counts for itself: %s',
   async (_, trustedProxies, from, ...same) => {
     await using service = await start({ trustedProxies })
-    const guess = (n: number, address: string) => service.guess(n, { 'x-forwarded-for': address })
+    const guess = (n: number, address: string) =>
+      service.guess(n, { 'x-forwarded-for': address })
     for (let n = 0; n < wrongTokensMax; n++) assertFailure(await guess(n, from(n)), 40102)
     for (const address of same) assertFailure(await guess(99, address), 42901)
     if (trustedProxies.length === 0) return
-    for (const other of ['192.0.2.2', '192.0.2.2:1000', '[2001:db8:0:2::1]:1000', 'unknown'])
+    for (const other of [
+      '192.0.2.2',
+      '192.0.2.2:1000',
+      '[2001:db8:0:2::1]:1000',
+      'unknown',
+    ])
       assertFailure(await guess(100, other), 40102)
   },
 )

@@ -59,7 +59,9 @@ function checkLevels(text: string): void {
       if (at === -1) return
     } else if (code === openBrace || code === openBracket) {
       if (++level > levelsMax)
-        throw new SyntaxError(`More than ${levelsMax} levels of arrays and objects at position ${at}`)
+        throw new SyntaxError(
+          `More than ${levelsMax} levels of arrays and objects at position ${at}`,
+        )
     } else if (code === closeBrace || code === closeBracket) {
       level--
     }
@@ -144,7 +146,8 @@ function isAfterNumber(code: number): boolean {
 function withName(names: Names, name: string, at: number): Names {
   if (names === undefined) return [name]
   if (Array.isArray(names) ? names.includes(name) : names.has(name)) {
-    const quoted = name.length > quotedLengthMax ? `${name.slice(0, quotedLengthMax)}…` : name
+    const quoted =
+      name.length > quotedLengthMax ? `${name.slice(0, quotedLengthMax)}…` : name
     throw new SyntaxError(`Duplicate member ${JSON.stringify(quoted)} at position ${at}`)
   }
   if (!Array.isArray(names)) return names.add(name)

@@ -19,7 +19,8 @@ const space = fc.constantFrom('', '', '', ' ', '\n\t', '\r')
 const written = (text: fc.Arbitrary<string>) =>
   fc.tuple(text, fc.infiniteStream(fc.nat(3))).map(([value, dice]) => {
     const units = value.split('').map(unit => {
-      const mustEscape = unit === '"' || unit === '\\' || unit < ' ' || /[\ud800-\udfff]/.test(unit)
+      const mustEscape =
+        unit === '"' || unit === '\\' || unit < ' ' || /[\ud800-\udfff]/.test(unit)
       return mustEscape || dice.next().value === 0
         ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
         : unit
@@ -27,7 +28,11 @@ const written = (text: fc.Arbitrary<string>) =>
     return `"${units.join('')}"`
   })
 
-const { document: documents } = fc.letrec<{ document: string; object: string; array: string }>(tie => ({
+const { document: documents } = fc.letrec<{
+  document: string
+  object: string
+  array: string
+}>(tie => ({
   document: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
     fc.constantFrom(
@@ -55,7 +60,9 @@ const { document: documents } = fc.letrec<{ document: string; object: string; ar
     ),
   array: fc
     .tuple(fc.array(tie('document'), { maxLength: 4 }), space)
-    .map(([elements, gap]) => `[${elements.map(each => gap + each).join(`${gap},`)}${gap}]`),
+    .map(
+      ([elements, gap]) => `[${elements.map(each => gap + each).join(`${gap},`)}${gap}]`,
+    ),
 }))
 
 /** What a reader makes of a text: a value, or why it has none. */
@@ -74,7 +81,22 @@ test('reads random documents as a plain reader does, and refuses what JSON.parse
   const damage = fc.tuple(
     fc.nat(),
     fc.nat(3),
-    fc.constantFrom('', '"', '\\', '{', '}', '[', ']', ',', ':', '0', '-', 'e', '.', '\0'),
+    fc.constantFrom(
+      '',
+      '"',
+      '\\',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '0',
+      '-',
+      'e',
+      '.',
+      '\0',
+    ),
   )
   fc.assert(
     fc.property(documents, fc.array(damage, { maxLength: 2 }), (whole, damages) => {
@@ -84,7 +106,13 @@ test('reads random documents as a plain reader does, and refuses what JSON.parse
       }, whole)
       const isJson = outcome(JSON.parse, text) !== 'syntax'
       const expected = isJson ? outcome(readJson, text) : 'syntax'
-      seen[expected === 'syntax' ? 'damaged' : expected === 'repeated member' ? 'repeated' : 'valid']++
+      seen[
+        expected === 'syntax'
+          ? 'damaged'
+          : expected === 'repeated member'
+            ? 'repeated'
+            : 'valid'
+      ]++
       expect(outcome(parseJsonRecord, text)).toEqual(expected)
     }),
     { numRuns: 5_000 },
@@ -96,13 +124,17 @@ test('reads random documents as a plain reader does, and refuses what JSON.parse
 
 test('reads what JSON.parse reads, but for the integers of the record', () => {
   fc.assert(
-    fc.property(fc.jsonValue({ maxDepth: 4 }), fc.constantFrom(0, 1, '\t'), (value, indent) => {
-      const text = JSON.stringify(value, null, indent)
-      const asNumbers = JSON.stringify(parseJsonRecord(text), (_, each) =>
-        typeof each === 'bigint' ? Number(each) : each,
-      )
-      expect(JSON.parse(asNumbers)).toEqual(JSON.parse(text))
-    }),
+    fc.property(
+      fc.jsonValue({ maxDepth: 4 }),
+      fc.constantFrom(0, 1, '\t'),
+      (value, indent) => {
+        const text = JSON.stringify(value, null, indent)
+        const asNumbers = JSON.stringify(parseJsonRecord(text), (_, each) =>
+          typeof each === 'bigint' ? Number(each) : each,
+        )
+        expect(JSON.parse(asNumbers)).toEqual(JSON.parse(text))
+      },
+    ),
     { numRuns: 500 },
   )
 })

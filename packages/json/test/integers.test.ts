@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { exactMember } from './reference-reader.ts'
 
-const read = (number: string) => (parseJsonRecord(`{"id":${number}}`) as { id: unknown }).id
+const read = (number: string) =>
+  (parseJsonRecord(`{"id":${number}}`) as { id: unknown }).id
 
 test.each([
   ['-0', 0n],
@@ -35,7 +36,9 @@ const digits = fc.oneof(
   fc
     .tuple(fc.stringMatching(/^\d{0,4}$/), zeros(22), fc.stringMatching(/^\d{1,3}$/))
     .map(parts => parts.join('')),
-  fc.bigInt(-(2n ** 64n), 2n ** 64n).map(integer => `${integer < 0n ? -integer : integer}`),
+  fc
+    .bigInt(-(2n ** 64n), 2n ** 64n)
+    .map(integer => `${integer < 0n ? -integer : integer}`),
 )
 /** Every form that a number can take in RFC 8259, mostly where integers begin and end. */
 const numbers = fc
@@ -54,11 +57,19 @@ const numbers = fc
     power: fc.oneof(
       fc.constant(''),
       fc
-        .tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), zeros(3), fc.nat(60))
+        .tuple(
+          fc.constantFrom('e', 'E'),
+          fc.constantFrom('', '+', '-'),
+          zeros(3),
+          fc.nat(60),
+        )
         .map(([e, sign, leading, size]) => `${e}${sign}${leading}${size}`),
     ),
   })
-  .map(({ sign, whole, fraction, power }) => `${sign}${whole}${fraction && '.'}${fraction}${power}`)
+  .map(
+    ({ sign, whole, fraction, power }) =>
+      `${sign}${whole}${fraction && '.'}${fraction}${power}`,
+  )
 
 test('agrees with an exact decimal evaluation on random numbers of every form', () => {
   let integers = 0
@@ -79,12 +90,10 @@ test('restores integers of a record, or of each record in an array, and leaves o
     b: { c: 3, d: [{ e: 4 }] },
     f: 5n,
   })
-  expect(parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]')).toEqual([
-    1,
-    { a: 2n, b: [3, 4] },
-    [5, { a: 6 }],
-    { c: { d: 7 }, e: 8n },
-  ])
-  for (const value of [7, 'a', null, true]) expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
+  expect(
+    parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]'),
+  ).toEqual([1, { a: 2n, b: [3, 4] }, [5, { a: 6 }], { c: { d: 7 }, e: 8n }])
+  for (const value of [7, 'a', null, true])
+    expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
   expect(parseJsonRecord('"\\u0061"')).toBe('a')
 })

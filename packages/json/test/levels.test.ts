@@ -10,7 +10,9 @@ test.each([
   ['objects', objects],
 ])('takes 200,000 levels of %s, and no more', (_, of) => {
   expect(() => parseJsonRecord(of(levelsMax))).not.toThrow()
-  expect(() => parseJsonRecord(of(levelsMax + 1))).toThrow(/^More than 200000 levels .* at position \d+$/)
+  expect(() => parseJsonRecord(of(levelsMax + 1))).toThrow(
+    /^More than 200000 levels .* at position \d+$/,
+  )
 })
 
 test('refuses what never ends before V8 takes 64 bytes a level for it', () => {
@@ -21,9 +23,13 @@ test('refuses what never ends before V8 takes 64 bytes a level for it', () => {
 
 test('counts no bracket in a string, and not twice what is closed', () => {
   expect(() => parseJsonRecord(`{"a":"${'['.repeat(levelsMax + 1)}"}`)).not.toThrow()
-  expect(() => parseJsonRecord(`[${arrays(levelsMax - 1)},${arrays(levelsMax - 1)}]`)).not.toThrow()
+  expect(() =>
+    parseJsonRecord(`[${arrays(levelsMax - 1)},${arrays(levelsMax - 1)}]`),
+  ).not.toThrow()
 })
 
 test('leaves a string that never ends to V8', () => {
-  expect(() => parseJsonRecord(`{"a":"${'['.repeat(levelsMax)}`)).toThrow(/Unterminated string/)
+  expect(() => parseJsonRecord(`{"a":"${'['.repeat(levelsMax)}`)).toThrow(
+    /Unterminated string/,
+  )
 })

@@ -36,7 +36,8 @@ const texts: Record<string, (chars: number) => string> = {
   'escaped names': chars =>
     `{${Array.from({ length: Math.ceil(chars / 16) }, (_, n) => `"\\u006d${100_000 + n}":1`).join(',')}}`,
   'escaped names, one in another': chars => levels('{"\\u0061":', '1', '}', chars),
-  'repeated names in different objects': chars => `{"a":[${of('{"id":1,"name":2},', chars).slice(0, -1)}]}`,
+  'repeated names in different objects': chars =>
+    `{"a":[${of('{"id":1,"name":2},', chars).slice(0, -1)}]}`,
   'white space': chars => `{${of(' \n', chars)}"a":1}`,
   'commas in strings': chars => `[${of('",",', chars).slice(0, -1)}]`,
 }
@@ -47,16 +48,21 @@ const msOf = (text: string) => {
   return performance.now() - start
 }
 
-test.each(Object.entries(texts))('reads 256 KiB of %s in time that grows with its length only', (_, make) => {
-  const [short, long] = [make(shortChars), make(longChars)]
-  const shortMs = Math.min(...Array.from({ length: 8 }, () => msOf(short)))
-  // Below a nanosecond a character it is the clock that is measured.
-  const longMsMax = perCharFactorMax * Math.max(shortMs / short.length, 1e-6) * long.length
-  // The best of several, so that others on the machine don't count.
-  let longMs = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 10 && longMs >= longMsMax; round++) longMs = Math.min(longMs, msOf(long))
-  expect(longMs).toBeLessThan(longMsMax)
-})
+test.each(Object.entries(texts))(
+  'reads 256 KiB of %s in time that grows with its length only',
+  (_, make) => {
+    const [short, long] = [make(shortChars), make(longChars)]
+    const shortMs = Math.min(...Array.from({ length: 8 }, () => msOf(short)))
+    // Below a nanosecond a character it is the clock that is measured.
+    const longMsMax =
+      perCharFactorMax * Math.max(shortMs / short.length, 1e-6) * long.length
+    // The best of several, so that others on the machine don't count.
+    let longMs = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 10 && longMs >= longMsMax; round++)
+      longMs = Math.min(longMs, msOf(long))
+    expect(longMs).toBeLessThan(longMsMax)
+  },
+)
 
 test('reads 170,000 objects of one member, each with a name of its own', () => {
   const text = `[${Array.from({ length: 170_000 }, (_, n) => `{"${n}":${n}}`).join(',')}]`
@@ -68,10 +74,19 @@ test('reads 170,000 objects of one member, each with a name of its own', () => {
 test('is exact at that length too', () => {
   const zeros = '0'.repeat(longChars)
   const text = `{"a":1${zeros}e-${longChars},"b":0.${zeros}7e${longChars + 1},"c":-0.${zeros}e5,"d":1${zeros}}`
-  expect(parseJsonRecord(text)).toEqual({ a: 1n, b: 7n, c: 0n, d: Number.POSITIVE_INFINITY })
+  expect(parseJsonRecord(text)).toEqual({
+    a: 1n,
+    b: 7n,
+    c: 0n,
+    d: Number.POSITIVE_INFINITY,
+  })
 })
 
 test('refuses a repeated name after many others', () => {
-  const members = Array.from({ length: 20_000 }, (_, n) => `"m${100_000 + n}":1`).join(',')
-  expect(() => parseJsonRecord(`{${members},"m100000":2}`)).toThrow(/Duplicate member "m100000"/)
+  const members = Array.from({ length: 20_000 }, (_, n) => `"m${100_000 + n}":1`).join(
+    ',',
+  )
+  expect(() => parseJsonRecord(`{${members},"m100000":2}`)).toThrow(
+    /Duplicate member "m100000"/,
+  )
 })

@@ -8,7 +8,8 @@ export class RepeatedMember extends Error {}
 export function exactMember(source: string): bigint | number {
   const [mantissa = '', power = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
-  const numerator = BigInt(`${whole.replace('-', '')}${fraction}`) * (whole.startsWith('-') ? -1n : 1n)
+  const numerator =
+    BigInt(`${whole.replace('-', '')}${fraction}`) * (whole.startsWith('-') ? -1n : 1n)
   const exponent = Number(power) - fraction.length
   if (numerator === 0n) return 0n
   // Past that, more zeros than any mantissa of these tests has digits are added or taken.
@@ -45,7 +46,10 @@ export function readJson(text: string): unknown {
         if (members.has(name)) throw new RepeatedMember(name)
         skipSpace()
         at++
-        members.set(name, readValue(isOutermost || place === 'element' ? 'member' : 'below'))
+        members.set(
+          name,
+          readValue(isOutermost || place === 'element' ? 'member' : 'below'),
+        )
       }
       at++
       return Object.fromEntries(members)

@@ -6,7 +6,10 @@ const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 const text = fc.string({ unit: 'binary' })
 
 test('what is written is read back, every digit and every text', () => {
-  const record = fc.dictionary(text, fc.oneof(int64, text, fc.boolean(), fc.constant(null)))
+  const record = fc.dictionary(
+    text,
+    fc.oneof(int64, text, fc.boolean(), fc.constant(null)),
+  )
   fc.assert(
     fc.property(record, each => {
       expect(parseJsonRecord(writeJsonRecord(each))).toEqual({ ...each })

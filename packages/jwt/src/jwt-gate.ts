@@ -61,9 +61,11 @@ export function createJwtGate(options: JwtGateOptions): Gate {
   const verify = async (token: string, scope: Scope) => {
     remembered.delete(token)
     const keys = keySet.current()
-    const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(error => {
-      throw refusalOf(error, keySet)
-    })
+    const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(
+      error => {
+        throw refusalOf(error, keySet)
+      },
+    )
     const verified = { ...toHolder(payload), keys }
     // It may have been verified with older keys.
     if (keys !== undefined && keys === keySet.current()) remembered.set(token, verified)
@@ -74,9 +76,15 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     const { token } = credentials
     if (token === undefined) return otherwise(credentials, scope)
     const known = remembered.get(token)
-    if (known !== undefined && Date.now() < known.expiresAtMs && known.keys === keySet.current())
+    if (
+      known !== undefined &&
+      Date.now() < known.expiresAtMs &&
+      known.keys === keySet.current()
+    )
       return requireScope(known, scope)
-    return issuerOf(token) === issuer ? verify(token, scope) : otherwise(credentials, scope)
+    return issuerOf(token) === issuer
+      ? verify(token, scope)
+      : otherwise(credentials, scope)
   }
 }
 
@@ -86,7 +94,8 @@ const invalid = (message: string, holder?: string) =>
 /** Returns the issuer that a token claims, to choose the gate that checks it. */
 function issuerOf(token: string): string | undefined {
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
-  if (token.length > tokenBytesMax) throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
+  if (token.length > tokenBytesMax)
+    throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
   try {
     return decodeJwt(token).iss
   } catch {
@@ -98,7 +107,8 @@ function refusalOf(error: Error, keySet: KeySet): Error {
   // jose judges claims only once the signature is right. Of a forged token the subject says nothing.
   const { sub } = 'payload' in error ? (error.payload as JWTPayload) : {}
   const holder = typeof sub === 'string' ? sub : undefined
-  if (error instanceof errors.JWTExpired) return invalid('the access token has expired', holder)
+  if (error instanceof errors.JWTExpired)
+    return invalid('the access token has expired', holder)
   if (error instanceof errors.JOSEError)
     return invalid(`the access token is not valid: ${error.message}`, holder)
   // Any other error means that a key of the provider is broken or too short.
@@ -114,6 +124,7 @@ function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
 
 /** If a provider sets permissions, the scope is only what the client asked for. */
 function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
-  const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : undefined)
+  const granted =
+    permissions ?? (typeof scope === 'string' ? scope.split(' ') : undefined)
   return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []
 }

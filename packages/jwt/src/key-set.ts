@@ -33,7 +33,8 @@ export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions)
   let isFailing = false
   const fail = ({ message, cause }: Error) => {
     // Reported once, however often it fails. The message of `fetch` says only that it failed.
-    if (!isFailing) onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
+    if (!isFailing)
+      onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
     isFailing = true
     return unavailable()
   }
@@ -42,7 +43,8 @@ export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions)
     // jose waits between fetches that succeed, not after one that fails.
     if (performance.now() - failedAtMs < cooldownMs) throw unavailable()
     try {
-      const ended = signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
+      const ended =
+        signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
       const keys = await readKeys(await fetch(href, { ...options, signal: ended }))
       if (isFailing) onFailureChange?.()
       isFailing = false
@@ -96,7 +98,8 @@ async function readKeys({ status, body }: Response): Promise<unknown> {
   let text = ''
   for await (const chunk of body ?? []) {
     bytes += chunk.length
-    if (bytes > keySetBytesMax) throw new Error(`its answer is longer than ${keySetBytesMax} bytes`)
+    if (bytes > keySetBytesMax)
+      throw new Error(`its answer is longer than ${keySetBytesMax} bytes`)
     text += decoder.decode(chunk, { stream: true })
   }
   const keySet = JSON.parse(text)

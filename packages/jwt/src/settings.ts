@@ -24,8 +24,15 @@ export type JwtAlgorithm = (typeof jwtAlgorithms)[number]
  */
 export function parseJwksUrl(text: string): URL {
   const url = URL.parse(text)
-  if (url === null || !(url.protocol === 'https:' || isLocal(url)) || url.username || url.password) {
-    throw new TypeError('must be an https URL without credentials, or http on localhost or 127.0.0.1')
+  if (
+    url === null ||
+    !(url.protocol === 'https:' || isLocal(url)) ||
+    url.username ||
+    url.password
+  ) {
+    throw new TypeError(
+      'must be an https URL without credentials, or http on localhost or 127.0.0.1',
+    )
   }
   return url
 }

@@ -27,7 +27,10 @@ afterEach(async () => {
 const cooldownMs = 5000
 const refreshAfterMs = 300_000
 const refuse: Gate = ({ token }) => {
-  throw new AccessError(token === undefined ? 'no-token' : 'invalid-token', 'not for the provider')
+  throw new AccessError(
+    token === undefined ? 'no-token' : 'invalid-token',
+    'not for the provider',
+  )
 }
 const createGate = (more: Partial<JwtGateOptions> = {}) =>
   createJwtGate({
@@ -46,7 +49,11 @@ const credentials = (token: string | undefined): Credentials => ({
 })
 
 /** Returns the name of the holder, or the code of the refusal. */
-async function ask(gate: Gate, token: string | undefined, scope: Scope = 'plants:write'): Promise<string> {
+async function ask(
+  gate: Gate,
+  token: string | undefined,
+  scope: Scope = 'plants:write',
+): Promise<string> {
   try {
     return (await gate(credentials(token), scope)).name
   } catch (error) {
@@ -63,7 +70,8 @@ describe('a token', () => {
     const keys = await Promise.all(jwtAlgorithms.map(alg => makeKey(alg, alg)))
     provider.keys = keys
     const gate = createGate()
-    for (const each of keys) expect(await ask(gate, await sign(each)), each.alg).toBe('flora')
+    for (const each of keys)
+      expect(await ask(gate, await sign(each)), each.alg).toBe('flora')
   })
 
   test.each<[string, object, string]>([
@@ -72,23 +80,38 @@ describe('a token', () => {
     ['that begins within the skew', { nbf: 29_000 }, 'flora'],
     ['that begins later', { nbf: 32_000 }, 'invalid-token'],
   ])('%s: %s', async (_, times, outcome) => {
-    const claims = Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, inSeconds(ms)]))
+    const claims = Object.fromEntries(
+      Object.entries(times).map(([name, ms]) => [name, inSeconds(ms)]),
+    )
     expect(await ask(createGate(), await sign(key, claims))).toBe(outcome)
   })
 
   test.each<[string, object, RegExp?]>([
     ['without exp', { exp: undefined }],
     ['whose exp is a text', { exp: '2100' }],
-    ['without sub', { sub: undefined }, /^the access token is not valid: missing required "sub" claim$/],
+    [
+      'without sub',
+      { sub: undefined },
+      /^the access token is not valid: missing required "sub" claim$/,
+    ],
     ['whose sub is empty', { sub: '' }],
-    ['whose sub is a number', { sub: 7 }, /^the access token is not valid: "sub" claim must be a non-empty/],
+    [
+      'whose sub is a number',
+      { sub: 7 },
+      /^the access token is not valid: "sub" claim must be a non-empty/,
+    ],
     ['for another audience', { aud: 'https://other.example' }],
     ['for no audience', { aud: undefined }],
     ['of nearly this issuer', { iss: 'https://identity.example' }],
     ['of no issuer', { iss: undefined }],
-    ['that is too long', { padding: 'x'.repeat(8192) }, /^the access token is longer than 8192 bytes$/],
+    [
+      'that is too long',
+      { padding: 'x'.repeat(8192) },
+      /^the access token is longer than 8192 bytes$/,
+    ],
   ])('%s is refused', async (_, claims, reason = /./) => {
-    const admission = async (token: string) => createGate()(credentials(token), 'plants:write')
+    const admission = async (token: string) =>
+      createGate()(credentials(token), 'plants:write')
     const refusal = { code: 'invalid-token', message: expect.stringMatching(reason) }
     await expect(admission(await sign(key, claims))).rejects.toMatchObject(refusal)
   })
@@ -96,12 +119,22 @@ describe('a token', () => {
   test.each<[string, () => object, Scope, string | undefined]>([
     ['that expired', () => ({ exp: inSeconds(-31_000) }), 'plants:read', 'flora'],
     ['without the scope', () => ({}), 'metrics:read', 'flora'],
-    ['for another audience, whose sub is a number', () => ({ aud: 'x', sub: 7 }), 'plants:read', undefined],
+    [
+      'for another audience, whose sub is a number',
+      () => ({ aud: 'x', sub: 7 }),
+      'plants:read',
+      undefined,
+    ],
   ])('%s is refused with its subject for the log', async (_, claimsOf, scope, holder) => {
     const gate = createGate()
     const refused = async (token: string) =>
-      Promise.resolve(gate(credentials(token), scope)).catch((error: AccessError) => error)
-    expect(await refused(await sign(key, claimsOf()))).toMatchObject({ name: 'AccessError', holder })
+      Promise.resolve(gate(credentials(token), scope)).catch(
+        (error: AccessError) => error,
+      )
+    expect(await refused(await sign(key, claimsOf()))).toMatchObject({
+      name: 'AccessError',
+      holder,
+    })
     // Anybody can write a subject.
     const forged = await refused(await sign(await makeKey('first'), claimsOf()))
     expect(forged).toMatchObject({ code: 'invalid-token', holder: undefined })
@@ -115,23 +148,57 @@ describe('a token', () => {
 
   test.each<[string, object, Scope, string]>([
     ['scope that has it', { scope: 'a plants:read' }, 'plants:read', 'flora'],
-    ['scope that has it as a part', { scope: 'xplants:write' }, 'plants:write', 'insufficient-scope'],
-    ['scope that is a list', { scope: ['plants:read'] }, 'plants:read', 'insufficient-scope'],
+    [
+      'scope that has it as a part',
+      { scope: 'xplants:write' },
+      'plants:write',
+      'insufficient-scope',
+    ],
+    [
+      'scope that is a list',
+      { scope: ['plants:read'] },
+      'plants:read',
+      'insufficient-scope',
+    ],
     ['no scope', { scope: undefined }, 'plants:read', 'insufficient-scope'],
-    ['permissions for figures', { permissions: ['metrics:read'] }, 'metrics:read', 'flora'],
-    ['permissions that lack what scope has', { permissions: [] }, 'plants:write', 'insufficient-scope'],
-    ['permissions that are a text', { permissions: 'plants:read' }, 'plants:read', 'insufficient-scope'],
-    ['permissions that are null', { permissions: null, scope: 'plants:read' }, 'plants:read', 'flora'],
+    [
+      'permissions for figures',
+      { permissions: ['metrics:read'] },
+      'metrics:read',
+      'flora',
+    ],
+    [
+      'permissions that lack what scope has',
+      { permissions: [] },
+      'plants:write',
+      'insufficient-scope',
+    ],
+    [
+      'permissions that are a text',
+      { permissions: 'plants:read' },
+      'plants:read',
+      'insufficient-scope',
+    ],
+    [
+      'permissions that are null',
+      { permissions: null, scope: 'plants:read' },
+      'plants:read',
+      'flora',
+    ],
   ])('with %s', async (_, claims, scope, outcome) => {
     const gate = createGate()
     const token = await sign(key, claims)
-    for (const _ of ['checked', 'remembered']) expect(await ask(gate, token, scope)).toBe(outcome)
+    for (const _ of ['checked', 'remembered'])
+      expect(await ask(gate, token, scope)).toBe(outcome)
   })
 
   test('that was changed is refused, and one signed by another key with the same kid', async () => {
     const [header, , signature] = (await sign(key)).split('.')
     const [, payload] = (await sign(key, { sub: 'root' })).split('.')
-    for (const token of [`${header}.${payload}.${signature}`, await sign(await makeKey('first'))])
+    for (const token of [
+      `${header}.${payload}.${signature}`,
+      await sign(await makeKey('first')),
+    ])
       expect(await ask(createGate(), token)).toBe('invalid-token')
   })
 
@@ -141,9 +208,14 @@ describe('a token', () => {
     const payload = (await sign(key)).split('.')[1]
     const gate = createGate()
     for (const alg of ['none', 'None', 'NONE']) {
-      expect(await ask(gate, `${json({ alg, kid: 'rsa' })}.${payload}.`)).toBe('invalid-token')
+      expect(await ask(gate, `${json({ alg, kid: 'rsa' })}.${payload}.`)).toBe(
+        'invalid-token',
+      )
     }
-    const publicKey = (await importJWK({ ...key.jwk, ext: true } as never, 'RS256')) as CryptoKey
+    const publicKey = (await importJWK(
+      { ...key.jwk, ext: true } as never,
+      'RS256',
+    )) as CryptoKey
     for (const secret of [await exportSPKI(publicKey), JSON.stringify(key.jwk)]) {
       const signed = `${json({ alg: 'HS256', kid: 'rsa' })}.${payload}`
       const signature = createHmac('sha256', secret).update(signed).digest('base64url')
@@ -152,8 +224,12 @@ describe('a token', () => {
   })
 
   test('of an algorithm that is not on the list is refused', async () => {
-    expect(await ask(createGate({ algorithms: ['RS256', 'ES256'] }), await sign(key))).toBe('flora')
-    expect(await ask(createGate({ algorithms: ['RS256'] }), await sign(key))).toBe('invalid-token')
+    expect(
+      await ask(createGate({ algorithms: ['RS256', 'ES256'] }), await sign(key)),
+    ).toBe('flora')
+    expect(await ask(createGate({ algorithms: ['RS256'] }), await sign(key))).toBe(
+      'invalid-token',
+    )
   })
 
   test("that brings its own key is checked with the provider's", async () => {
@@ -204,7 +280,8 @@ describe('a token that was checked', () => {
   /** Signed, and checked until it is remembered. */
   const known = async (gate: Gate, claims: object = {}) => {
     const token = await sign(key, claims)
-    for (const _ of ['with keys that were not there yet', 'remembered']) await ask(gate, token)
+    for (const _ of ['with keys that were not there yet', 'remembered'])
+      await ask(gate, token)
     return token
   }
   const isRemembered = (gate: Gate, token: string) => {
@@ -250,7 +327,8 @@ describe('a key that the provider has since', () => {
     const gate = createGate()
     await ask(gate, await sign(key))
     const forger = await makeKey('forged')
-    const guess = async (n: number) => ask(gate, await sign(forger, { jti: `${n}` }, { kid: `forged-${n}` }))
+    const guess = async (n: number) =>
+      ask(gate, await sign(forger, { jti: `${n}` }, { kid: `forged-${n}` }))
     for (const n of [1, 2, 3]) {
       vi.advanceTimersByTime(cooldownMs)
       const forged = Array.from({ length: 50 }, (_, each) => guess(100 * n + each))
@@ -260,7 +338,9 @@ describe('a key that the provider has since', () => {
     const second = await makeKey('second')
     provider.keys = [key, second]
     vi.advanceTimersByTime(cooldownMs)
-    const asking = Array.from({ length: 20 }, async (_, n) => ask(gate, await sign(second, { jti: `${n}` })))
+    const asking = Array.from({ length: 20 }, async (_, n) =>
+      ask(gate, await sign(second, { jti: `${n}` })),
+    )
     expect(new Set(await Promise.all(asking))).toEqual(new Set(['flora']))
     expect(provider.asked).toBe(5)
   })
@@ -287,9 +367,17 @@ describe('a provider that', () => {
     response.writeHead(302, { location: `${provider.jwksUrl}/elsewhere` }).end()
   }
   test.each<[string, (response: ServerResponse) => void, RegExp]>([
-    ['sends its header section and hangs', response => response.writeHead(200).write('{'), /timeout/i],
+    [
+      'sends its header section and hangs',
+      response => response.writeHead(200).write('{'),
+      /timeout/i,
+    ],
     ['hangs up', response => response.destroy(), /^fetch failed: /],
-    ['answers without a body', response => response.writeHead(204).end(), /^it answered 204$/],
+    [
+      'answers without a body',
+      response => response.writeHead(204).end(),
+      /^it answered 204$/,
+    ],
     ['sends elsewhere', redirect, /^it answered 302$/],
     ['sends nothing', response => response.end(), /JSON/],
     ['sends null', response => response.end('null'), /JSON Web Key Set/],
@@ -301,35 +389,44 @@ describe('a provider that', () => {
       response => response.end(' '.repeat(256 * 1024 + 1)),
       /^its answer is longer than 262144 bytes$/,
     ],
-  ])('%s gets nobody in, and no good token refused for good', async (_, answer, reason) => {
-    provider.answer = (_request, response) => answer(response)
-    const { timeout } = AbortSignal
-    // Only for one that hangs.
-    if (reason.test('timeout'))
-      vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(ms => timeout.call(AbortSignal, ms / 10))
-    const gate = createGate({ onFailureChange, otherwise: () => ({ name: 'other' }) })
-    const token = await sign(key)
-    expect(await ask(gate, token)).toBe('access-unavailable')
-    expect(await ask(gate, 'opaque')).toBe('other')
-    expect(failures).toEqual([expect.stringMatching(reason)])
-    // At once: it is not asked again for every request.
-    const { asked } = provider
-    expect(await ask(gate, token)).toBe('access-unavailable')
-    expect(provider.asked).toBe(asked)
-    provider.answer = undefined
-    vi.advanceTimersByTime(cooldownMs)
-    expect(await ask(gate, token)).toBe('flora')
-    expect(failures).toEqual([expect.any(String), undefined])
-  })
+  ])(
+    '%s gets nobody in, and no good token refused for good',
+    async (_, answer, reason) => {
+      provider.answer = (_request, response) => answer(response)
+      const { timeout } = AbortSignal
+      // Only for one that hangs.
+      if (reason.test('timeout'))
+        vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(ms =>
+          timeout.call(AbortSignal, ms / 10),
+        )
+      const gate = createGate({ onFailureChange, otherwise: () => ({ name: 'other' }) })
+      const token = await sign(key)
+      expect(await ask(gate, token)).toBe('access-unavailable')
+      expect(await ask(gate, 'opaque')).toBe('other')
+      expect(failures).toEqual([expect.stringMatching(reason)])
+      // At once: it is not asked again for every request.
+      const { asked } = provider
+      expect(await ask(gate, token)).toBe('access-unavailable')
+      expect(provider.asked).toBe(asked)
+      provider.answer = undefined
+      vi.advanceTimersByTime(cooldownMs)
+      expect(await ask(gate, token)).toBe('flora')
+      expect(failures).toEqual([expect.any(String), undefined])
+    },
+  )
 
   test.each<[string, (jwk: object) => object]>([
     ['a broken key', jwk => ({ ...jwk, n: undefined })],
-    ['a key of 512 bits', jwk => ({ ...jwk, n: base64url.encode(new Uint8Array(64).fill(255)) })],
+    [
+      'a key of 512 bits',
+      jwk => ({ ...jwk, n: base64url.encode(new Uint8Array(64).fill(255)) }),
+    ],
   ])('has %s gets nobody in', async (_, spoil) => {
     const rsa = await makeKey('rsa', 'RS256')
     provider.keys = [key, { ...rsa, jwk: spoil(rsa.jwk) }]
     const gate = createGate({ onFailureChange })
-    for (const _ of [1, 2]) expect(await ask(gate, await sign(rsa))).toBe('access-unavailable')
+    for (const _ of [1, 2])
+      expect(await ask(gate, await sign(rsa))).toBe('access-unavailable')
     expect(failures).toEqual([expect.any(String)])
     expect(await ask(gate, await sign(key))).toBe('flora')
   })
@@ -377,7 +474,8 @@ describe('a provider that', () => {
 })
 
 test('keys of just the size allowed are read', async () => {
-  provider.answer = (_, response) => response.end(JSON.stringify({ keys: [key.jwk] }).padEnd(256 * 1024))
+  provider.answer = (_, response) =>
+    response.end(JSON.stringify({ keys: [key.jwk] }).padEnd(256 * 1024))
   expect(await ask(createGate(), await sign(key))).toBe('flora')
 })
 

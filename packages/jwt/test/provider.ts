@@ -15,7 +15,12 @@ export interface SigningKey {
 
 export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg)
-  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
+  return {
+    kid,
+    alg,
+    privateKey,
+    jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' },
+  }
 }
 
 const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)

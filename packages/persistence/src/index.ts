@@ -41,4 +41,7 @@ export const {
   inspectStore,
   backUpStore,
   restoreStore,
-} = createStores(entities, ({ code, message, cause }) => new DomainError(code, message, { cause }))
+} = createStores(
+  entities,
+  ({ code, message, cause }) => new DomainError(code, message, { cause }),
+)

@@ -88,22 +88,22 @@ async function count() {
 /** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
 function damage(path: string) {
   const descriptor = openSync(path, 'r+')
-  for (let page = 40; page < 50; page++) writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
+  for (let page = 40; page < 50; page++)
+    writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
   closeSync(descriptor)
 }
 
 /** Acts before SQLite copies pages into a file, and after. */
 function aroundCopy(before: () => void, after: (target: string) => void = () => {}) {
   const copy = Database.prototype.backup
-  const copying = vi.spyOn(Database.prototype, 'backup').mockImplementation(async function (
-    this: Database.Database,
-    target,
-  ) {
-    before()
-    const copied = await copy.call(this, target)
-    after(target)
-    return copied
-  })
+  const copying = vi
+    .spyOn(Database.prototype, 'backup')
+    .mockImplementation(async function (this: Database.Database, target) {
+      before()
+      const copied = await copy.call(this, target)
+      after(target)
+      return copied
+    })
   onTestFinished(() => copying.mockRestore())
 }
 
@@ -118,7 +118,11 @@ test('a backup is one file that holds the store as it was when it began, under c
       storage.plants.insert(plant(1_000_000 + changes++))
     },
   })
-  expect(report).toMatchObject({ store: backup, counts: { plants: 20_000, tokens: 0 }, schemaVersion })
+  expect(report).toMatchObject({
+    store: backup,
+    counts: { plants: 20_000, tokens: 0 },
+    schemaVersion,
+  })
   expect(changes).toBeGreaterThan(1)
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
@@ -129,7 +133,9 @@ test('a backup is one file that holds the store as it was when it began, under c
     'store.db-wal',
     'store.db.last-backup',
   ])
-  expect(await inspectStore(`file:${backup}`)).toMatchObject({ counts: { plants: 20_000 } })
+  expect(await inspectStore(`file:${backup}`)).toMatchObject({
+    counts: { plants: 20_000 },
+  })
   // Its header says that it has no WAL.
   expect(readFileSync(backup)[18]).toBe(1)
 })
@@ -142,7 +148,9 @@ test('a copy is on the disk before it has its name, and its name before the copy
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
   // SQLite's journal of the copy goes last, and the copy is whole.
   const whole = calls.findLastIndex(line => /^\d+ +unlink.*\.part-journal/.test(line))
-  const rest = calls.slice(whole + 1).filter(line => !/^\d+ +unlink|last-backup/.test(line))
+  const rest = calls
+    .slice(whole + 1)
+    .filter(line => !/^\d+ +unlink|last-backup/.test(line))
   expect(rest).toEqual([
     expect.stringMatching(/ fsync\(.*\.part>\) += 0/),
     expect.stringMatching(new RegExp(` fsync\\(\\d+<${folder}>\\) += 0`)),
@@ -158,7 +166,9 @@ test('the journal that would undo a restore is gone from the disk before the res
   if (tracer === undefined) return context.skip(noTracer)
   await restoreStore(url, backup, { force: true })
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
-  const committed = calls.findLastIndex(line => /^\d+ +unlink.*store\.db-journal.* = 0/.test(line))
+  const committed = calls.findLastIndex(line =>
+    /^\d+ +unlink.*store\.db-journal.* = 0/.test(line),
+  )
   expect(calls.slice(committed + 1)).toContainEqual(
     expect.stringMatching(new RegExp(` fsync\\(\\d+<${folder}>\\) += 0`)),
   )
@@ -208,7 +218,9 @@ test('a damaged store is not backed up', async () => {
   load(0, 3_000)
   damage(file)
   const error = await inspectStore(url).catch(error => error)
-  expect(error.message).toMatch(/ cannot be opened: it is damaged: [^\n]+ page \d+[^\n]+ page \d+[^\n]+$/)
+  expect(error.message).toMatch(
+    / cannot be opened: it is damaged: [^\n]+ page \d+[^\n]+ page \d+[^\n]+$/,
+  )
   expect(isDamage(error)).toBe(true)
   expect(openFilesIn(file)).toEqual([])
   await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
@@ -276,7 +288,9 @@ test.each<[string, () => Promise<AsyncDisposable>]>([
   await expect(refused).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY' } })
   // At once: better-sqlite3 would wait for the lock for 5 seconds.
   expect(performance.now() - begunAtMs).toBeLessThan(4_000)
-  await expect(refused).rejects.toThrow(`the store ${file} is in use: stop the server first`)
+  await expect(refused).rejects.toThrow(
+    `the store ${file} is in use: stop the server first`,
+  )
   // Not the advice to use --force, which would not help.
   await expect(restoreStore(url, backup)).rejects.toThrow(StoreInUseError)
   await holder[Symbol.asyncDispose]()
@@ -294,7 +308,9 @@ test('a store that another process locks just before the copy is not replaced', 
   aroundCopy(() => {
     other = new Database(file).exec('begin immediate')
   })
-  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(StoreInUseError)
+  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
+    StoreInUseError,
+  )
   other?.close()
   expect(await count()).toBe(200)
 })
@@ -316,34 +332,50 @@ test('a store that a server opens just before the copy is not replaced', async (
 test('a backup is restored into a store with pages of another size', async () => {
   load(0, 1_000)
   const setPages = (bytes: number) =>
-    new Database(file).exec(`pragma journal_mode = delete; pragma page_size = ${bytes}; vacuum`).close()
+    new Database(file)
+      .exec(`pragma journal_mode = delete; pragma page_size = ${bytes}; vacuum`)
+      .close()
   setPages(1_024)
   await backUpStore(url, backup)
   load(1_000, 1_000)
   setPages(16_384)
   await restoreStore(url, backup, { force: true })
-  expect(await inspectStore(url)).toMatchObject({ counts: { plants: 1_000 }, bytes: statSync(backup).size })
+  expect(await inspectStore(url)).toMatchObject({
+    counts: { plants: 1_000 },
+    bytes: statSync(backup).size,
+  })
 })
 
 test.each([
   ['damaged', () => damage(backup), /: it is damaged: .*: try another backup$/],
-  ['cut off', () => truncateSync(backup, 100 * 4096), /: it is damaged: try another backup$/],
+  [
+    'cut off',
+    () => truncateSync(backup, 100 * 4096),
+    /: it is damaged: try another backup$/,
+  ],
   ['empty', () => truncateSync(backup, 0), /: it is empty: try another backup$/],
   [
     'no database',
-    () => writeFileSync(backup, 'a text that is long enough to have a header of its own'.repeat(9)),
+    () =>
+      writeFileSync(
+        backup,
+        'a text that is long enough to have a header of its own'.repeat(9),
+      ),
     /: file is not a database: try another backup$/,
   ],
   ['missing', () => rmSync(backup), /no such file/],
-])('a backup that is %s is refused, and the store left as it was', async (_, spoil, reason) => {
-  load(0, 3_000)
-  await backUpStore(url, backup)
-  load(3_000, 1_000)
-  spoil()
-  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(reason)
-  expect(await count()).toBe(4_000)
-  expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
-})
+])(
+  'a backup that is %s is refused, and the store left as it was',
+  async (_, spoil, reason) => {
+    load(0, 3_000)
+    await backUpStore(url, backup)
+    load(3_000, 1_000)
+    spoil()
+    await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(reason)
+    expect(await count()).toBe(4_000)
+    expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
+  },
+)
 
 test('a damaged file is replaced by a backup, also with a WAL beside it', async () => {
   load(0, 1_000)
@@ -351,11 +383,16 @@ test('a damaged file is replaced by a backup, also with a WAL beside it', async 
   truncateSync(backup, 4096)
   writeFileSync(`${backup}-wal`, '')
   await backUpStore(url, backup, { force: true })
-  expect(await inspectStore(`file:${backup}`)).toMatchObject({ counts: { plants: 1_000 } })
+  expect(await inspectStore(`file:${backup}`)).toMatchObject({
+    counts: { plants: 1_000 },
+  })
 })
 
 test.each([
-  ['is no database', () => writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))],
+  [
+    'is no database',
+    () => writeFileSync(file, 'no database any more, for whatever reason'.repeat(100)),
+  ],
   ['is cut off', () => truncateSync(file, 4096)],
 ])('a store that %s is replaced with its WAL', async (_, spoil) => {
   load(0, 100)
@@ -365,7 +402,9 @@ test.each([
   renameSync(crashed, file)
   spoil()
   renameSync(`${crashed}-wal`, `${file}-wal`)
-  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ changed: undefined })
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({
+    changed: undefined,
+  })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   expect(await count()).toBe(100)
 })
@@ -383,7 +422,11 @@ test('a restore that is given up leaves the store as it was', async () => {
   })
   await expect(restoring).rejects.toThrow(/could not be restored/)
   expect(await count()).toBe(21_000)
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db.last-backup'])
+  expect(readdirSync(folder).sort()).toEqual([
+    'backup.db',
+    'store.db',
+    'store.db.last-backup',
+  ])
   expect(await readLastBackup(url)).toEqual(lastBackup)
 })
 
@@ -391,8 +434,13 @@ test('a backup is made in the place of nothing else than a file, and only where 
   load(0, 100)
   const onProgress = vi.fn()
   const refusal = async (target: string, force: boolean) => {
-    const { message } = await backUpStore(url, target, { force, onProgress }).catch(error => error)
-    return message.replace(`the store ${file} could not be backed up to ${target}: ${target}`, '')
+    const { message } = await backUpStore(url, target, { force, onProgress }).catch(
+      error => error,
+    )
+    return message.replace(
+      `the store ${file} could not be backed up to ${target}: ${target}`,
+      '',
+    )
   }
   symlinkSync(join(folder, 'nothing'), join(folder, 'link'))
   mkdirSync(join(folder, 'folder'))
@@ -445,7 +493,9 @@ test('the time of the last backup is beside the store, for whom the store is, an
   const time = `${file}.last-backup`
   const backUp = async () => {
     const before = Date.now()
-    expect(await backUpStore(url, backup, { force: true })).not.toHaveProperty('unrecorded')
+    expect(await backUpStore(url, backup, { force: true })).not.toHaveProperty(
+      'unrecorded',
+    )
     const at = await readLastBackup(url)
     expect(at?.getTime()).toBeGreaterThanOrEqual(before)
     expect(at?.getTime()).toBeLessThanOrEqual(Date.now())
@@ -486,7 +536,9 @@ test('the time of the last backup is beside the store, for whom the store is, an
   expect(await readLastBackup(url)).toBeNull()
   rmSync(time)
   mkdirSync(time)
-  expect(await backUpStore(url, backup, { force: true })).toMatchObject({ unrecorded: 'it is a folder' })
+  expect(await backUpStore(url, backup, { force: true })).toMatchObject({
+    unrecorded: 'it is a folder',
+  })
   await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
     `the store ${file} was restored, but the time of its last backup could not be removed: `,
   )
@@ -541,13 +593,24 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
     await expect(restoreStore(url, named, { force: true })).rejects.toThrow(
       `the store ${file} could not be restored from ${named}${refusal}`,
     )
-    for (const act of [inspectStore, openReader, openSalvage, (url: string) => openStorage({ url })])
+    for (const act of [
+      inspectStore,
+      openReader,
+      openSalvage,
+      (url: string) => openStorage({ url }),
+    ])
       await expect(act(`file:${named}`)).rejects.toThrow(refusal)
-    await expect(backUpStore(`file:${named}`, join(folder, 'second'))).rejects.toThrow(refusal)
-    await expect(restoreStore(`file:${named}`, file, { force: true })).rejects.toThrow(refusal)
+    await expect(backUpStore(`file:${named}`, join(folder, 'second'))).rejects.toThrow(
+      refusal,
+    )
+    await expect(restoreStore(`file:${named}`, file, { force: true })).rejects.toThrow(
+      refusal,
+    )
   }
   expect(snapshot(folder)).toEqual(before)
-  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ counts: { plants: 200 } })
+  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({
+    counts: { plants: 200 },
+  })
 })
 
 test('the size of a store includes its WAL', async () => {
@@ -555,13 +618,17 @@ test('the size of a store includes its WAL', async () => {
   await using storage = await openStorage({ url })
   await storage.plants.insertAll(many(1, 1_000))
   const bytesOf = (suffix: string) => statSync(file + suffix).size
-  expect((await inspectStore(url)).bytes).toBe(bytesOf('') + bytesOf('-wal') + bytesOf('-shm'))
+  expect((await inspectStore(url)).bytes).toBe(
+    bytesOf('') + bytesOf('-wal') + bytesOf('-shm'),
+  )
   expect((await backUpStore(url, backup)).bytes).toBe(statSync(backup).size)
 })
 
 /** But for the time of the last backup, which is beside a store. */
 const storesIn = (folder: string) =>
-  Object.fromEntries(Object.entries(snapshot(folder)).filter(([name]) => !name.endsWith('.last-backup')))
+  Object.fromEntries(
+    Object.entries(snapshot(folder)).filter(([name]) => !name.endsWith('.last-backup')),
+  )
 
 test('no look at a store changes a byte of it', async () => {
   load(0, 100)
@@ -573,7 +640,9 @@ test('no look at a store changes a byte of it', async () => {
   const before = storesIn(folder)
   for (const look of looks) {
     for (const path of [file, backup, crashed, withoutWal])
-      expect(await look(`file:${path}`)).toBe(path === backup || path === withoutWal ? 100 : 200)
+      expect(await look(`file:${path}`)).toBe(
+        path === backup || path === withoutWal ? 100 : 200,
+      )
     // With it, SQLite finds pages in the WAL.
     expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
   }
@@ -582,7 +651,10 @@ test('no look at a store changes a byte of it', async () => {
   await storage.plants.insert(plant(9_000))
   const running = storesIn(folder)
   for (const look of looks) expect(await look(url)).toBe(201)
-  expect({ ...storesIn(folder), 'store.db-shm': 0 }).toEqual({ ...running, 'store.db-shm': 0 })
+  expect({ ...storesIn(folder), 'store.db-shm': 0 }).toEqual({
+    ...running,
+    'store.db-shm': 0,
+  })
 })
 
 test('each look refuses a change that was interrupted, and leaves it', async () => {
@@ -621,7 +693,10 @@ test('a restore reports which tokens it brought back, and which it lost', async 
   const insert = async (...names: string[]) => {
     await using storage = await openStorage({ url })
     for (const name of names)
-      await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
+      await storage.tokens.insert(
+        { name, scopes: [], createdAt: new Date(0) },
+        hashToken(name),
+      )
   }
   await insert('b', 'a', 'kept')
   await backUpStore(url, backup)
@@ -647,7 +722,8 @@ test('what was replaced or removed is not in a later backup, nor in the file of 
   }
   {
     await using storage = await openStorage({ url })
-    for (const [n, name] of names.entries()) await storage.plants.save(plant(n >> 1, name))
+    for (const [n, name] of names.entries())
+      await storage.plants.save(plant(n >> 1, name))
     await backUpStore(url, backup)
     // All that replace others.
     expect(namesIn(backup)).toBe(50)
@@ -659,8 +735,13 @@ test('what was replaced or removed is not in a later backup, nor in the file of 
 })
 
 test('what is no file is not backed up or restored', async () => {
-  const message = 'postgres://flora@db/plants is not a file: use pg_dump to back it up, and pg_restore'
+  const message =
+    'postgres://flora@db/plants is not a file: use pg_dump to back it up, and pg_restore'
   const store = 'postgres://flora:secret@db/plants'
-  await expect(backUpStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
-  await expect(restoreStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
+  await expect(backUpStore(store, backup)).rejects.toThrow(
+    expect.objectContaining({ message }),
+  )
+  await expect(restoreStore(store, backup)).rejects.toThrow(
+    expect.objectContaining({ message }),
+  )
 })

@@ -1,6 +1,11 @@
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import type { Entity } from '@plant-store/engine'
-import { attachStorage, entities, openStorage, type Storage } from '@plant-store/persistence'
+import {
+  attachStorage,
+  entities,
+  openStorage,
+  type Storage,
+} from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { outboxContract } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
@@ -24,7 +29,8 @@ const cases = Object.entries(contracts).flatMap(([entity, all]) =>
   all.map(({ name, run }) => ({
     name: `${entity}: ${name}`,
     // Its own port, by `contracts`.
-    run: (storage: Storage) => run(storage[entity as keyof typeof entities] as never, storage),
+    run: (storage: Storage) =>
+      run(storage[entity as keyof typeof entities] as never, storage),
   })),
 )
 const tables = Object.values<Entity>(entities).map(({ tables: [table] }) => table)
@@ -55,7 +61,10 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name =
   test('a plant and a token take no notice of each other', async () => {
     const token = { name: '1', scopes: ['plants:read'], createdAt: new Date(0) } as const
     const hash = 'a'.repeat(64) as never
-    await Promise.all([storage.plants.insert(plant(1)), storage.tokens.insert(token, hash)])
+    await Promise.all([
+      storage.plants.insert(plant(1)),
+      storage.tokens.insert(token, hash),
+    ])
     expect((await storage.plants.find(plantId(1)))?.plant).toEqual(plant(1))
     expect(await storage.tokens.find(hash)).toEqual(token)
   })

@@ -3,7 +3,14 @@ import { int64Max } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { countInjected, countSyncs, flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
+import {
+  countInjected,
+  countSyncs,
+  flood,
+  idsAt,
+  idsFrom,
+  startStoreProcess,
+} from './processes.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 import { subjects } from './store-subjects.ts'
 
@@ -19,7 +26,9 @@ test.each(Object.entries(subjects))(
       processes.map(async (each, n) => {
         const ids = n % 2 === 0 ? raced : raced.toReversed()
         const outcomes = await each.insert(ids, `process ${n}`)
-        return ids.filter((_, at) => outcomes[at] === 'inserted').map(id => plant(id, `process ${n}`))
+        return ids
+          .filter((_, at) => outcomes[at] === 'inserted')
+          .map(id => plant(id, `process ${n}`))
       }),
     )
     const winners = inserted.flat().sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -53,13 +62,16 @@ test('every change that is made alone is fsynced before it is answered, and chan
   const alone = await trace(pid)
   if (alone === undefined) return context.skip(noTracer)
   const count = 50
-  for (const id of idsFrom(1, count)) expect(await store.insert([id])).toEqual(['inserted'])
+  for (const id of idsFrom(1, count))
+    expect(await store.insert([id])).toEqual(['inserted'])
   expect(countSyncs(await alone.detach())).toBeGreaterThanOrEqual(count)
 
   const shared = await trace(pid)
   const waves = 4
   for (let wave = 1; wave <= waves; wave++) {
-    expect(await store.insert(idsFrom(1000 * wave, 64))).toEqual(Array(64).fill('inserted'))
+    expect(await store.insert(idsFrom(1000 * wave, 64))).toEqual(
+      Array(64).fill('inserted'),
+    )
   }
   const syncs = countSyncs((await shared?.detach()) ?? [])
   expect(syncs).toBeGreaterThanOrEqual(waves)
@@ -71,8 +83,12 @@ test('the folders that are made for a store are on the disk, each in the one abo
   const folder = temporaryFolder()
   const tracer = await trace(process.pid)
   if (tracer === undefined) return context.skip(noTracer)
-  await using _ = await openStorage({ url: `file:${join(folder, 'a', 'b', 'plants.db')}` })
-  const synced = (await tracer.detach()).map(call => /fsync\(\d+<([^>]*)>/.exec(call)?.[1])
+  await using _ = await openStorage({
+    url: `file:${join(folder, 'a', 'b', 'plants.db')}`,
+  })
+  const synced = (await tracer.detach()).map(
+    call => /fsync\(\d+<([^>]*)>/.exec(call)?.[1],
+  )
   expect(synced).toEqual(expect.arrayContaining([folder, join(folder, 'a')]))
 })
 
@@ -84,7 +100,10 @@ test('changes that the disk refuses are refused and not kept, and those after th
   expect(await store.insert(kept)).toEqual(Array(3).fill('inserted'))
 
   // It fails an fsync, and is full.
-  for (const fault of ['fsync,fdatasync:error=EIO:when=1', 'pwrite64:error=ENOSPC:when=1']) {
+  for (const fault of [
+    'fsync,fdatasync:error=EIO:when=1',
+    'pwrite64:error=ENOSPC:when=1',
+  ]) {
     const tracer = await inject(fault)
     if (tracer === undefined) return context.skip(noTracer)
     const [refused, next] = [idsFrom(100, 3), idsFrom(kept.length + 1, 3)]
@@ -97,7 +116,8 @@ test('changes that the disk refuses are refused and not kept, and those after th
 
   // It fails every fsync for a while.
   const tracer = await inject('fsync,fdatasync:error=EIO')
-  for (const id of idsFrom(100, 3)) expect(await store.insert([id])).toEqual(['store-unavailable'])
+  for (const id of idsFrom(100, 3))
+    expect(await store.insert([id])).toEqual(['store-unavailable'])
   expect(await store.check()).toEqual(['store-unavailable'])
   expect(await store.list()).toEqual(kept)
   await tracer?.detach()

@@ -34,7 +34,8 @@ const ways = {
     renameSync(`${path}.copy`, path)
   },
   cut: (path: string) => truncateSync(path, statSync(path).size / 2),
-  'overwritten by its former state': (path: string) => copyFileSync(`${path}.before`, path),
+  'overwritten by its former state': (path: string) =>
+    copyFileSync(`${path}.before`, path),
   'overwritten by a backup'(path: string) {
     const backup = new Database(`${path}.backup`)
     // Counts more changes than the store.
@@ -61,32 +62,40 @@ test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
   // Whoever looks into a shm that was cut is killed by the system (SIGBUS).
   ['-shm', 'removed', 'whole'],
   ['-shm', 'replaced', 'whole'],
-])('if plants.db%s is %s, a store refuses the next change and says why', async (suffix, way, isWhole) => {
-  const file = join(temporaryFolder(), 'plants.db')
-  const url = `file:${file}`
-  {
-    await using storage = await openStorage({ url })
-    copyFileSync(file, `${file}.before`)
-    await storage.plants.insert(plant(1))
-  }
-  await backUpStore(url, `${file}.backup`)
-  {
-    const failing = Promise.withResolvers<string | undefined>()
-    await using storage = await openStorage({ url, onFailureChange: failing.resolve })
-    await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
-    ways[way](file + suffix)
-    await pastLook()
-    // The second one is under way before the store knows of its outage.
-    const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
-    for (const each of refused) await expect(each).rejects.toMatchObject(unavailable)
-    const words = ['removed', 'replaced'].includes(way) ? 'removed, moved or replaced' : way.split(' ')[0]
-    const reason = expect.stringContaining(`plants.db${suffix} was ${words}`)
-    expect(await failing.promise).toEqual(reason)
-    await expect(storage.check()).rejects.toMatchObject({ ...unavailable, cause: { message: reason } })
-  }
-  // The next start then finds every change, without a hand.
-  if (isWhole) expect(await idsAt(url)).toEqual(idsFrom(1, 50))
-})
+])(
+  'if plants.db%s is %s, a store refuses the next change and says why',
+  async (suffix, way, isWhole) => {
+    const file = join(temporaryFolder(), 'plants.db')
+    const url = `file:${file}`
+    {
+      await using storage = await openStorage({ url })
+      copyFileSync(file, `${file}.before`)
+      await storage.plants.insert(plant(1))
+    }
+    await backUpStore(url, `${file}.backup`)
+    {
+      const failing = Promise.withResolvers<string | undefined>()
+      await using storage = await openStorage({ url, onFailureChange: failing.resolve })
+      await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
+      ways[way](file + suffix)
+      await pastLook()
+      // The second one is under way before the store knows of its outage.
+      const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
+      for (const each of refused) await expect(each).rejects.toMatchObject(unavailable)
+      const words = ['removed', 'replaced'].includes(way)
+        ? 'removed, moved or replaced'
+        : way.split(' ')[0]
+      const reason = expect.stringContaining(`plants.db${suffix} was ${words}`)
+      expect(await failing.promise).toEqual(reason)
+      await expect(storage.check()).rejects.toMatchObject({
+        ...unavailable,
+        cause: { message: reason },
+      })
+    }
+    // The next start then finds every change, without a hand.
+    if (isWhole) expect(await idsAt(url)).toEqual(idsFrom(1, 50))
+  },
+)
 
 test.each<[string, Way]>([
   ['-wal', 'removed'],
@@ -127,7 +136,10 @@ test('once the shm is gone no change of another process is overwritten, however 
 test('a process that finds a WAL cut under a running store changes nothing', async () => {
   const { file, url, store } = await start()
   expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
-  for (const displace of [() => truncateSync(`${file}-wal`), () => rmSync(`${file}-wal`)]) {
+  for (const displace of [
+    () => truncateSync(`${file}-wal`),
+    () => rmSync(`${file}-wal`),
+  ]) {
     displace()
     await expect(openStorage({ url })).rejects.toThrow(/cannot be opened: /)
   }
@@ -146,24 +158,27 @@ const links: Record<string, (link: string, file: string) => void> = {
     symlinkSync('../plants.db', link)
   },
 }
-test.each(Object.entries(links))('a store behind %s is guarded where it is', async (_, make) => {
-  const folder = temporaryFolder()
-  const file = join(folder, 'real', 'plants.db')
-  const link = join(folder, 'named', 'link.db')
-  make(link, file)
-  const url = `file:${link}`
-  const files = [file, `${file}-wal`]
-  expect(storeFiles(url).slice(0, 2)).toEqual(files)
-  {
-    await using storage = await openStorage({ url })
+test.each(Object.entries(links))(
+  'a store behind %s is guarded where it is',
+  async (_, make) => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'real', 'plants.db')
+    const link = join(folder, 'named', 'link.db')
+    make(link, file)
+    const url = `file:${link}`
+    const files = [file, `${file}-wal`]
     expect(storeFiles(url).slice(0, 2)).toEqual(files)
-    await storage.plants.insert(plant(1))
-    rmSync(`${file}-wal`)
-    await pastLook()
-    await expect(storage.plants.insert(plant(2))).rejects.toMatchObject(unavailable)
-  }
-  expect(await idsAt(`file:${file}`)).toEqual([1n])
-})
+    {
+      await using storage = await openStorage({ url })
+      expect(storeFiles(url).slice(0, 2)).toEqual(files)
+      await storage.plants.insert(plant(1))
+      rmSync(`${file}-wal`)
+      await pastLook()
+      await expect(storage.plants.insert(plant(2))).rejects.toMatchObject(unavailable)
+    }
+    expect(await idsAt(`file:${file}`)).toEqual([1n])
+  },
+)
 
 test('a link to itself is named as it is, and not opened', async () => {
   const link = join(temporaryFolder(), 'link.db')
@@ -171,7 +186,11 @@ test('a link to itself is named as it is, and not opened', async () => {
   const url = `file:${link}`
   expect(storeFiles(url)[0]).toBe(link)
   // Nor is it taken for a path without a store.
-  for (const open of [() => openStorage({ url }), () => inspectStore(url), () => openReader(url)])
+  for (const open of [
+    () => openStorage({ url }),
+    () => inspectStore(url),
+    () => openReader(url),
+  ])
     await expect(open()).rejects.toThrow(/cannot be opened: ELOOP/)
 })
 
@@ -179,7 +198,9 @@ test('a path through a link and back out of it is that of the system', () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'releases', '7'), { recursive: true })
   symlinkSync(join('releases', '7'), join(folder, 'current'))
-  expect(storeFiles(`file:${folder}/current/../plants.db`)[0]).toBe(join(folder, 'releases', 'plants.db'))
+  expect(storeFiles(`file:${folder}/current/../plants.db`)[0]).toBe(
+    join(folder, 'releases', 'plants.db'),
+  )
 })
 
 test('a store with a second name, beside which there would be a second WAL, is not opened or restored', async () => {
@@ -210,8 +231,12 @@ test('nobody reads a store with changes in its WAL by another name of it', async
   await storage.plants.insert(plant(1))
   linkSync(file, second)
   for (const look of looks)
-    await expect(look(`file:${second}`)).rejects.toThrow(': it has another name, a hard link: ')
-  expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual(['second.db'])
+    await expect(look(`file:${second}`)).rejects.toThrow(
+      ': it has another name, a hard link: ',
+    )
+  expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual([
+    'second.db',
+  ])
 })
 
 test('a store that is mounted alone is not opened, nor read while its changes are in its WAL', async context => {
@@ -219,7 +244,8 @@ test('a store that is mounted alone is not opened, nor read while its changes ar
   const [file, mounted] = [join(folder, 'plants.db'), join(folder, 'a name')]
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   writeFileSync(mounted, '')
-  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0) return context.skip(mayNotMount)
+  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0)
+    return context.skip(mayNotMount)
   const refusal = /: it is mounted alone: mount its folder, /
   try {
     await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
@@ -227,7 +253,8 @@ test('a store that is mounted alone is not opened, nor read while its changes ar
     expect(await inspectStore(`file:${mounted}`)).toMatchObject({ counts: { plants: 0 } })
     await using storage = await openStorage({ url: `file:${file}` })
     await storage.plants.insert(plant(1))
-    for (const look of looks) await expect(look(`file:${mounted}`)).rejects.toThrow(refusal)
+    for (const look of looks)
+      await expect(look(`file:${mounted}`)).rejects.toThrow(refusal)
   } finally {
     // A process that has read by it keeps it open.
     spawnSync('umount', ['--lazy', mounted])

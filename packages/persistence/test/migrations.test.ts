@@ -7,7 +7,13 @@ import {
   postgresDialect,
   sqliteDialect,
 } from '@plant-store/engine'
-import { entities, inspectStore, openReader, openStorage, storageName } from '@plant-store/persistence'
+import {
+  entities,
+  inspectStore,
+  openReader,
+  openStorage,
+  storageName,
+} from '@plant-store/persistence'
 import {
   DummyDriver,
   Kysely,
@@ -21,7 +27,9 @@ import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 const migrations = Object.values<Entity>(entities).map(each => each.migrations)
-const firstVersion = Math.min(...migrations.flatMap(each => Object.keys(each).map(Number)))
+const firstVersion = Math.min(
+  ...migrations.flatMap(each => Object.keys(each).map(Number)),
+)
 
 async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
   const statements: string[] = []
@@ -31,7 +39,9 @@ async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
       createDriver: () => new DummyDriver(),
       createIntrospector: db => new SqliteIntrospector(db),
       createQueryCompiler: () =>
-        dialect === postgresDialect ? new PostgresQueryCompiler() : new SqliteQueryCompiler(),
+        dialect === postgresDialect
+          ? new PostgresQueryCompiler()
+          : new SqliteQueryCompiler(),
     },
     log: ({ query }) => void statements.push(query.sql.trimEnd()),
   })
@@ -43,17 +53,25 @@ async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
 }
 
 test('the statements of the migrations are as they were released', async () => {
-  const statements = [...(await statementsOf(sqliteDialect)), ...(await statementsOf(postgresDialect))]
+  const statements = [
+    ...(await statementsOf(sqliteDialect)),
+    ...(await statementsOf(postgresDialect)),
+  ]
   // Random in each store.
   const version = /(?<="version" .* default )-?\d+/g
-  await expect(statements.join('\n').replace(version, '0')).toMatchFileSnapshot('migrations.snapshot')
+  await expect(statements.join('\n').replace(version, '0')).toMatchFileSnapshot(
+    'migrations.snapshot',
+  )
 })
 
 const nextVersion = schemaVersion + 1
 /** The stores of a later release, which begins with this migration. */
 const storesWith = (migration: Migration) => {
   const { plants } = entities
-  const grown = { ...plants, migrations: { ...plants.migrations, [nextVersion]: migration } }
+  const grown = {
+    ...plants,
+    migrations: { ...plants.migrations, [nextVersion]: migration },
+  }
   return createStores({ ...entities, plants: grown })
 }
 const next = storesWith((db, { int64 }) =>
@@ -89,7 +107,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const refusal = `has schema version ${nextVersion}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     const migrated = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    for (const read of [openReader, inspectStore]) await expect(read(store.url)).rejects.toThrow(refusal)
+    for (const read of [openReader, inspectStore])
+      await expect(read(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(migrated)
   })
 
@@ -106,11 +125,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   })
 
   test('a store from before the first version is refused and left untouched', async () => {
-    await store.run(`update schema_version set version = ${firstVersion - 1}; drop table access_tokens`)
+    await store.run(
+      `update schema_version set version = ${firstVersion - 1}; drop table access_tokens`,
+    )
     const before = await store.fingerprint()
     const refusal = `it has schema version ${firstVersion - 1}, but this release knows only versions from ${firstVersion}: export`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    for (const read of [openReader, inspectStore]) await expect(read(store.url)).rejects.toThrow(refusal)
+    for (const read of [openReader, inspectStore])
+      await expect(read(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })
 })
@@ -118,20 +140,31 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 test.each(
   (['SQLite', 'PostgreSQL'] as const).flatMap(name => [
     [name, 'create table notes (line text)'] as const,
-    [name, 'create table schema_version (version integer); create table songs (id integer)'] as const,
+    [
+      name,
+      'create table schema_version (version integer); create table songs (id integer)',
+    ] as const,
   ]),
-)("on %s another program's tables are refused and left untouched: %s", async (name, tables) => {
-  await using store = await subjects[name]()
-  await store.run(tables)
-  const before = await store.fingerprint()
-  for (const open of [() => openStorage({ url: store.url }), () => openReader(store.url)])
-    await expect(open()).rejects.toThrow(/it contains tables of another program$/)
-  expect(await store.fingerprint()).toBe(before)
-})
+)(
+  "on %s another program's tables are refused and left untouched: %s",
+  async (name, tables) => {
+    await using store = await subjects[name]()
+    await store.run(tables)
+    const before = await store.fingerprint()
+    for (const open of [
+      () => openStorage({ url: store.url }),
+      () => openReader(store.url),
+    ])
+      await expect(open()).rejects.toThrow(/it contains tables of another program$/)
+    expect(await store.fingerprint()).toBe(before)
+  },
+)
 
 test('reading a store that does not exist creates none', async () => {
   const folder = temporaryFolder()
   for (const read of [openReader, inspectStore])
-    await expect(read(`file:${folder}/store.db`)).rejects.toThrow(`there is no store at ${folder}/store.db`)
+    await expect(read(`file:${folder}/store.db`)).rejects.toThrow(
+      `there is no store at ${folder}/store.db`,
+    )
   expect(readdirSync(folder)).toEqual([])
 })

@@ -31,7 +31,12 @@ export const addWebhook = (
   n = 0,
 ) =>
   webhooks.add(
-    { id: idOf(name), url: `https://${name}.example/`, allowsPrivate: n > 0, createdAt: new Date(n) },
+    {
+      id: idOf(name),
+      url: `https://${name}.example/`,
+      allowsPrivate: n > 0,
+      createdAt: new Date(n),
+    },
     secret,
   )
 
@@ -39,7 +44,10 @@ async function addWebhooks(store: AnnouncingStore, ...ids: WebhookId[]): Promise
   for (const [n, id] of ids.entries()) await addWebhook(store, id, mintSecret(), n)
 }
 
-async function claimed({ outbox }: AnnouncingStore, given: Partial<typeof limits> = {}): Promise<Claim> {
+async function claimed(
+  { outbox }: AnnouncingStore,
+  given: Partial<typeof limits> = {},
+): Promise<Claim> {
   const claim = await outbox.claim({ ...limits, ...given })
   assert.ok(claim, 'nothing can be claimed')
   return claim
@@ -71,41 +79,54 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await addWebhooks(store, b, a)
     const url = 'https://b.example/'
     expect(await store.webhooks.list()).toMatchObject([
-      { id: b, createdAt: new Date(0), url, allowsPrivate: false, state: 'active', failures: 0 },
+      {
+        id: b,
+        createdAt: new Date(0),
+        url,
+        allowsPrivate: false,
+        state: 'active',
+        failures: 0,
+      },
       { id: a, createdAt: new Date(1), allowsPrivate: true },
     ])
   },
-  'announces every plant that is added from then on, exactly, and in that order': async store => {
-    await store.add(plant(1_000n))
-    expect(await store.outbox.claim(limits)).toBeUndefined()
-    await addWebhooks(store, a)
-    expect(await store.outbox.claim(limits)).toBeUndefined()
-    const plants = edgeIds.toReversed().map((id, n) => {
-      const text = texts[n % texts.length] as string
-      return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
-    })
-    for (const each of plants) await store.add(each)
-    const claim = await claimed(store)
-    expect(claim.webhook.id).toBe(a)
-    expect(plantsOf(claim)).toStrictEqual(plants)
-    expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(plants.length)
-    const ids = claim.deliveries.map(({ id }) => id)
-    expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
-    expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
-  },
-  'announces the same event to each webhook, and the order of one is not held up by another': async store => {
-    await addWebhooks(store, a, b)
-    await store.add(plant(1n))
-    const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
-    const other = await claimed(store)
-    expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
-    expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
-    expect(await store.outbox.claim(limits)).toBeUndefined()
-  },
+  'announces every plant that is added from then on, exactly, and in that order':
+    async store => {
+      await store.add(plant(1_000n))
+      expect(await store.outbox.claim(limits)).toBeUndefined()
+      await addWebhooks(store, a)
+      expect(await store.outbox.claim(limits)).toBeUndefined()
+      const plants = edgeIds.toReversed().map((id, n) => {
+        const text = texts[n % texts.length] as string
+        return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+      })
+      for (const each of plants) await store.add(each)
+      const claim = await claimed(store)
+      expect(claim.webhook.id).toBe(a)
+      expect(plantsOf(claim)).toStrictEqual(plants)
+      expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(
+        plants.length,
+      )
+      const ids = claim.deliveries.map(({ id }) => id)
+      expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
+      expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
+    },
+  'announces the same event to each webhook, and the order of one is not held up by another':
+    async store => {
+      await addWebhooks(store, a, b)
+      await store.add(plant(1n))
+      const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
+      const other = await claimed(store)
+      expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
+      expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
+      expect(await store.outbox.claim(limits)).toBeUndefined()
+    },
   'leases a webhook to one caller until it settles': async store => {
     await addWebhooks(store, a)
     for (let n = 0n; n < 4n; n++) await store.add(plant(n))
-    const claims = await Promise.all(Array.from({ length: 20 }, () => store.outbox.claim(limits)))
+    const claims = await Promise.all(
+      Array.from({ length: 20 }, () => store.outbox.claim(limits)),
+    )
     const [claim, ...others] = claims.filter(each => each !== undefined)
     assert.ok(claim)
     expect(others).toEqual([])
@@ -118,20 +139,21 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await store.add(plant(4n))
     expect(idsOf(await claimed(store))).toEqual([4n])
   },
-  'leases an expired webhook to the next caller, and settles nothing for the previous one': async store => {
-    await addWebhooks(store, a)
-    await store.add(plant(1n))
-    const late = await claimed(store, { leaseMs: 0 })
-    const claim = await claimed(store)
-    expect(late.lease).not.toBe(claim.lease)
-    const id = late.deliveries[0]?.id as bigint
-    const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
-    await store.outbox.settle(late, { delivered: [], failed })
-    await store.outbox.settle(late, { delivered: [id] })
-    expect(await store.outbox.claim(limits)).toBeUndefined()
-    await store.outbox.settle(claim, { delivered: [] })
-    expect((await claimed(store)).deliveries).toEqual(claim.deliveries)
-  },
+  'leases an expired webhook to the next caller, and settles nothing for the previous one':
+    async store => {
+      await addWebhooks(store, a)
+      await store.add(plant(1n))
+      const late = await claimed(store, { leaseMs: 0 })
+      const claim = await claimed(store)
+      expect(late.lease).not.toBe(claim.lease)
+      const id = late.deliveries[0]?.id as bigint
+      const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
+      await store.outbox.settle(late, { delivered: [], failed })
+      await store.outbox.settle(late, { delivered: [id] })
+      expect(await store.outbox.claim(limits)).toBeUndefined()
+      await store.outbox.settle(claim, { delivered: [] })
+      expect((await claimed(store)).deliveries).toEqual(claim.deliveries)
+    },
   'claims the webhook that was leased the longest time ago': async store => {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
@@ -148,7 +170,8 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
   'reads no more deliveries and text than the limits': async store => {
     await addWebhooks(store, a)
-    for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries()) await store.add(plant(BigInt(id), name))
+    for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries())
+      await store.add(plant(BigInt(id), name))
     const lease = { leaseMs: 0 }
     expect(idsOf(await claimed(store, { ...lease, rowsMax: 2 }))).toEqual([0n, 1n])
     const counts: number[] = []
@@ -156,21 +179,22 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       counts.push((await claimed(store, { ...lease, textBytesMax })).deliveries.length)
     expect(counts).toEqual([2, 2, 3, 3, 4, 5, 5])
   },
-  'retries an attempt that failed when it is due, and goes on with the others': async store => {
-    await addWebhooks(store, a)
-    for (let n = 0n; n < 3n; n++) await store.add(plant(n))
-    const working = await store.webhooks.list()
-    await fail(store, { retryInMs: hourMs, claimInMs: 0 })
-    const [failing] = await store.webhooks.list()
-    expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
-    expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
-    expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
-    const claim = await claimed(store)
-    expect(idsOf(claim)).toEqual([1n, 2n])
-    expect(attemptsOf(claim)).toEqual([1, 0])
-    await deliver(store, claim)
-    expect(await store.webhooks.list()).toEqual(working)
-  },
+  'retries an attempt that failed when it is due, and goes on with the others':
+    async store => {
+      await addWebhooks(store, a)
+      for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+      const working = await store.webhooks.list()
+      await fail(store, { retryInMs: hourMs, claimInMs: 0 })
+      const [failing] = await store.webhooks.list()
+      expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
+      expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
+      expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
+      const claim = await claimed(store)
+      expect(idsOf(claim)).toEqual([1n, 2n])
+      expect(attemptsOf(claim)).toEqual([1, 0])
+      await deliver(store, claim)
+      expect(await store.webhooks.list()).toEqual(working)
+    },
   'says for how long a webhook has failed': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))
@@ -181,7 +205,10 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     while (performance.now() < failed + 5) await new Promise(setImmediate)
     const { failingForMs } = await fail(store, { retryInMs: 0, claimInMs: 0 })
     // Both ends are rounded to milliseconds.
-    assert.ok(failingForMs >= 4 && failingForMs <= performance.now() - begun + 1, `${failingForMs}`)
+    assert.ok(
+      failingForMs >= 4 && failingForMs <= performance.now() - begun + 1,
+      `${failingForMs}`,
+    )
     expect((await claimed(store)).failingForMs).toBeGreaterThanOrEqual(failingForMs)
   },
   'leaves a failing webhook alone for as long as it was told': async store => {
@@ -211,7 +238,8 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       [2n, undefined],
     ])
     const waitMs = deliveries.map(
-      ({ nextAttemptAt, added }) => nextAttemptAt && Number(nextAttemptAt) - Number(added.addedAt),
+      ({ nextAttemptAt, added }) =>
+        nextAttemptAt && Number(nextAttemptAt) - Number(added.addedAt),
     )
     expect(waitMs[0]).toBeUndefined()
     assert.ok((waitMs[1] ?? 0) >= hourMs && (waitMs[2] ?? hourMs) < hourMs)
@@ -261,21 +289,26 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     expect(await store.webhooks.rotate(a, second)).toBe(true)
     expect((await claimed(store, { leaseMs: 0 })).secret).toBe(second)
   },
-  'forgets a removed webhook with all that waits for it, and nothing of others': async store => {
-    await addWebhooks(store, a, b)
-    for (let n = 0n; n < 3n; n++) await store.add(plant(n))
-    const claim = await claimed(store)
-    expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
-    const left = claim.webhook.id === a ? b : a
-    expect(await store.webhooks.list()).toMatchObject([{ id: left }])
-    expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
-    expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
-    await deliver(store, claim)
-    await store.add(plant(3n))
-    expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n, 3n])
-  },
+  'forgets a removed webhook with all that waits for it, and nothing of others':
+    async store => {
+      await addWebhooks(store, a, b)
+      for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+      const claim = await claimed(store)
+      expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
+      const left = claim.webhook.id === a ? b : a
+      expect(await store.webhooks.list()).toMatchObject([{ id: left }])
+      expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
+      expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
+      await deliver(store, claim)
+      await store.add(plant(3n))
+      expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n, 3n])
+    },
   'knows no webhook that was never added': async ({ webhooks, outbox }) => {
-    const changes = [webhooks.remove(a), webhooks.retry(a), webhooks.rotate(a, mintSecret())]
+    const changes = [
+      webhooks.remove(a),
+      webhooks.retry(a),
+      webhooks.rotate(a, mintSecret()),
+    ]
     expect(await Promise.all(changes)).toEqual([false, false, false])
     await outbox.stop(a)
     expect(await outbox.figures()).toEqual([])

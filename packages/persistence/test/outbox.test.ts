@@ -1,4 +1,9 @@
-import { postgresDialect, type Runner, type Statement, sqliteDialect } from '@plant-store/engine'
+import {
+  postgresDialect,
+  type Runner,
+  type Statement,
+  sqliteDialect,
+} from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { WebhookId } from '@plant-store/webhooks'
@@ -27,7 +32,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     storage = stack.use(await openStorage({ url: store.url }))
   })
   beforeEach(async () => {
-    for (const table of ['outbox', 'webhooks', 'plants']) await store.ask(`delete from ${table} returning 1`)
+    for (const table of ['outbox', 'webhooks', 'plants'])
+      await store.ask(`delete from ${table} returning 1`)
   })
   afterAll(() => stack.disposeAsync())
 
@@ -45,7 +51,12 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     await plants.saveIf(plant(4, 'of another version'), version)
     await plants.remove(plantId(4))
     await plants.save(plant(4, 'once more'))
-    await plants.saveAll([plant(6, 'saveAll'), plant(1, 'replaced'), plant(3, 'replaced'), plant(6, 'again')])
+    await plants.saveAll([
+      plant(6, 'saveAll'),
+      plant(1, 'replaced'),
+      plant(3, 'replaced'),
+      plant(6, 'again'),
+    ])
     expect(await announced(storage)).toEqual([
       '1 insert',
       '2 insertAll',
@@ -61,13 +72,19 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const before = Date.now()
     await storage.plants.insert(plant(1))
     const version = (await storage.plants.find(plantId(1)))?.version
-    const [delivery] = await storage.webhooks.outbox.deliveriesOf('webhook' as WebhookId, 1)
+    const [delivery] = await storage.webhooks.outbox.deliveriesOf(
+      'webhook' as WebhookId,
+      1,
+    )
     expect(delivery?.added).toMatchObject({ plant: plant(1), version })
     expect(Math.abs(Number(delivery?.added.addedAt) - before)).toBeLessThan(60_000)
   })
 
   test('a webhook is retried and removed with all that waits for it, however much, or with nothing', async () => {
-    const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [WebhookId, WebhookId]
+    const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [
+      WebhookId,
+      WebhookId,
+    ]
     await addWebhook(storage, many)
     const count = 4_100
     await storage.plants.insertAll(Array.from({ length: count }, (_, n) => plant(n)))
@@ -75,10 +92,23 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
     expect(await storage.webhooks.retry(many)).toBe(true)
     const waiting = async () =>
-      Object.fromEntries((await storage.webhooks.outbox.figures()).map(each => [each.webhook, each.waiting]))
+      Object.fromEntries(
+        (await storage.webhooks.outbox.figures()).map(each => [
+          each.webhook,
+          each.waiting,
+        ]),
+      )
     expect(await waiting()).toEqual({ many: count, none: 0 })
-    const ofNone = (await storage.webhooks.outbox.figures()).find(({ webhook }) => webhook === none)
-    expect(ofNone).toEqual({ webhook: none, state: 'active', missed: 0, waiting: 0, givenUp: 0 })
+    const ofNone = (await storage.webhooks.outbox.figures()).find(
+      ({ webhook }) => webhook === none,
+    )
+    expect(ofNone).toEqual({
+      webhook: none,
+      state: 'active',
+      missed: 0,
+      waiting: 0,
+      givenUp: 0,
+    })
     expect(await storage.webhooks.remove(none)).toBe(true)
     expect(await waiting()).toEqual({ many: count })
     expect(await storage.webhooks.remove(many)).toBe(true)
@@ -116,8 +146,12 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   })
 
   test('every text of a claim counts for its size', () => {
-    const { dueDeliveries } = webhookStatements(name === 'SQLite' ? sqliteDialect : postgresDialect)
-    const counted = [...dueDeliveries.sql.matchAll(/octet_length\("(\w+)"\)/g)].map(([, column]) => column)
+    const { dueDeliveries } = webhookStatements(
+      name === 'SQLite' ? sqliteDialect : postgresDialect,
+    )
+    const counted = [...dueDeliveries.sql.matchAll(/octet_length\("(\w+)"\)/g)].map(
+      ([, column]) => column,
+    )
     const texts = Object.entries(plantColumns).filter(([, type]) => type === 'text')
     expect(counted).toEqual(texts.map(([column]) => column))
   })
@@ -127,7 +161,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     await storage.plants.insertAll(Array.from({ length: 10_000 }, (_, n) => plant(n)))
     if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
     const [dialect, explain] =
-      name === 'SQLite' ? [sqliteDialect, 'explain query plan'] : [postgresDialect, 'explain']
+      name === 'SQLite'
+        ? [sqliteDialect, 'explain query plan']
+        : [postgresDialect, 'explain']
     const { due, dueDeliveries } = webhookStatements(dialect)
     for (const statement of [due, dueDeliveries]) {
       const parameters = ["'webhook'", '100', '1000000']
@@ -142,12 +178,27 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
   const statements = webhookStatements(sqliteDialect)
   const submitted: [Statement, object][] = []
-  const row = { url: 'https://a.example/', allows_private: 0n, created_at: 0n, secret: 's' }
+  const row = {
+    url: 'https://a.example/',
+    allows_private: 0n,
+    created_at: 0n,
+    secret: 's',
+  }
   const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
   const answers: Record<string, readonly object[]> = {
     due: ['gone', 'next'].map(id => ({ ...row, ...state, id, lease: `lease of ${id}` })),
     gone: [],
-    next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
+    next: [
+      {
+        position: 7n,
+        version: 1n,
+        added_at: 0n,
+        attempts: 0n,
+        id: 1n,
+        name: 'a',
+        tag: null,
+      },
+    ],
   }
   const runner: Pick<Runner, 'bind' | 'submit' | 'submitAll' | 'read'> = {
     bind(statement, given) {
@@ -163,14 +214,20 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
   }
   const outbox = createOutbox(runner as Runner, statements)
   const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
-  expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual(['next', [7n]])
+  expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual([
+    'next',
+    [7n],
+  ])
   const lease = { lease: expect.any(String), leaseMs: 60_000n }
   const outcome = { delivered: 0n, failed: 0n, stops: 0n, claimInMs: 0n }
   const [, first] = submitted[0] as [Statement, { lease: string }]
   expect(submitted).toEqual([
     [statements.lease, { id: 'gone', lastLease: 'lease of gone', ...lease }],
     [statements.release, { id: 'gone', lease: first.lease, ...outcome }],
-    [statements.lease, { id: 'next', lastLease: 'lease of next', ...lease, lease: claim?.lease }],
+    [
+      statements.lease,
+      { id: 'next', lastLease: 'lease of next', ...lease, lease: claim?.lease },
+    ],
   ])
 })
 
@@ -184,13 +241,19 @@ test('on PostgreSQL a webhook is not answered for before every plant is there th
   await first.plants.insert(plant(9))
   await other.query('begin')
   await other.query('select from plants where id = 9 for update')
-  const adding = Promise.all([first.plants.insert(plant(2)), first.plants.remove(plantId(9))])
+  const adding = Promise.all([
+    first.plants.insert(plant(2)),
+    first.plants.remove(plantId(9)),
+  ])
   // On another connection: a transaction sees the same activity as at first.
   const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-  const waiting = (count: number) => expect.poll(() => database.query(waits)).toHaveLength(count)
+  const waiting = (count: number) =>
+    expect.poll(() => database.query(waits)).toHaveLength(count)
   try {
     await waiting(1)
-    const thereOnceAnswered = addWebhook(second).then(() => database.query('select id::int from plants'))
+    const thereOnceAnswered = addWebhook(second).then(() =>
+      database.query('select id::int from plants'),
+    )
     await Promise.race([thereOnceAnswered, waiting(2)])
     await other.query('commit')
     expect(await thereOnceAnswered).toEqual([{ id: 2 }])

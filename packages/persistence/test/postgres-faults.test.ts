@@ -8,7 +8,16 @@ import {
 } from '@plant-store/harness/postgres'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+  vi,
+} from 'vitest'
 import { startProxy } from './proxy.ts'
 
 /** How long the store may take to answer, and what a busy machine may add to it. */
@@ -65,7 +74,9 @@ describe('under a load of creates', () => {
 
       expect(slowestMs).toBeLessThan(timeoutMs + slackMs)
       const kept = new Set(
-        (await database.query('select id from plants')).map(({ id }) => BigInt(id as string)),
+        (await database.query('select id from plants')).map(({ id }) =>
+          BigInt(id as string),
+        ),
       )
       expect(inserted.filter(id => !kept.has(id))).toEqual([])
       expect(inserted.length + unknown.length).toBeGreaterThanOrEqual(kept.size)
@@ -95,7 +106,8 @@ function startLoad() {
         expect(await storage.plants.insert(plant(id))).toBe('inserted')
         inserted.push(id)
       } catch (error) {
-        if (!(error instanceof DomainError) || error.code !== 'store-unavailable') throw error
+        if (!(error instanceof DomainError) || error.code !== 'store-unavailable')
+          throw error
         unknown.push(id)
         // A client that is told to come again does not come at once.
         await sleep(5)
@@ -128,7 +140,11 @@ test('does not wait longer than it may for a lock, and goes on when it is free',
   await using other = await session()
   await other.query('begin; lock table plants in access exclusive mode')
   const answers = Array.from({ length: 200 }, (_, n) =>
-    unavailable(n % 2 === 0 ? storage.plants.find(plant(1n).id) : storage.plants.insert(plant(BigInt(n)))),
+    unavailable(
+      n % 2 === 0
+        ? storage.plants.find(plant(1n).id)
+        : storage.plants.insert(plant(BigInt(n))),
+    ),
   )
   await nextTurn()
   // It would have its turn only after those, and as much time as they had.
@@ -139,7 +155,9 @@ test('does not wait longer than it may for a lock, and goes on when it is free',
   })
   await Promise.all(answers)
   await other.query('rollback')
-  expect((await eventually(() => storage.plants.find(plant(1n).id)))?.plant).toEqual(plant(1n))
+  expect((await eventually(() => storage.plants.find(plant(1n).id)))?.plant).toEqual(
+    plant(1n),
+  )
   expect(await eventually(() => storage.plants.insert(plant(-1n)))).toBe('inserted')
 })
 
@@ -197,9 +215,12 @@ describe('a commit of unknown outcome', () => {
     // Of two statements: the server begins with an answer, and has both without another one.
     proxy.swallowAnswersAfter(1)
     const outcome = Promise.all(
-      [far.plants.insert(plant(2n)), far.plants.save(plant(3n))].map(each => unavailable(each)),
+      [far.plants.insert(plant(2n)), far.plants.save(plant(3n))].map(each =>
+        unavailable(each),
+      ),
     )
-    while ((await database.query('select 1 from plants where id = 2')).length === 0) await sleep(5)
+    while ((await database.query('select 1 from plants where id = 2')).length === 0)
+      await sleep(5)
     proxy.cut()
     await outcome
     expect(await eventually(() => far.plants.insert(plant(2n)))).toBe('id-taken')
@@ -210,7 +231,10 @@ describe('a commit of unknown outcome', () => {
     await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')
     proxy.swallowAnswersAfter(0)
-    await Promise.all([unavailable(far.plants.insert(plant(2n))), unavailable(far.plants.find(plant(1n).id))])
+    await Promise.all([
+      unavailable(far.plants.insert(plant(2n))),
+      unavailable(far.plants.find(plant(1n).id)),
+    ])
     await unavailable(far.check())
     proxy.cut()
     expect(await eventually(() => far.plants.insert(plant(2n)))).toBe('id-taken')
@@ -244,13 +268,17 @@ test('a server that falls silent at any point of a start makes it fail in time',
     proxy.swallowAnswersAfter(pieces)
     const startedMs = performance.now()
     const opened = await openStorage({ url: proxy.url, timeoutMs }).catch(error => error)
-    expect(performance.now() - startedMs, `after ${pieces} pieces`).toBeLessThan(timeoutMs + 500 + slackMs)
+    expect(performance.now() - startedMs, `after ${pieces} pieces`).toBeLessThan(
+      timeoutMs + 500 + slackMs,
+    )
     proxy.cut()
     if (opened instanceof Error) return false
     await opened[Symbol.asyncDispose]()
     return true
   }
-  const opened = await Promise.all(Array.from({ length: 16 }, (_, pieces) => openThrough(pieces)))
+  const opened = await Promise.all(
+    Array.from({ length: 16 }, (_, pieces) => openThrough(pieces)),
+  )
   expect(opened.indexOf(true)).toBeGreaterThan(3)
   expect(opened.at(-1)).toBe(true)
 })
@@ -258,7 +286,10 @@ test('a server that falls silent at any point of a start makes it fail in time',
 /** Fails unless it is refused with `store-unavailable`, in time. */
 async function unavailable(work: Promise<unknown>): Promise<void> {
   const startedMs = performance.now()
-  await expect(work).rejects.toMatchObject({ name: 'DomainError', code: 'store-unavailable' })
+  await expect(work).rejects.toMatchObject({
+    name: 'DomainError',
+    code: 'store-unavailable',
+  })
   expect(performance.now() - startedMs).toBeLessThan(timeoutMs + slackMs)
 }
 
@@ -283,7 +314,9 @@ async function setForDatabase(change: string): Promise<void> {
 
 async function alterSystem(name: string, value: string): Promise<void> {
   await using own = await session()
-  await own.query('set default_transaction_read_only = off; set synchronous_commit = local')
+  await own.query(
+    'set default_transaction_read_only = off; set synchronous_commit = local',
+  )
   await own.query(`alter system set ${name} = '${value}'`)
   await own.query('select pg_reload_conf()')
   const current = `select 1 from pg_settings where name = '${name}' and setting = '${value}'`

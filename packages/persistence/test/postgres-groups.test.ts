@@ -12,7 +12,8 @@ const stack = new AsyncDisposableStack()
 let database: TestDatabase
 let admin: pg.Pool
 const urls = { directly: '', 'behind pgbouncer': '' }
-const ask = async (sql: string) => (await admin.query({ text: sql, rowMode: 'array' })).rows.flat()
+const ask = async (sql: string) =>
+  (await admin.query({ text: sql, rowMode: 'array' })).rows.flat()
 
 beforeAll(async () => {
   database = stack.use(await createTestDatabase())
@@ -47,32 +48,43 @@ describe.each([
   // Whose connections to the server outlive ours.
   ['behind pgbouncer', 'is the last to arrive', needs('pgbouncer', hasPgbouncer)],
 ] as const)('%s', (way, fault, options) => {
-  test(`a group is stored as a whole or not at all if any of its messages ${fault}`, options, async () => {
-    await using proxy = await startProxy(urls[way])
-    await using far = await open(proxy.url)
-    const { plants } = far
-    const wrong: unknown[] = []
-    for (let faultAt = 0, isOver = false; !isOver; faultAt++) {
-      await ask('truncate plants')
-      // Opens a connection, if the last one was cut.
-      const before = () => plants.saveAll([plant(1), plant(2)])
-      await before().catch(before)
-      let count = 0
-      proxy.tamper(message => {
-        if (count++ === faultAt) return fault === 'fails' ? 'spoil' : 'cut'
-        return fault.includes('begin') && message.startsWith('begin') ? 'spoil' : undefined
-      })
-      const changes = [plants.save(plant(3)), plants.remove(plantId(1)), plants.save(plant(2, 'replaced'))]
-      const succeeded = await Promise.all(changes).then(
-        () => true,
-        () => false,
-      )
-      proxy.tamper()
-      isOver = count <= faultAt
-      await settled()
-      const stored = `${await ask('select id from plants order by id')}`
-      if (stored !== '2,3' && (succeeded || stored !== '1,2')) wrong.push({ faultAt, succeeded, stored })
-    }
-    expect(wrong).toEqual([])
-  })
+  test(
+    `a group is stored as a whole or not at all if any of its messages ${fault}`,
+    options,
+    async () => {
+      await using proxy = await startProxy(urls[way])
+      await using far = await open(proxy.url)
+      const { plants } = far
+      const wrong: unknown[] = []
+      for (let faultAt = 0, isOver = false; !isOver; faultAt++) {
+        await ask('truncate plants')
+        // Opens a connection, if the last one was cut.
+        const before = () => plants.saveAll([plant(1), plant(2)])
+        await before().catch(before)
+        let count = 0
+        proxy.tamper(message => {
+          if (count++ === faultAt) return fault === 'fails' ? 'spoil' : 'cut'
+          return fault.includes('begin') && message.startsWith('begin')
+            ? 'spoil'
+            : undefined
+        })
+        const changes = [
+          plants.save(plant(3)),
+          plants.remove(plantId(1)),
+          plants.save(plant(2, 'replaced')),
+        ]
+        const succeeded = await Promise.all(changes).then(
+          () => true,
+          () => false,
+        )
+        proxy.tamper()
+        isOver = count <= faultAt
+        await settled()
+        const stored = `${await ask('select id from plants order by id')}`
+        if (stored !== '2,3' && (succeeded || stored !== '1,2'))
+          wrong.push({ faultAt, succeeded, stored })
+      }
+      expect(wrong).toEqual([])
+    },
+  )
 })

@@ -20,9 +20,9 @@ describe('several processes on one database', () => {
     await using second = await opening[1]
     await Promise.all([first?.check(), second?.check()])
     // Each migration writes the row at its next place.
-    expect(await database.query('select ctid::text as place from schema_version')).toEqual([
-      { place: '(0,2)' },
-    ])
+    expect(
+      await database.query('select ctid::text as place from schema_version'),
+    ).toEqual([{ place: '(0,2)' }])
     await other.query('select pg_advisory_lock(4815162342)')
     await using third = await openStorage({ url: database.url })
     await third.check()
@@ -40,7 +40,9 @@ describe('several processes on one database', () => {
       create event trigger fail_once on ddl_command_start when tag in ('CREATE TABLE') execute function fail_once()`)
     await using storage = await openStorage({ url: database.url })
     await storage.check()
-    const [attempts] = await database.query('select last_value::int as count from attempts')
+    const [attempts] = await database.query(
+      'select last_value::int as count from attempts',
+    )
     expect(attempts?.['count']).toBeGreaterThan(1)
   })
 })
@@ -52,23 +54,41 @@ describe('a database that is refused, and left as it was', () => {
     await database.query(
       `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'`,
     )
-    await expect(openStorage({ url })).rejects.toThrow('its encoding must be UTF8, not SQL_ASCII')
+    await expect(openStorage({ url })).rejects.toThrow(
+      'its encoding must be UTF8, not SQL_ASCII',
+    )
     await database.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`)
   })
 
   test('because no server answers: in words that hold no password', async () => {
     const url = 'postgres://gardener:s3cret@127.0.0.1:1/plants?password=s3cret'
     const error = await openStorage({ url }).catch(error => error)
-    expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants cannot be opened')
-    expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('s3cret')
+    expect(error.message).toContain(
+      'the store postgres://gardener@127.0.0.1:1/plants cannot be opened',
+    )
+    expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain(
+      's3cret',
+    )
   })
 })
 
 describe('a user', () => {
   test.each([
-    ['without a password', '', /cannot be opened: it requires a password, and the URL has none$/],
-    ['with an empty one', ':', /cannot be opened: it requires a password, and the URL has none$/],
-    ['with a wrong one', ':wrong', /cannot be opened: password authentication failed for user "postgres"$/],
+    [
+      'without a password',
+      '',
+      /cannot be opened: it requires a password, and the URL has none$/,
+    ],
+    [
+      'with an empty one',
+      ':',
+      /cannot be opened: it requires a password, and the URL has none$/,
+    ],
+    [
+      'with a wrong one',
+      ':wrong',
+      /cannot be opened: password authentication failed for user "postgres"$/,
+    ],
   ])('%s is told so in one line', async (_, password, message) => {
     const url = inject('postgresUrl').replace(/:\/\/[^@]+@/, `://postgres${password}@`)
     await expect(openStorage({ url })).rejects.toThrow(message)

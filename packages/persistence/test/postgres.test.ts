@@ -9,7 +9,12 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import { attachStorage, type Commit, openStorage, type Storage } from '@plant-store/persistence'
+import {
+  attachStorage,
+  type Commit,
+  openStorage,
+  type Storage,
+} from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 let database: TestDatabase
@@ -27,7 +32,8 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-const plant = (id: number, name: string, tag?: string): Plant => parsePlant({ id: BigInt(id), name, tag })
+const plant = (id: number, name: string, tag?: string): Plant =>
+  parsePlant({ id: BigInt(id), name, tag })
 
 test('changes of the same few plants that are all on their way at once take effect in their order', async () => {
   const seed = anySeed()
@@ -37,11 +43,18 @@ test('changes of the same few plants that are all on their way at once take effe
   for (let round = 0; round < 8; round++) {
     // The versions of each store differ, but mark the same states.
     const before = await Promise.all(
-      [storage.plants, memory].map(on => Promise.all(ids.map(async id => (await on.find(id))?.version))),
+      [storage.plants, memory].map(on =>
+        Promise.all(ids.map(async id => (await on.find(id))?.version)),
+      ),
     )
     const changes = Array.from({ length: 200 }, (_, n) => {
-      const one = plant(below(8), `plant ${n}`, below(2) === 0 ? undefined : `tag ${below(3)}`)
-      const expected = (on: PlantRepository) => before[on === memory ? 1 : 0]?.[Number(one.id)]
+      const one = plant(
+        below(8),
+        `plant ${n}`,
+        below(2) === 0 ? undefined : `tag ${below(3)}`,
+      )
+      const expected = (on: PlantRepository) =>
+        before[on === memory ? 1 : 0]?.[Number(one.id)]
       return (
         [
           on => on.insert(one),
@@ -55,8 +68,11 @@ test('changes of the same few plants that are all on their way at once take effe
     })
     const outcomes = await Promise.all(changes.map(change => change(storage.plants)))
     const wanted = await Promise.all(changes.map(change => change(memory)))
-    const withoutVersion = (outcome: unknown) => (/^[0-9a-f]+$/.test(`${outcome}`) ? 'saved' : outcome)
-    expect(outcomes.map(withoutVersion), `seed ${seed}`).toEqual(wanted.map(withoutVersion))
+    const withoutVersion = (outcome: unknown) =>
+      /^[0-9a-f]+$/.test(`${outcome}`) ? 'saved' : outcome
+    expect(outcomes.map(withoutVersion), `seed ${seed}`).toEqual(
+      wanted.map(withoutVersion),
+    )
     expect(await storage.plants.page({ limit: 100 }), `seed ${seed}`).toEqual(
       await memory.page({ limit: 100 }),
     )
@@ -69,7 +85,9 @@ test('a store that is joined reports its own commits, and closes its connections
   const commits: Commit[] = []
   {
     await using store = await openStorage({ url: own.url })
-    await using joined = await attachStorage(store.share(), { onCommit: commit => commits.push(commit) })
+    await using joined = await attachStorage(store.share(), {
+      onCommit: commit => commits.push(commit),
+    })
     await store.plants.insert(plant(1, 'a'))
     await joined.plants.insert(plant(2, 'b'))
   }
@@ -83,11 +101,16 @@ type Change = (on: PlantRepository) => Promise<unknown>
 
 test('finds plants by tags that are longer than an entry of an index, and differ at their end', async () => {
   const { below } = createRandom(1)
-  const long = Array.from({ length: 50_000 }, () => String.fromCodePoint(0x4e00 + below(20_000))).join('')
+  const long = Array.from({ length: 50_000 }, () =>
+    String.fromCodePoint(0x4e00 + below(20_000)),
+  ).join('')
   await storage.plants.insert(plant(1, 'a', `${long}a`))
   await storage.plants.insert(plant(2, 'b', `${long}b`))
   await storage.plants.save(plant(3, 'b', `${long}b`))
-  const found = await storage.plants.page({ limit: 10, tag: plant(0, '', `${long}b`).tag as UnicodeText })
+  const found = await storage.plants.page({
+    limit: 10,
+    tag: plant(0, '', `${long}b`).tag as UnicodeText,
+  })
   expect(found.map(({ id }) => id)).toEqual([2n, 3n])
 })
 
@@ -99,7 +122,8 @@ test('finds the plants of a tag by an index', async () => {
   )
   const tag = plant(0, '', 'tag 7').tag as UnicodeText
   // More often than the server plans for each value.
-  for (let n = 0; n < 10; n++) expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
+  for (let n = 0; n < 10; n++)
+    expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
   await other[Symbol.asyncDispose]()
   const counted = `select idx_tup_read::int as count from pg_stat_user_indexes
     where indexrelname = 'plants_by_tag' and schemaname = current_schema()`

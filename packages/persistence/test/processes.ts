@@ -39,7 +39,8 @@ export async function startStoreProcess(url: string): Promise<StoreProcess> {
   await nextAnswer()
   return {
     process: child,
-    insert: async (ids, name = 'a') => (await give<{ outcomes: string[] }>({ insert: ids, name })).outcomes,
+    insert: async (ids, name = 'a') =>
+      (await give<{ outcomes: string[] }>({ insert: ids, name })).outcomes,
     list: async () => (await give<{ ids: bigint[] }>({ list: true })).ids,
     check: async () => (await give<{ outcomes: string[] }>({ check: true })).outcomes,
     async close() {

@@ -87,7 +87,11 @@ function messageTaker() {
       if (rest.length < length) return messages
       const bytes = rest.subarray(0, length)
       const type = String.fromCharCode(bytes[0] as number)
-      const name = isFirst ? undefined : type === 'Q' ? bytes.toString('utf8', 5, length - 1).trim() : type
+      const name = isFirst
+        ? undefined
+        : type === 'Q'
+          ? bytes.toString('utf8', 5, length - 1).trim()
+          : type
       messages.push({ name, bytes })
       rest = rest.subarray(length)
       isFirst = false
@@ -102,7 +106,11 @@ function spoiled({ name, bytes }: Message): Buffer {
     bytes[0] === 'Q'.charCodeAt(0)
       ? 'Qselect pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0'
       : 'Enone\0\0\0\0\0'
-  const message = Buffer.concat([Buffer.from(body.slice(0, 1)), Buffer.alloc(4), Buffer.from(body.slice(1))])
+  const message = Buffer.concat([
+    Buffer.from(body.slice(0, 1)),
+    Buffer.alloc(4),
+    Buffer.from(body.slice(1)),
+  ])
   message.writeInt32BE(message.length - 1, 1)
   return message
 }

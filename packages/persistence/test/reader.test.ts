@@ -4,7 +4,12 @@ import { hashToken } from '@plant-store/access'
 import { int64Max, int64Min, type Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
+import {
+  inspectStore,
+  openReader,
+  openStorage,
+  type StoreReader,
+} from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startProxy } from './proxy.ts'
 import { plant, plantId, schemaVersion, temporaryFolder } from './store-folder.ts'
@@ -16,7 +21,8 @@ async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   return plants
 }
 
-const many = (count: number, name = 'before') => Array.from({ length: count }, (_, n) => plant(n, name))
+const many = (count: number, name = 'before') =>
+  Array.from({ length: count }, (_, n) => plant(n, name))
 
 describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', name => {
   let store: Subject
@@ -50,7 +56,10 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
     const ids = [...Array(1_000).keys()].map(BigInt)
-    const plants = [...ids.map(n => plant(int64Min + n)), ...ids.map(n => plant(int64Max - 999n + n))]
+    const plants = [
+      ...ids.map(n => plant(int64Min + n)),
+      ...ids.map(n => plant(int64Max - 999n + n)),
+    ]
     await fill(plants)
     await using reader = await openReader(store.url)
     const others = vi.fn()
@@ -62,7 +71,11 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
   test('is of one moment, whatever is changed meanwhile, and is read a few plants at a time', async () => {
     await using storage = await openStorage({ url: store.url })
     await storage.plants.insertAll(many(5_000))
-    const token = { name: 'shop', scopes: ['plants:read'], createdAt: new Date(0) } as const
+    const token = {
+      name: 'shop',
+      scopes: ['plants:read'],
+      createdAt: new Date(0),
+    } as const
     await storage.tokens.insert(token, hashToken('secret'))
     await using reader = await openReader(store.url)
     await storage.plants.remove(plantId(0))
@@ -78,14 +91,21 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     expect(read).toEqual(many(5_000))
     expect(await reader.counts()).toMatchObject({ plants: 5_000, tokens: 1 })
     await using later = await openReader(store.url)
-    expect((await plantsIn(later)).slice(-2)).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
+    expect((await plantsIn(later)).slice(-2)).toEqual([
+      plant(4_999, 'after'),
+      plant(10_000, 'after'),
+    ])
   })
 
   test('is refused by an empty database, which stays so', async () => {
-    await store.run(...(store.url.startsWith('file:') ? ['pragma user_version = 1'] : ['select 1']))
+    await store.run(
+      ...(store.url.startsWith('file:') ? ['pragma user_version = 1'] : ['select 1']),
+    )
     const before = await store.fingerprint()
     await expect(openReader(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
-    await expect(inspectStore(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
+    await expect(inspectStore(store.url)).rejects.toThrow(
+      /cannot be opened: it is empty$/,
+    )
     expect(await store.fingerprint()).toBe(before)
   })
 })
@@ -120,7 +140,9 @@ test('a reader of a server that is gone says so, and leaves no connection', asyn
       message: expect.stringMatching(/^the store cannot be read: ./),
     })
   }
-  await expect(openReader(proxy.url)).rejects.toThrow(/^the store .* cannot be opened: .*ECONNREFUSED/)
+  await expect(openReader(proxy.url)).rejects.toThrow(
+    /^the store .* cannot be opened: .*ECONNREFUSED/,
+  )
   const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
   await expect.poll(() => database.query(others)).toEqual([])
 })

@@ -15,7 +15,16 @@ const pageBytes = 1024
 const seed = anySeed()
 const { below, chance, pick } = createRandom(seed)
 
-const kinds = ['first', 'root', 'interior', 'leaf', 'overflow', 'index', 'other', 'free'] as const
+const kinds = [
+  'first',
+  'root',
+  'interior',
+  'leaf',
+  'overflow',
+  'index',
+  'other',
+  'free',
+] as const
 type Kind = (typeof kinds)[number]
 
 interface Page {
@@ -30,11 +39,18 @@ let pages: readonly Page[]
 beforeAll(async () => {
   using folder = disposableFolder()
   const file = join(folder.path, 'plants.db')
-  const byId = Array.from({ length: 1_000 }, (_, n) => anyPlant(n)).sort((a, b) => (a.id < b.id ? -1 : 1))
+  const byId = Array.from({ length: 1_000 }, (_, n) => anyPlant(n)).sort((a, b) =>
+    a.id < b.id ? -1 : 1,
+  )
   {
     createEmpty(file)
-    await using storage = await openStorage({ url: `file:${file}`, queueChangesMax: byId.length })
-    await Promise.all(byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert))
+    await using storage = await openStorage({
+      url: `file:${file}`,
+      queueChangesMax: byId.length,
+    })
+    await Promise.all(
+      byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert),
+    )
     // Neighbours, so that whole pages become free. What was in them is still there, and must not come back.
     const removed = new Set(byId.slice(200, 300))
     await Promise.all([...removed].map(({ id }) => storage.plants.remove(id)))
@@ -54,7 +70,10 @@ function createEmpty(file: string): void {
 
 /** The least and the greatest id, some without a gap, and others. Most fit into a page, the texts of some go on in another one, of few in several. */
 function anyPlant(n: number): Plant {
-  const anyId = BigInt.asIntN(64, (BigInt(below(2 ** 32)) << 32n) + BigInt(below(2 ** 32)))
+  const anyId = BigInt.asIntN(
+    64,
+    (BigInt(below(2 ** 32)) << 32n) + BigInt(below(2 ** 32)),
+  )
   const id = [int64Min, int64Max][n] ?? (n < 60 ? BigInt(n) : anyId)
   const length = chance(0.03) ? 800 + below(2_500) : 50 + below(50)
   const full = fullPlant(id, `${below(2 ** 32)} ${'ab '.repeat(length / 3)}`)
@@ -68,27 +87,36 @@ function describePages(database: Database.Database): Page[] {
     if (pagetype !== 'internal') return pagetype as 'leaf' | 'overflow'
     return path === '/' ? 'root' : 'interior'
   }
-  const rows = database.prepare('select pageno, name, path, pagetype from dbstat order by pageno').raw().all()
+  const rows = database
+    .prepare('select pageno, name, path, pagetype from dbstat order by pageno')
+    .raw()
+    .all()
   const used = (rows as [number, string, string, string][]).map(([number, ...rest]) => ({
     number,
     kind: kindOf(...rest),
   }))
   const numbers = new Set(used.map(({ number }) => number))
   const total = database.pragma('page_count', { simple: true }) as number
-  const free = Array.from({ length: total }, (_, n) => n + 1).filter(number => !numbers.has(number))
+  const free = Array.from({ length: total }, (_, n) => n + 1).filter(
+    number => !numbers.has(number),
+  )
   return [...used, ...free.map(number => ({ number, kind: 'free' as const }))]
 }
 
 const ofKind = (kind: Kind) => pages.filter(page => page.kind === kind)
-const indexLeaves = () => ofKind('index').filter(({ number }) => contentOf(number)[0] === 0x0a)
-const contentOf = (page: number) => sound.subarray((page - 1) * pageBytes, page * pageBytes)
+const indexLeaves = () =>
+  ofKind('index').filter(({ number }) => contentOf(number)[0] === 0x0a)
+const contentOf = (page: number) =>
+  sound.subarray((page - 1) * pageBytes, page * pageBytes)
 
 const ways = {
   zeros: () => Buffer.alloc(pageBytes),
   ones: () => Buffer.alloc(pageBytes, 0xff),
   'any bytes': () => randomFillSync(Buffer.alloc(pageBytes)),
   'a page of another kind': ({ kind }: Page) =>
-    contentOf(pick(ofKind(kind === 'index' || kind === 'overflow' ? 'leaf' : 'index')).number),
+    contentOf(
+      pick(ofKind(kind === 'index' || kind === 'overflow' ? 'leaf' : 'index')).number,
+    ),
   'another page of its kind': ({ number, kind }: Page) =>
     contentOf(pick(ofKind(kind).filter(each => each.number !== number)).number),
 } as const satisfies Record<string, (page: Page) => Buffer>
@@ -108,7 +136,8 @@ function damagedFile(damages: readonly (readonly [Page, Way | Buffer])[]): strin
 /** Comparing thousands of plants member by member takes a second. */
 function digest(all: readonly Plant[]): string {
   const hash = createHash('sha256')
-  for (const { id, name, tag } of all) hash.update(`${JSON.stringify([`${id}`, name, tag])}\n`)
+  for (const { id, name, tag } of all)
+    hash.update(`${JSON.stringify([`${id}`, name, tag])}\n`)
   return `${all.length} plants ${hash.digest('hex')}`
 }
 
@@ -135,38 +164,57 @@ test('the store has pages of every kind, and two levels above its rows', () => {
 describe(`what SQLite can find by its id is read (seed ${seed}) from a file with`, () => {
   const all = Object.keys(ways) as Way[]
 
-  test.each(kinds.filter(each => each !== 'first'))('a damaged page of the kind %s', async kind => {
-    for (const way of all) {
-      // There is one root.
-      if (kind === 'root' && way === 'another page of its kind') continue
-      const page = pick(ofKind(kind))
-      const { read, count } = await expectAllOfPointReads(
-        damagedFile([[page, way]]),
-        `${page.number}: ${way}`,
-      )
-      if (kind !== 'index') expect(count).toBe(plants.length)
-      // No more is lost than the rows of a leaf.
-      if (kind !== 'root' && kind !== 'interior') expect(plants.length - read.length).toBeLessThan(40)
-      if (['index', 'free', 'other'].includes(kind)) expect(digest(read)).toBe(digest(plants))
-    }
-  })
+  test.each(kinds.filter(each => each !== 'first'))(
+    'a damaged page of the kind %s',
+    async kind => {
+      for (const way of all) {
+        // There is one root.
+        if (kind === 'root' && way === 'another page of its kind') continue
+        const page = pick(ofKind(kind))
+        const { read, count } = await expectAllOfPointReads(
+          damagedFile([[page, way]]),
+          `${page.number}: ${way}`,
+        )
+        if (kind !== 'index') expect(count).toBe(plants.length)
+        // No more is lost than the rows of a leaf.
+        if (kind !== 'root' && kind !== 'interior')
+          expect(plants.length - read.length).toBeLessThan(40)
+        if (['index', 'free', 'other'].includes(kind))
+          expect(digest(read)).toBe(digest(plants))
+      }
+    },
+  )
 
   test('many damaged pages', async () => {
     for (let time = 0; time < 3; time++) {
       const damages = Array.from({ length: 1 + below(40) }, () => {
-        const kind = pick(['interior', 'leaf', 'leaf', 'leaf', 'overflow', 'index', 'other'] as const)
+        const kind = pick([
+          'interior',
+          'leaf',
+          'leaf',
+          'leaf',
+          'overflow',
+          'index',
+          'other',
+        ] as const)
         return [pick(ofKind(kind)), pick(all)] as const
       })
       await expectAllOfPointReads(damagedFile(damages))
     }
     // The ends of texts are then no UTF-8.
-    await expectAllOfPointReads(damagedFile(ofKind('overflow').map(page => [page, 'ones'] as const)))
+    await expectAllOfPointReads(
+      damagedFile(ofKind('overflow').map(page => [page, 'ones'] as const)),
+    )
   })
 
   test('no end', async () => {
     for (let time = 0; time < 4; time++) {
       const file = damagedFile([])
-      truncateSync(file, (pages.length - below(Math.floor(pages.length / 2))) * pageBytes - below(pageBytes))
+      truncateSync(
+        file,
+        (pages.length - below(Math.floor(pages.length / 2))) * pageBytes -
+          below(pageBytes),
+      )
       await expectAllOfPointReads(file)
     }
   })
@@ -186,10 +234,16 @@ async function expectAllOfPointReads(file: string, where?: string) {
 function readOneByOne(file: string): Plant[] {
   const database = new Database(file)
   database.unsafeMode().pragma('writable_schema = on')
-  const find = database.prepare('select id, name, tag from plants where id = ?').safeIntegers()
+  const find = database
+    .prepare('select id, name, tag from plants where id = ?')
+    .safeIntegers()
   const found = plants.flatMap(({ id }) => {
     try {
-      const { tag, ...rest } = find.get(id) as { id: bigint; name: string; tag: string | null }
+      const { tag, ...rest } = find.get(id) as {
+        id: bigint
+        name: string
+        tag: string | null
+      }
       // In the place of bytes that are no text.
       if (`${rest.name}${tag}`.includes('\ufffd')) return []
       return [parsePlant(tag === null ? rest : { ...rest, tag })]
@@ -204,13 +258,17 @@ function readOneByOne(file: string): Plant[] {
 test('a store is read whose list of tables is damaged behind its plants', async () => {
   const last = ofKind('first').at(-1) as Page
   expect(last.number).toBeGreaterThan(1)
-  expect(digest((await salvaged(damagedFile([[last, 'zeros']]))).read)).toBe(digest(plants))
+  expect(digest((await salvaged(damagedFile([[last, 'zeros']]))).read)).toBe(
+    digest(plants),
+  )
 })
 
 test('of rows that are out of order, as their page is in the place of another, none is read twice', async () => {
   for (let time = 0; time < 6; time++) {
     const page = pick(ofKind('leaf'))
-    const { read, unread } = await salvaged(damagedFile([[page, 'another page of its kind']]))
+    const { read, unread } = await salvaged(
+      damagedFile([[page, 'another page of its kind']]),
+    )
     expect(read).toEqual(plants.filter(({ id }) => read.some(each => each.id === id)))
     expect(unread).toBe(plants.length - read.length)
     expect(unread).toBeGreaterThan(0)
@@ -218,13 +276,17 @@ test('of rows that are out of order, as their page is in the place of another, n
 })
 
 test('how many could not be read is unknown if the index is damaged too', async () => {
-  const damages = [pick(ofKind('leaf')), pick(indexLeaves())].map(page => [page, 'zeros'] as const)
+  const damages = [pick(ofKind('leaf')), pick(indexLeaves())].map(
+    page => [page, 'zeros'] as const,
+  )
   const { count, unread } = await expectAllOfPointReads(damagedFile(damages))
   expect([count, unread]).toEqual([undefined, undefined])
 })
 
 test('a store that lacks a column of this version is read', async () => {
-  const { read } = await salvaged(changedFile('drop index plants_by_tag; alter table plants drop column tag'))
+  const { read } = await salvaged(
+    changedFile('drop index plants_by_tag; alter table plants drop column tag'),
+  )
   expect(digest(read)).toBe(digest(plants.map(({ id, name }) => ({ id, name }))))
 })
 
@@ -270,7 +332,9 @@ test('an index with a page in the place of another does not count the plants', a
 test('how many could not be read is unknown if one page of the index is in the place of its first', async () => {
   const leaf = pick(indexLeaves())
   const root = ofKind('index').find(each => contentOf(each.number)[0] === 0x02) as Page
-  const { count, unread } = await expectAllOfPointReads(damagedFile([[root, contentOf(leaf.number)]]))
+  const { count, unread } = await expectAllOfPointReads(
+    damagedFile([[root, contentOf(leaf.number)]]),
+  )
   expect(count).toBeLessThan(plants.length)
   expect(unread).toBeUndefined()
 })

@@ -19,7 +19,10 @@ async function changedStore(statements: string): Promise<string> {
   {
     await using storage = await openStorage({ url: `file:${file}` })
     await storage.plants.insert(plant(1))
-    await storage.tokens.insert({ name: 'a', scopes: [], createdAt: new Date(0) }, hashToken('a'))
+    await storage.tokens.insert(
+      { name: 'a', scopes: [], createdAt: new Date(0) },
+      hashToken('a'),
+    )
   }
   const database = new Database(file)
   database.unsafeMode()
@@ -31,10 +34,15 @@ async function changedStore(statements: string): Promise<string> {
 const tokensBack =
   'create trigger back after delete on access_tokens begin insert into access_tokens values (old.name, old.hash, old.scopes, 0, null, null); end'
 
-const notOfThisRelease = (reason: string) => `its schema is not of this release: ${reason}`
+const notOfThisRelease = (reason: string) =>
+  `its schema is not of this release: ${reason}`
 
 test.each([
-  ['a trigger', tokensBack, 'it contains trigger back, and a store has only tables and indexes'],
+  [
+    'a trigger',
+    tokensBack,
+    'it contains trigger back, and a store has only tables and indexes',
+  ],
   [
     'a column with a quote in its name',
     'drop index plants_by_tag; alter table plants rename name to "na""me"',
@@ -50,8 +58,14 @@ test.each([
   const file = await changedStore(statements)
   const before = snapshot(join(file, '..'))
   const url = `file:${file}`
-  for (const open of [() => openStorage({ url }), () => openReader(url), () => inspectStore(url)])
-    await expect(open()).rejects.toThrow(`the store ${storageName(url)} cannot be opened: ${reason}`)
+  for (const open of [
+    () => openStorage({ url }),
+    () => openReader(url),
+    () => inspectStore(url),
+  ])
+    await expect(open()).rejects.toThrow(
+      `the store ${storageName(url)} cannot be opened: ${reason}`,
+    )
   expect(openFilesIn(file)).toEqual([])
   await expect(backUpStore(url, `${file}.backup`)).rejects.toThrow(reason)
   const target = join(temporaryFolder(), 'plants.db')
@@ -67,7 +81,9 @@ test('a restore replaces a store whose schema was changed', async () => {
   database.exec(tokensBack)
   database.close()
   await restoreStore(`file:${file}`, `${file}.backup`, { force: true })
-  expect(await inspectStore(`file:${file}`)).toMatchObject({ counts: { plants: 1, tokens: 1 } })
+  expect(await inspectStore(`file:${file}`)).toMatchObject({
+    counts: { plants: 1, tokens: 1 },
+  })
 })
 
 test('an index and a table of somebody else change nothing for a store', async () => {

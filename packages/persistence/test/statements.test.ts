@@ -11,20 +11,29 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from './store-folder.ts'
 
-test.each([sqliteDialect, postgresDialect])('on $name every text of a page counts for its size', dialect => {
-  const pages = Object.values<Entity>(entities).flatMap(({ rows, compile }) =>
-    Object.values(compile(dialect).statements).flatMap(statement => {
-      const { sql } = (statement as ReadStatement).bound?.guarded ?? statement
-      const counted = [...sql.matchAll(/octet_length\("(\w+)"\)/g)].map(([, column]) => column)
-      return rows !== null && counted.length > 0 ? [{ sql, counted, columns: rows.columns }] : []
-    }),
-  )
-  expect(pages.length).toBeGreaterThan(2)
-  for (const { sql, counted, columns } of pages) {
-    const texts = Object.entries(columns).flatMap(([name, type]) => (type === 'text' ? [name] : []))
-    expect(new Set(counted), sql).toEqual(new Set(texts))
-  }
-})
+test.each([sqliteDialect, postgresDialect])(
+  'on $name every text of a page counts for its size',
+  dialect => {
+    const pages = Object.values<Entity>(entities).flatMap(({ rows, compile }) =>
+      Object.values(compile(dialect).statements).flatMap(statement => {
+        const { sql } = (statement as ReadStatement).bound?.guarded ?? statement
+        const counted = [...sql.matchAll(/octet_length\("(\w+)"\)/g)].map(
+          ([, column]) => column,
+        )
+        return rows !== null && counted.length > 0
+          ? [{ sql, counted, columns: rows.columns }]
+          : []
+      }),
+    )
+    expect(pages.length).toBeGreaterThan(2)
+    for (const { sql, counted, columns } of pages) {
+      const texts = Object.entries(columns).flatMap(([name, type]) =>
+        type === 'text' ? [name] : [],
+      )
+      expect(new Set(counted), sql).toEqual(new Set(texts))
+    }
+  },
+)
 
 /** Parameters of pages that no index is for. */
 const ofEveryPage = ['from', 'limit', 'textBytesMax', 'countMax', 'to', 'name_contains']
@@ -40,14 +49,20 @@ test('on SQLite no page reads rows that it does not look at, and a filter has an
   expect(pages.length).toBeGreaterThan(1)
   for (const [{ sql, parameters }, name] of pages) {
     const values = parameters.map(() => 1)
-    const plan = database.prepare<unknown[], { detail: string }>(`explain query plan ${sql}`).all(values)
+    const plan = database
+      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+      .all(values)
     const [search, ...others] = plan.map(({ detail }) => detail)
     const [filter] = parameters.filter(parameter => !ofEveryPage.includes(parameter))
     expect(search, name).toMatch(
-      filter === undefined ? /^SEARCH / : new RegExp(`^SEARCH .* INDEX .*\\(${filter}=\\?`),
+      filter === undefined
+        ? /^SEARCH /
+        : new RegExp(`^SEARCH .* INDEX .*\\(${filter}=\\?`),
     )
     expect(others.join(), name).toMatch(
-      /counted/.test(name) ? /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/ : /^$/,
+      /counted/.test(name)
+        ? /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/
+        : /^$/,
     )
   }
 })

@@ -1,24 +1,35 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { inspectStore, NoStoreError, openReader, openStorage } from '@plant-store/persistence'
+import {
+  inspectStore,
+  NoStoreError,
+  openReader,
+  openStorage,
+} from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 async function refusal(url: string, lockTimeoutMs?: number): Promise<string> {
-  const { message } = await openStorage({ url, ...(lockTimeoutMs && { lockTimeoutMs }) }).then(
+  const { message } = await openStorage({
+    url,
+    ...(lockTimeoutMs && { lockTimeoutMs }),
+  }).then(
     () => Promise.reject(new Error('it was opened')),
     (error: Error) => error,
   )
   return message
 }
 
-test.runIf(process.platform === 'linux')('a store is not made where no folder can be', async () => {
-  expect(await refusal('file:/proc/none/below/plants.db')).toMatch(
-    /^the store \/proc\/none\/below\/plants\.db cannot be opened: no such file or folder$/,
-  )
-})
+test.runIf(process.platform === 'linux')(
+  'a store is not made where no folder can be',
+  async () => {
+    expect(await refusal('file:/proc/none/below/plants.db')).toMatch(
+      /^the store \/proc\/none\/below\/plants\.db cannot be opened: no such file or folder$/,
+    )
+  },
+)
 
 test.each([
   ['a text', 'Water the plants.\n'.repeat(1000)],
@@ -50,20 +61,28 @@ test('a folder is no store, nor is a path below a file', async () => {
   expect(snapshot(folder)).toEqual(before)
 })
 
-test.each(['pipe', '/dev/null'])('%s is no store, and opening it does not wait', async name => {
-  const folder = temporaryFolder()
-  execFileSync('mkfifo', [join(folder, 'pipe')])
-  const url = `file:${resolve(folder, name)}`
-  expect(await refusal(url)).toMatch(/^the store .* cannot be opened: it is not a file$/)
-  for (const open of [openReader, inspectStore]) await expect(open(url)).rejects.toThrow(/ is not a file$/)
-})
+test.each(['pipe', '/dev/null'])(
+  '%s is no store, and opening it does not wait',
+  async name => {
+    const folder = temporaryFolder()
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    const url = `file:${resolve(folder, name)}`
+    expect(await refusal(url)).toMatch(
+      /^the store .* cannot be opened: it is not a file$/,
+    )
+    for (const open of [openReader, inspectStore])
+      await expect(open(url)).rejects.toThrow(/ is not a file$/)
+  },
+)
 
 test('a store that another program keeps locked is not opened, and one line says so', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
   other.exec('begin immediate')
-  expect(await refusal(`file:${file}`, 100)).toMatch(/^the store .* cannot be opened: [^\n]*locked[^\n]*$/)
+  expect(await refusal(`file:${file}`, 100)).toMatch(
+    /^the store .* cannot be opened: [^\n]*locked[^\n]*$/,
+  )
   other.close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 })
@@ -77,7 +96,10 @@ test('the SQLite of this package is newer than the bug that skips committed page
     this: Database.Database,
     sql,
   ) {
-    return prepare.call(this, sql === 'select sqlite_version()' ? `select '${version}'` : sql)
+    return prepare.call(
+      this,
+      sql === 'select sqlite_version()' ? `select '${version}'` : sql,
+    )
   })
   onTestFinished(() => preparing.mockRestore())
   expect(await refusal(url)).toMatch(
@@ -91,12 +113,17 @@ test('the SQLite of this package is newer than the bug that skips committed page
 
 test('opens a store several times at the same moment, also one that is not there yet', async () => {
   const url = `file:${join(temporaryFolder(), 'plants.db')}`
-  const opened = await Promise.allSettled(Array.from({ length: 4 }, () => openStorage({ url })))
+  const opened = await Promise.allSettled(
+    Array.from({ length: 4 }, () => openStorage({ url })),
+  )
   await using stack = new AsyncDisposableStack()
-  const stores = opened.filter(each => each.status === 'fulfilled').map(({ value }) => stack.use(value))
+  const stores = opened
+    .filter(each => each.status === 'fulfilled')
+    .map(({ value }) => stack.use(value))
   expect(opened.filter(({ status }) => status === 'rejected')).toEqual([])
   await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
-  for (const store of stores) expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
+  for (const store of stores)
+    expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
 })
 
 /** What the header says of the journal, when it is read and when it is written: 2 is a WAL. */
@@ -109,7 +136,11 @@ test('a closed store has no WAL, so that it can be read where nothing can be wri
     expect(journalOf(file)).toEqual([2, 2])
     await storage.plants.insert(plant(opening))
     await (await openReader(`file:${file}`))[Symbol.asyncDispose]()
-    expect(readdirSync(dirname(file)).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
+    expect(readdirSync(dirname(file)).sort()).toEqual([
+      'plants.db',
+      'plants.db-shm',
+      'plants.db-wal',
+    ])
     await storage[Symbol.asyncDispose]()
     expect(journalOf(file)).toEqual([1, 1])
     expect(readdirSync(dirname(file))).toEqual(['plants.db'])

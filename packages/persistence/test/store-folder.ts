@@ -17,7 +17,9 @@ export { temporaryFolder }
 
 /** The newest. */
 export const schemaVersion = Math.max(
-  ...Object.values<Entity>(entities).flatMap(({ migrations }) => Object.keys(migrations).map(Number)),
+  ...Object.values<Entity>(entities).flatMap(({ migrations }) =>
+    Object.keys(migrations).map(Number),
+  ),
 )
 
 export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
@@ -65,5 +67,6 @@ export const looks: readonly ((url: string) => Promise<number>)[] = [
   },
   async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,
   async url =>
-    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).counts.plants,
+    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length)))
+      .counts.plants,
 ]

@@ -28,7 +28,9 @@ const storage = await openStorage({ url: process.argv[2] as string, timeoutMs: 6
 const answer = (message: Answer) => process.send?.(message)
 const plant = (id: bigint, name: string) => parsePlant({ id, name })
 const outcomeOf = (attempt: Promise<string>) =>
-  attempt.catch((error: unknown) => (error instanceof DomainError ? error.code : String(error)))
+  attempt.catch((error: unknown) =>
+    error instanceof DomainError ? error.code : String(error),
+  )
 
 async function flood(width: number): Promise<void> {
   let next = 1n
@@ -45,7 +47,9 @@ async function flood(width: number): Promise<void> {
 
 process.on('message', async (order: Order) => {
   if ('insert' in order) {
-    const attempts = order.insert.map(id => outcomeOf(storage.plants.insert(plant(id, order.name))))
+    const attempts = order.insert.map(id =>
+      outcomeOf(storage.plants.insert(plant(id, order.name))),
+    )
     answer({ outcomes: await Promise.all(attempts) })
   } else if ('list' in order) {
     answer({ ids: (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id) })

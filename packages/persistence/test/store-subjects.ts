@@ -37,8 +37,10 @@ function inFile(): Subject {
     async run(...statements) {
       withFile(db => db.exec(statements.join(';')))
     },
-    ask: async question => withFile(db => db.prepare(question).raw().all() as unknown[][]),
-    fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
+    ask: async question =>
+      withFile(db => db.prepare(question).raw().all() as unknown[][]),
+    fingerprint: async () =>
+      createHash('sha256').update(readFileSync(file)).digest('hex'),
     async [Symbol.asyncDispose]() {
       rmSync(folder, { recursive: true })
     },
@@ -55,13 +57,17 @@ async function inSchema(): Promise<Subject> {
     await ask(`
       select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
       from information_schema.columns where table_schema = current_schema() order by table_name, ordinal_position`),
-    await ask(`select indexdef from pg_indexes where schemaname = current_schema() order by indexname`),
+    await ask(
+      `select indexdef from pg_indexes where schemaname = current_schema() order by indexname`,
+    ),
   ]
   const rows = async () => {
     const tables = await ask(`
       select table_name from information_schema.tables where table_schema = current_schema() order by table_name`)
     // Where a row is and which transaction wrote it tell of every change, also of one to the same values.
-    return Promise.all(tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)))
+    return Promise.all(
+      tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)),
+    )
   }
   return {
     url: database.url,

@@ -27,16 +27,21 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
     assert.deepEqual(await repository.find(hashToken('b')), expiring)
     // It is good for nothing yet.
     await repository.insert({ ...lasting, name: 'new', scopes: [] }, hashToken('c'))
-    assert.deepEqual(await repository.find(hashToken('c')), { ...lasting, name: 'new', scopes: [] })
+    assert.deepEqual(await repository.find(hashToken('c')), {
+      ...lasting,
+      name: 'new',
+      scopes: [],
+    })
     assert.equal(await repository.find(hashToken('d')), undefined)
   },
-  'lists in the order of the names, which is not that of a language': async repository => {
-    assert.deepEqual(await repository.list(), [])
-    for (const name of ['b', 'B', 'a', 'Z', 'ä'])
-      await repository.insert({ ...lasting, name }, hashToken(name))
-    const names = (await repository.list()).map(({ name }) => name)
-    assert.deepEqual(names, ['B', 'Z', 'a', 'b', 'ä'])
-  },
+  'lists in the order of the names, which is not that of a language':
+    async repository => {
+      assert.deepEqual(await repository.list(), [])
+      for (const name of ['b', 'B', 'a', 'Z', 'ä'])
+        await repository.insert({ ...lasting, name }, hashToken(name))
+      const names = (await repository.list()).map(({ name }) => name)
+      assert.deepEqual(names, ['B', 'Z', 'a', 'b', 'ä'])
+    },
   'refuses a second name for a token': async repository => {
     await repository.insert(lasting, hashToken('a'))
     assert.equal(await repository.insert(expiring, hashToken('a')), 'name-taken')
@@ -44,7 +49,10 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
   },
   'refuses a taken name and keeps the token that has it': async repository => {
     await repository.insert(lasting, hashToken('a'))
-    assert.equal(await repository.insert({ ...expiring, name: 'lasting' }, hashToken('b')), 'name-taken')
+    assert.equal(
+      await repository.insert({ ...expiring, name: 'lasting' }, hashToken('b')),
+      'name-taken',
+    )
     assert.deepEqual(await repository.find(hashToken('a')), lasting)
     assert.equal(await repository.find(hashToken('b')), undefined)
   },
@@ -56,8 +64,14 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
       await repository.markUsed(hashToken('a'), usedAt)
     }
     await repository.markUsed(hashToken('c'), later)
-    assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, lastUsedAt: later })
-    assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt: later }])
+    assert.deepEqual(await repository.find(hashToken('a')), {
+      ...lasting,
+      lastUsedAt: later,
+    })
+    assert.deepEqual(await repository.list(), [
+      expiring,
+      { ...lasting, lastUsedAt: later },
+    ])
   },
   'forgets a removed token at once, and frees its name': async repository => {
     await repository.insert(lasting, hashToken('a'))
@@ -69,6 +83,6 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
   },
 }
 
-export const tokenRepositoryContract: readonly TokenRepositoryCase[] = Object.entries(promises).map(
-  ([name, run]) => ({ name, run }),
-)
+export const tokenRepositoryContract: readonly TokenRepositoryCase[] = Object.entries(
+  promises,
+).map(([name, run]) => ({ name, run }))

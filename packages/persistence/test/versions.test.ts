@@ -11,7 +11,9 @@ beforeAll(async () => {
 
 test('versions are 64 bits, each another, and survive as text', () => {
   const versions = Array.from({ length: 3_000 }, () => made.newVersion())
-  expect(versions.filter(version => BigInt.asIntN(64, version) === version)).toEqual(versions)
+  expect(versions.filter(version => BigInt.asIntN(64, version) === version)).toEqual(
+    versions,
+  )
   expect(new Set(versions).size).toBe(versions.length)
   for (const version of [...versions, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)]) {
     const text = made.toVersion(version)
@@ -20,9 +22,13 @@ test('versions are 64 bits, each another, and survive as text', () => {
   }
 })
 
-test.each(['', '0'.repeat(15), '0'.repeat(17), `x${'0'.repeat(16)}`, `${'0'.repeat(16)}x`, 'A'.repeat(16)])(
-  '%j is no version, and equals none',
-  text => {
-    expect(made.fromVersion(text as Version)).toBeNull()
-  },
-)
+test.each([
+  '',
+  '0'.repeat(15),
+  '0'.repeat(17),
+  `x${'0'.repeat(16)}`,
+  `${'0'.repeat(16)}x`,
+  'A'.repeat(16),
+])('%j is no version, and equals none', text => {
+  expect(made.fromVersion(text as Version)).toBeNull()
+})

@@ -1,7 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDomainError, textBytes } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
-import type { Claim, Delivery, FailedAttempt, Outbox, WebhookRepository } from './ports.ts'
+import type {
+  Claim,
+  Delivery,
+  FailedAttempt,
+  Outbox,
+  WebhookRepository,
+} from './ports.ts'
 import { signedHeaders } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
 
@@ -21,7 +27,12 @@ export const courierLimits = {
   /** The texts of all claims under way. One claim can exceed it, by one plant. */
   heldTextBytesMax: 16 * 1024 * 1024,
   /** After each failed attempt but the last: three days in total. */
-  retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
+  retryDelaysMs: [
+    5 * second,
+    5 * minute,
+    30 * minute,
+    ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour),
+  ],
   /** The longest pause of a failing webhook. Pauses begin at a second and double. */
   webhookDelayMaxMs: 5 * minute,
   /** The time of failures after which a webhook is stopped. */
@@ -101,7 +112,11 @@ export function createCourierWith(
     textBytesMax: limits.claimTextBytesMax,
   }
 
-  const deliver = async (claim: Claim, askedAt: number, { stop, abort }: CourierSignals) => {
+  const deliver = async (
+    claim: Claim,
+    askedAt: number,
+    { stop, abort }: CourierSignals,
+  ) => {
     const webhook = claim.webhook.id
     const delivered: bigint[] = []
     let failed: FailedAttempt | undefined
@@ -114,13 +129,18 @@ export function createCourierWith(
         return report({ event: 'removed', webhook })
       } else {
         if (outcome !== 'aborted')
-          failed = { id: delivery.id, ...outcome, ...delaysAfter(claim, delivery, delivered.length > 0) }
+          failed = {
+            id: delivery.id,
+            ...outcome,
+            ...delaysAfter(claim, delivery, delivered.length > 0),
+          }
         break
       }
     }
     await outbox.settle(claim, { delivered, ...(failed && { failed }) })
     // Only now, as the store may have refused the outcome.
-    if (delivered.length > 0) report({ event: 'delivered', webhook, count: delivered.length })
+    if (delivered.length > 0)
+      report({ event: 'delivered', webhook, count: delivered.length })
     if (failed === undefined) return
     const { added } = claim.deliveries[delivered.length] as Delivery
     const { reason, retryInMs, claimInMs } = failed
@@ -129,10 +149,17 @@ export function createCourierWith(
     if (claimInMs === undefined) report({ event: 'stopped', webhook, reason })
   }
 
-  const attempt = async ({ webhook, secret }: Claim, { added }: Delivery, signal: AbortSignal) => {
+  const attempt = async (
+    { webhook, secret }: Claim,
+    { added }: Delivery,
+    signal: AbortSignal,
+  ) => {
     const { url, allowsPrivate } = webhook
     const body = writeJsonRecord(added.plant)
-    const headers = signedHeaders({ id: `added_${added.version}`, sentAtMs: Date.now(), body }, secret)
+    const headers = signedHeaders(
+      { id: `added_${added.version}`, sentAtMs: Date.now(), body },
+      secret,
+    )
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
       if (status >= 200 && status < 300) return 'received'
@@ -142,10 +169,17 @@ export function createCourierWith(
     }
   }
 
-  const delaysAfter = ({ webhook, failingForMs }: Claim, { attempts }: Delivery, hasDelivered: boolean) => {
+  const delaysAfter = (
+    { webhook, failingForMs }: Claim,
+    { attempts }: Delivery,
+    hasDelivered: boolean,
+  ) => {
     const retryInMs = limits.retryDelaysMs[attempts]
     const isStopped = !hasDelivered && failingForMs >= limits.stopAfterMs
-    const claimInMs = Math.min(second * 2 ** (hasDelivered ? 0 : webhook.failures), limits.webhookDelayMaxMs)
+    const claimInMs = Math.min(
+      second * 2 ** (hasDelivered ? 0 : webhook.failures),
+      limits.webhookDelayMaxMs,
+    )
     return {
       retryInMs: retryInMs === undefined ? undefined : withJitter(retryInMs),
       claimInMs: isStopped ? undefined : withJitter(claimInMs),
@@ -161,7 +195,11 @@ export function createCourierWith(
       counted.set(webhook, rows)
       if (state === 'stopped' || rows < limits.outboxRowsMax || !hasIncreased) continue
       await outbox.stop(webhook)
-      report({ event: 'stopped', webhook, reason: `${rows} deliveries wait or were given up` })
+      report({
+        event: 'stopped',
+        webhook,
+        reason: `${rows} deliveries wait or were given up`,
+      })
     }
   }
 
@@ -175,15 +213,21 @@ export function createCourierWith(
         countAt = elapsed() + limits.countEveryMs
         await limitOutbox().catch(passOverOutage)
       }
-      const isBusy = underWay.size >= limits.webhooksMax || heldTextBytes >= limits.heldTextBytesMax
+      const isBusy =
+        underWay.size >= limits.webhooksMax || heldTextBytes >= limits.heldTextBytesMax
       // The lease begins after this time, however late the claim arrives.
       const askedAt = elapsed()
-      const claim = isBusy ? undefined : await outbox.claim(claimLimits).catch(passOverOutage)
+      const claim = isBusy
+        ? undefined
+        : await outbox.claim(claimLimits).catch(passOverOutage)
       if (claim === undefined) {
         await Promise.race([wait(limits.pollMs, stop), ...underWay])
         continue
       }
-      const bytes = claim.deliveries.reduce((sum, { added }) => sum + textBytes(added.plant), 0)
+      const bytes = claim.deliveries.reduce(
+        (sum, { added }) => sum + textBytes(added.plant),
+        0,
+      )
       heldTextBytes += bytes
       const round = deliver(claim, askedAt, signals)
         .catch(passOverOutage)

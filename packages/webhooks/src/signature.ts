@@ -21,6 +21,12 @@ export function signedHeaders(
   const { id, sentAtMs, body } = message
   const timestamp = `${Math.floor(sentAtMs / 1000)}`
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
+  const signature = createHmac('sha256', key)
+    .update(`${id}.${timestamp}.${body}`)
+    .digest('base64')
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${signature}`,
+  }
 }

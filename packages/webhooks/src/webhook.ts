@@ -34,14 +34,16 @@ const urlLengthMax = 2_000
  */
 export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   const url = URL.parse(text)
-  if (url?.protocol === 'http:' && !allowsPrivate) throw new Error('must be https without --allow-private')
+  if (url?.protocol === 'http:' && !allowsPrivate)
+    throw new Error('must be https without --allow-private')
   if (!url || !['https:', 'http:'].includes(url.protocol))
     throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host))
     throw new Error(`must not have the private address ${host} without --allow-private`)
   if (url.username || url.password) throw new Error('must not contain credentials')
-  if (url.href.length > urlLengthMax) throw new Error(`must have at most ${urlLengthMax} characters`)
+  if (url.href.length > urlLengthMax)
+    throw new Error(`must have at most ${urlLengthMax} characters`)
   url.hash = ''
   return url.href
 }
@@ -51,5 +53,8 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 /** Returns whether more than this machine and private networks can reach an IP address. */
 export function isPublicAddress(text: string): boolean {
   const address = ipaddr.parse(text)
-  return address.range() === 'unicast' && (address.kind() === 'ipv4' || address.match(globalUnicast))
+  return (
+    address.range() === 'unicast' &&
+    (address.kind() === 'ipv4' || address.match(globalUnicast))
+  )
 }

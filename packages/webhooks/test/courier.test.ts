@@ -19,7 +19,10 @@ const retryDelaysMs = [
 ]
 
 /** Expects durations with up to a fifth more, not all of them exact. */
-function expectJitter(durationsMs: readonly (number | undefined)[], leastMs: readonly number[]) {
+function expectJitter(
+  durationsMs: readonly (number | undefined)[],
+  leastMs: readonly number[],
+) {
   expect(durationsMs).toHaveLength(leastMs.length)
   expect(durationsMs).not.toEqual(leastMs)
   for (const [n, ms] of leastMs.entries()) {
@@ -35,19 +38,27 @@ test('delivers each plant once, in the order as created, signed, with every digi
   world.announce(...ids)
   await world.runFor(secondMs)
   expect(world.attempts.map(({ plant }) => plant)).toEqual(ids)
-  expect(world.attempts[0]?.body).toBe('{"id":9223372036854775807,"name":"plant 9223372036854775807"}')
+  expect(world.attempts[0]?.body).toBe(
+    '{"id":9223372036854775807,"name":"plant 9223372036854775807"}',
+  )
   for (const { body, headers } of world.attempts) {
     expect(headers['webhook-timestamp']).toBe('0')
     expect(() => new Verifier(secret).verify(body, headers)).not.toThrow()
   }
-  expect(new Set(world.attempts.map(({ headers }) => headers['webhook-id'])).size).toBe(ids.length)
+  expect(new Set(world.attempts.map(({ headers }) => headers['webhook-id'])).size).toBe(
+    ids.length,
+  )
   expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 0 }])
-  expect(world.reports).toMatchObject([100, 100, 100, 3].map(count => ({ event: 'delivered', count })))
+  expect(world.reports).toMatchObject(
+    [100, 100, 100, 3].map(count => ({ event: 'delivered', count })),
+  )
 })
 
 test('a delivery that fails waits, the others go on, and it is tried again under its id', async () => {
   let failures = 2
-  const world = createVirtualWorld(({ plant }) => (plant === 2n && failures-- > 0 ? 500 : 200))
+  const world = createVirtualWorld(({ plant }) =>
+    plant === 2n && failures-- > 0 ? 500 : 200,
+  )
   world.announce(...plants(4))
   await world.runUntil(() => world.attempts.length === 6)
   expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 3n, 4n, 2n, 2n])
@@ -75,9 +86,17 @@ test('gives up after three days', async () => {
 test.each([
   ['answers below 200', () => 199, 'answered 199'],
   ['answers 300', () => 300, 'answered 300'],
-  ['cannot be reached', () => Promise.reject(new Error('connect ECONNREFUSED')), 'connect ECONNREFUSED'],
+  [
+    'cannot be reached',
+    () => Promise.reject(new Error('connect ECONNREFUSED')),
+    'connect ECONNREFUSED',
+  ],
   ['sends controls', () => Promise.reject(new Error('\u001b[31m\n')), '?[31m?'],
-  ['fails at length', () => Promise.reject(new Error('x'.repeat(9_999))), 'x'.repeat(200)],
+  [
+    'fails at length',
+    () => Promise.reject(new Error('x'.repeat(9_999))),
+    'x'.repeat(200),
+  ],
 ])(
   'an attempt fails where the listener %s, and the reason is kept and reported',
   async (_, answer, reason) => {
@@ -86,12 +105,16 @@ test.each([
     world.announce(1n)
     await world.runUntil(() => world.reports.length > 0)
     expect(settle.mock.calls).toMatchObject([[{}, { delivered: [], failed: { reason } }]])
-    expect(world.reports).toEqual([{ event: 'attempt-failed', webhook, plantId: '1', reason }])
+    expect(world.reports).toEqual([
+      { event: 'attempt-failed', webhook, plantId: '1', reason },
+    ])
   },
 )
 
 test('the pauses of a failing listener double up to five minutes, and begin at a second once it received something', async () => {
-  const world = createVirtualWorld(({ plant }) => (plant === 12n ? 200 : 500), { retryDelaysMs: [dayMs] })
+  const world = createVirtualWorld(({ plant }) => (plant === 12n ? 200 : 500), {
+    retryDelaysMs: [dayMs],
+  })
   const settle = vi.spyOn(world, 'settle')
   world.announce(...plants(13))
   await world.runUntil(() => world.attempts.length === 13)
@@ -107,21 +130,27 @@ test.each([
   ['stopped', 'five days', 5 * dayMs, 500, 'stopped'],
   ['active', 'a millisecond less', 5 * dayMs - 1, 500, 'attempt-failed'],
   ['active', 'five days, until it received something', 5 * dayMs, 200, 'attempt-failed'],
-])('is %s after failures for %s, as the store counts them', async (state, _, failingForMs, first, event) => {
-  const world = createVirtualWorld(({ plant }) => (plant === 1n ? first : 500))
-  const { claim } = world
-  vi.spyOn(world, 'claim').mockImplementation(async limits => {
-    const claimed = await claim(limits)
-    return claimed && { ...claimed, failingForMs }
-  })
-  world.announce(1n, 2n)
-  await world.runUntil(() => world.reports.length > 0)
-  expect(await world.figures()).toMatchObject([{ state }])
-  expect(world.reports.at(-1)).toMatchObject({ event, webhook, reason: 'answered 500' })
-})
+])(
+  'is %s after failures for %s, as the store counts them',
+  async (state, _, failingForMs, first, event) => {
+    const world = createVirtualWorld(({ plant }) => (plant === 1n ? first : 500))
+    const { claim } = world
+    vi.spyOn(world, 'claim').mockImplementation(async limits => {
+      const claimed = await claim(limits)
+      return claimed && { ...claimed, failingForMs }
+    })
+    world.announce(1n, 2n)
+    await world.runUntil(() => world.reports.length > 0)
+    expect(await world.figures()).toMatchObject([{ state }])
+    expect(world.reports.at(-1)).toMatchObject({ event, webhook, reason: 'answered 500' })
+  },
+)
 
 test('410 removes the webhook and what waits for it, and no other', async () => {
-  const world = createVirtualWorld(({ url }) => (url.includes('gone') ? 410 : 200), {}, ['gone', 'shop'])
+  const world = createVirtualWorld(({ url }) => (url.includes('gone') ? 410 : 200), {}, [
+    'gone',
+    'shop',
+  ])
   world.announce(...plants(3))
   await world.runFor(secondMs)
   expect(world.attempts.filter(({ url }) => url.includes('gone'))).toHaveLength(1)
@@ -133,22 +162,29 @@ test('410 removes the webhook and what waits for it, and no other', async () => 
 test('many listeners that hang hold up no other, and each has one delivery under way', async () => {
   const hang = Promise.withResolvers<number>()
   const hanging = Array.from({ length: 40 }, (_, n) => `hangs-${n}`)
-  const world = createVirtualWorld(({ url }) => (url.includes('hangs') ? hang.promise : 200), {}, [
-    ...hanging,
-    'shop',
-  ])
+  const world = createVirtualWorld(
+    ({ url }) => (url.includes('hangs') ? hang.promise : 200),
+    {},
+    [...hanging, 'shop'],
+  )
   world.announce(...plants(120))
   const running = world.runFor(30 * secondMs)
   while (world.reports.length < 2) await turn()
   expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(120)
-  expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(hanging.length)
+  expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(
+    hanging.length,
+  )
   hang.resolve(200)
   await running
 })
 
 test('waits with further claims while those under way hold too much text', async () => {
   const hang = Promise.withResolvers<number>()
-  const world = createVirtualWorld(() => hang.promise, { heldTextBytesMax: 14 }, ['a', 'b', 'c'])
+  const world = createVirtualWorld(() => hang.promise, { heldTextBytesMax: 14 }, [
+    'a',
+    'b',
+    'c',
+  ])
   // Of seven bytes.
   world.announce(1n)
   const running = world.runFor(30 * secondMs)
@@ -181,7 +217,9 @@ test('a claim begins nothing after its time, so that its lease outlasts what it 
   })
   world.announce(...plants(10))
   await world.runUntil(() => world.attempts.length === 10)
-  expect(world.reports).toMatchObject([3, 3, 3, 1].map(count => ({ event: 'delivered', count })))
+  expect(world.reports).toMatchObject(
+    [3, 3, 3, 1].map(count => ({ event: 'delivered', count })),
+  )
 })
 
 test('a stop begins no more deliveries, and returns the lease', async () => {
@@ -219,7 +257,10 @@ test('an outage of the store passes, and only what it has kept is reported', asy
   expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 1n, 2n])
   // The lease had to end.
   expect(world.attempts[2]?.atMs).toBeGreaterThanOrEqual(minuteMs)
-  expect(world.reports).toMatchObject([{ event: 'delivered' }, { event: 'attempt-failed', plantId: '2' }])
+  expect(world.reports).toMatchObject([
+    { event: 'delivered' },
+    { event: 'attempt-failed', plantId: '2' },
+  ])
 })
 
 test('a defect of the store ends the courier', async () => {
@@ -239,7 +280,9 @@ test('a webhook is stopped when its deliveries are too many and increase, and go
     [4, 6, 'active'],
     [11, 0, 'stopped'],
   ] as const)
-    figures.mockResolvedValueOnce([{ webhook: webhook as never, waiting, givenUp, state, missed: 0 }])
+    figures.mockResolvedValueOnce([
+      { webhook: webhook as never, waiting, givenUp, state, missed: 0 },
+    ])
   await world.runFor(minuteMs)
   expect(world.reports).toEqual([
     { event: 'stopped', webhook, reason: '10 deliveries wait or were given up' },
@@ -253,7 +296,11 @@ test('without work it asks twice a second for some, and counts every ten seconds
   const figures = vi.spyOn(world, 'figures')
   await world.runFor(100 * secondMs)
   expect(claim).toHaveBeenCalledTimes(201)
-  expect(claim).toHaveBeenCalledWith({ leaseMs: minuteMs, rowsMax: 100, textBytesMax: 65_536 })
+  expect(claim).toHaveBeenCalledWith({
+    leaseMs: minuteMs,
+    rowsMax: 100,
+    textBytesMax: 65_536,
+  })
   expect(figures).toHaveBeenCalledTimes(11)
 })
 
@@ -265,7 +312,12 @@ test('on the clock of the system it delivers, and stops while it waits', async (
   const delivered = Promise.withResolvers<void>()
   const report = () => delivered.resolve()
   const limits = { ...courierLimits, pollMs: hourMs }
-  const run = createCourierWith(limits, systemClock, { outbox, webhooks, report, post: async () => 200 })
+  const run = createCourierWith(limits, systemClock, {
+    outbox,
+    webhooks,
+    report,
+    post: async () => 200,
+  })
   const running = run({ stop: stop.signal, abort: stop.signal })
   await delivered.promise
   await turn()

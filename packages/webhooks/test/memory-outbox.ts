@@ -1,5 +1,10 @@
 import { DomainError, type PlantAdded, parsePlant } from '@plant-store/domain'
-import { mintSecret, type Outbox, type WebhookId, type WebhookState } from '@plant-store/webhooks'
+import {
+  mintSecret,
+  type Outbox,
+  type WebhookId,
+  type WebhookState,
+} from '@plant-store/webhooks'
 
 interface Kept {
   state: WebhookState
@@ -20,7 +25,8 @@ interface Row {
 export const secret = mintSecret()
 
 /** An outage, as a store rejects with. */
-export const outage = () => new DomainError('store-unavailable', 'the store cannot be used')
+export const outage = () =>
+  new DomainError('store-unavailable', 'the store cannot be used')
 
 /** Returns an outbox in memory, with active webhooks of these names, on a clock that a test moves. */
 export function createMemoryOutbox(now: () => number, names: readonly string[]) {
@@ -36,12 +42,20 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
     async claim({ leaseMs, rowsMax }) {
       for (const [id, kept] of all) {
         const due = kept.rows.filter(({ dueAtMs }) => dueAtMs <= now())
-        if (kept.state === 'stopped' || kept.claimableAtMs > now() || due.length === 0) continue
+        if (kept.state === 'stopped' || kept.claimableAtMs > now() || due.length === 0)
+          continue
         Object.assign(kept, { claimableAtMs: now() + leaseMs, lease: `${++leases}` })
         const { state, failures, lease } = kept
         const url = `https://${id}.example/`
         return {
-          webhook: { id, url, allowsPrivate: false, createdAt: new Date(0), state, failures },
+          webhook: {
+            id,
+            url,
+            allowsPrivate: false,
+            createdAt: new Date(0),
+            state,
+            failures,
+          },
           failingForMs: 0,
           secret,
           lease,
@@ -69,7 +83,9 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
     },
     async figures() {
       return [...all].map(([webhook, { state, rows }]) => {
-        const givenUp = rows.filter(({ dueAtMs }) => dueAtMs === Number.POSITIVE_INFINITY).length
+        const givenUp = rows.filter(
+          ({ dueAtMs }) => dueAtMs === Number.POSITIVE_INFINITY,
+        ).length
         return { webhook, state, waiting: rows.length - givenUp, givenUp, missed: 0 }
       })
     },
@@ -84,7 +100,8 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
         const plant = parsePlant({ id, name: `plant ${id}` })
         const version = `${BigInt.asUintN(64, id)}` as PlantAdded['version']
         const added = { plant, version, addedAt: new Date(0) }
-        for (const { rows } of all.values()) rows.push({ id: deliveries++, added, attempts: 0, dueAtMs: 0 })
+        for (const { rows } of all.values())
+          rows.push({ id: deliveries++, added, attempts: 0, dueAtMs: 0 })
       }
     },
   }

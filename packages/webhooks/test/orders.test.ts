@@ -36,7 +36,10 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
     let settlements = 0
 
     const scheduled =
-      <Args extends unknown[], Result>(courier: number, act: (...args: Args) => Promise<Result>) =>
+      <Args extends unknown[], Result>(
+        courier: number,
+        act: (...args: Args) => Promise<Result>,
+      ) =>
       async (...args: Args): Promise<Result> => {
         if (dead.has(courier)) return never
         await scheduler.schedule(Promise.resolve())
@@ -48,7 +51,9 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
       ...memory,
       claim: scheduled(courier, memory.claim),
       settle: scheduled(courier, (claim, outcome) =>
-        each.outages.includes(settlements++) ? Promise.reject(outage()) : memory.settle(claim, outcome),
+        each.outages.includes(settlements++)
+          ? Promise.reject(outage())
+          : memory.settle(claim, outcome),
       ),
     })
 
@@ -58,32 +63,39 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
         await scheduler.schedule(Promise.resolve())
         if (dead.has(courier)) return never
         const figures = await memory.figures()
-        if (announced === ids.length && figures.every(({ waiting }) => waiting === 0)) stop.abort()
+        if (announced === ids.length && figures.every(({ waiting }) => waiting === 0))
+          stop.abort()
         // Time passes only while nothing is under way: each attempt has ended within its time.
         if (underWay.size === 0) clock.ms += ms
       },
     })
 
     const run = (courier: number) =>
-      createCourierWith({ ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 }, clockOf(courier), {
-        outbox: outboxOf(courier),
-        webhooks: memory.webhooks,
-        report: () => {},
-        async post({ url, body }) {
-          const key = `${url} ${body}`
-          const fate = each.fates[attempts] ?? 'received'
-          if (courier === 0 && each.couriers > 1 && attempts === each.diesAt) dead.add(courier)
-          attempts++
-          if ([...underWay].some(other => other.startsWith(url))) broken.push(`${key} has company`)
-          underWay.add(key)
-          await scheduler.schedule(Promise.resolve())
-          underWay.delete(key)
-          if (fate !== 'failed') received.push(key)
-          if (dead.has(courier)) return never
-          if (fate === 'answer lost') throw new Error('lost')
-          return fate === 'failed' ? 500 : 200
+      createCourierWith(
+        { ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 },
+        clockOf(courier),
+        {
+          outbox: outboxOf(courier),
+          webhooks: memory.webhooks,
+          report: () => {},
+          async post({ url, body }) {
+            const key = `${url} ${body}`
+            const fate = each.fates[attempts] ?? 'received'
+            if (courier === 0 && each.couriers > 1 && attempts === each.diesAt)
+              dead.add(courier)
+            attempts++
+            if ([...underWay].some(other => other.startsWith(url)))
+              broken.push(`${key} has company`)
+            underWay.add(key)
+            await scheduler.schedule(Promise.resolve())
+            underWay.delete(key)
+            if (fate !== 'failed') received.push(key)
+            if (dead.has(courier)) return never
+            if (fate === 'answer lost') throw new Error('lost')
+            return fate === 'failed' ? 500 : 200
+          },
         },
-      })({ stop: stop.signal, abort: new AbortController().signal })
+      )({ stop: stop.signal, abort: new AbortController().signal })
 
     let announced = 0
     const announcing = (async () => {
@@ -94,7 +106,9 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
       }
     })()
     const couriers = Array.from({ length: each.couriers }, (_, courier) => run(courier))
-    await scheduler.waitFor(Promise.all([announcing, ...couriers.slice(1 - each.couriers || 0)]))
+    await scheduler.waitFor(
+      Promise.all([announcing, ...couriers.slice(1 - each.couriers || 0)]),
+    )
     expect(broken).toEqual([])
     const isCalm = each.fates.length === 0 && each.outages.length === 0 && dead.size === 0
     for (const name of names) {

@@ -15,7 +15,11 @@ test('the verifier of Standard Webhooks accepts every text', () => {
 test('the signature is the one that the standard gives as an example', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' as never
   const body = '{"test": 2432232314}'
-  const message = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', sentAtMs: 1_614_265_330_999, body }
+  const message = {
+    id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+    sentAtMs: 1_614_265_330_999,
+    body,
+  }
   const headers = signedHeaders(message, secret)
   expect(headers).toEqual({
     'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',

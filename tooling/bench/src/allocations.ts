@@ -39,7 +39,12 @@ export async function allocations({ warmUpSeconds }: { readonly warmUpSeconds: n
     const mine = await bytesOf(oneThread, sampled)
     const theirs = await bytesOf(peer, sampled)
     const [total, others] = [sum(mine), sum(theirs)]
-    rows.push([title, formatInteger(total), formatInteger(others), formatRatio(total / others)])
+    rows.push([
+      title,
+      formatInteger(total),
+      formatInteger(others),
+      formatRatio(total / others),
+    ])
     lists.push(`Of ${title}: ${largest(mine)}.`, `Of Fastify's: ${largest(theirs)}.`)
     console.error(`${title}: ${formatInteger(total)} bytes`)
   }
@@ -62,14 +67,20 @@ export async function bytesOf(
 ): Promise<Bytes> {
   using folder = temporaryFolder()
   const NODE_OPTIONS = `--import ${join(import.meta.dirname, 'sample-heap.ts')}`
-  const environment = { ...contestant.environment, NODE_OPTIONS, HEAP_PROFILES: folder.path }
+  const environment = {
+    ...contestant.environment,
+    NODE_OPTIONS,
+    HEAP_PROFILES: folder.path,
+  }
   await using running = await start({ ...contestant, environment }, plants)
   await measure(running, load, warmUpSeconds)
   running.server.process.kill('SIGUSR2')
   const { requests } = await measure(running, load, sampledSeconds)
   await running.server.end()
   const threads = readdirSync(folder.path).map(name => {
-    const { head } = JSON.parse(readFileSync(join(folder.path, name), 'utf8')) as { head: HeapProfile }
+    const { head } = JSON.parse(readFileSync(join(folder.path, name), 'utf8')) as {
+      head: HeapProfile
+    }
     return byFunction(head, requests)
   })
   return threads.reduce((most, each) => (sum(each) > sum(most) ? each : most))

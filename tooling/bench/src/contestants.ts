@@ -33,7 +33,9 @@ export const token = 'benchmark-token-benchmark-token-benchmark'
 
 const peer = (file: string) => join(import.meta.dirname, 'peers', file)
 const fastify = { command: () => [process.execPath, peer('fastify.ts')] as const }
-const bunSqlite = { command: async () => [await bun.fetch(), peer('bun-sqlite.js')] as const }
+const bunSqlite = {
+  command: async () => [await bun.fetch(), peer('bun-sqlite.js')] as const,
+}
 const durable = { environment: { SYNCHRONOUS: 'FULL' } }
 const notDurable = { environment: { SYNCHRONOUS: 'NORMAL' } }
 
@@ -58,28 +60,38 @@ export const bunVersion = async () =>
 export async function startAll(contestants: readonly Contestant[], plants = 0) {
   await using stack = new AsyncDisposableStack()
   const running: Running[] = []
-  for (const contestant of contestants) running.push(stack.use(await start(contestant, plants)))
+  for (const contestant of contestants)
+    running.push(stack.use(await start(contestant, plants)))
   const owned = stack.move()
   return { running, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-export async function start({ title, command, environment }: Contestant, plants = 0): Promise<Running> {
+export async function start(
+  { title, command, environment }: Contestant,
+  plants = 0,
+): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(temporaryFolder()).path
   const file = join(folder, 'plants.db')
   if (plants > 0) await fill(file, plants)
   const [program, ...args] = await command()
   const missing = [program, ...args].find(each => !existsSync(each))
-  if (missing !== undefined) throw new Error(`${missing} is missing: run \`pnpm build\` first`)
+  if (missing !== undefined)
+    throw new Error(`${missing} is missing: run \`pnpm build\` first`)
   const port = await freePort()
   const { PATH } = process.env
   const all = {
     ...{ PATH, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: `${port}` },
     ...{ DATABASE_URL: pathToFileURL(file).href, ACCESS_TOKENS: token, ...environment },
   }
-  const server = stack.use(launch([program, ...args], { environment: all, logFile: join(folder, 'log') }))
+  const server = stack.use(
+    launch([program, ...args], { environment: all, logFile: join(folder, 'log') }),
+  )
   const url = `http://127.0.0.1:${port}`
-  const isReady = until(`${title} to start`, async () => (await fetch(`${url}/readyz`)).ok)
+  const isReady = until(
+    `${title} to start`,
+    async () => (await fetch(`${url}/readyz`)).ok,
+  )
   await Promise.race([isReady, server.ended.then(server.assertRunning)])
   const running = { title, server, url, file, plants }
   await tryOut(running)

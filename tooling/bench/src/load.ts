@@ -30,19 +30,31 @@ let next = numbersPerLoad
  *
  * @throws Error if an answer is missing or not 200, or if answered creates are not stored
  */
-export async function measure(running: Running, load: Load, seconds = 1): Promise<Measured> {
+export async function measure(
+  running: Running,
+  load: Load,
+  seconds = 1,
+): Promise<Measured> {
   const { title, server, file } = running
   // What another one left to write would slow this one down.
   execFileSync('sync', { timeout: 60_000 })
   const stored = countPlants(file)
   const spent = processorSeconds(server.pid)
-  const { requests, microseconds, p50, p99, refused, broken } = await runWrk(running, load, seconds)
+  const { requests, microseconds, p50, p99, refused, broken } = await runWrk(
+    running,
+    load,
+    seconds,
+  )
   server.assertRunning()
   if (requests === 0 || refused > 0 || broken > 0)
-    throw new Error(`${title}: ${refused} of ${requests} answers were not 200, and ${broken} are missing`)
+    throw new Error(
+      `${title}: ${refused} of ${requests} answers were not 200, and ${broken} are missing`,
+    )
   const created = countPlants(file) - stored
   if (load.request === 'create' && created < requests)
-    throw new Error(`${title}: ${requests} creates were answered with 200, and ${created} plants stored`)
+    throw new Error(
+      `${title}: ${requests} creates were answered with 200, and ${created} plants stored`,
+    )
   return {
     requests,
     perSecond: (requests / microseconds) * 1e6,
@@ -53,17 +65,32 @@ export async function measure(running: Running, load: Load, seconds = 1): Promis
 }
 
 /** The latencies are in microseconds. */
-type WrkRun = Readonly<Record<'requests' | 'microseconds' | 'p50' | 'p99' | 'refused' | 'broken', number>>
+type WrkRun = Readonly<
+  Record<'requests' | 'microseconds' | 'p50' | 'p99' | 'refused' | 'broken', number>
+>
 
 /** wrk needs less of the machine than a generator in JavaScript. */
-async function runWrk({ url, plants }: Running, { request, connections }: Load, seconds: number) {
+async function runWrk(
+  { url, plants }: Running,
+  { request, connections }: Load,
+  seconds: number,
+) {
   const threads = Math.min(connections, Math.ceil(availableParallelism() / 2), 4)
   next += numbersPerLoad
   const { stdout } = await promisify(execFile)(
     'wrk',
     [
       ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', '10s'],
-      ...['-s', join(import.meta.dirname, 'wrk.lua'), url, '--', request, plants, next, token],
+      ...[
+        '-s',
+        join(import.meta.dirname, 'wrk.lua'),
+        url,
+        '--',
+        request,
+        plants,
+        next,
+        token,
+      ],
     ].map(String),
     { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
   )

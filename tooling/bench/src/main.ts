@@ -28,13 +28,18 @@ if (values.help || unknown !== undefined) {
   console.log(unknown === undefined ? usage : `there is no part ${unknown}\n${usage}`)
   process.exit(unknown === undefined ? 0 : 1)
 }
-const missing = ['wrk', 'sqlite3', 'strace'].filter(tool => spawnSync(tool, ['--version']).error)
+const missing = ['wrk', 'sqlite3', 'strace'].filter(
+  tool => spawnSync(tool, ['--version']).error,
+)
 if (missing.length > 0) throw new Error(`missing: apt-get install ${missing.join(' ')}`)
 
 const effort: Effort = values.quick
   ? { rounds: 1, warmUpSeconds: 1, plantsInFile: 50_000 }
   : { rounds: 5, warmUpSeconds: 15, plantsInFile: 1_000_000 }
-const sqlite = new Database(':memory:').prepare<[], string>('select sqlite_version()').pluck().get()
+const sqlite = new Database(':memory:')
+  .prepare<[], string>('select sqlite_version()')
+  .pluck()
+  .get()
 const sections: string[] = []
 for (const name of names) {
   const { title, text } = await (parts[name] as (typeof parts)[string])(effort)
@@ -57,7 +62,10 @@ ${availableParallelism()} cores and ${Math.round(totalmem() / 2 ** 30)} GiB of m
 answer was a 200, and afterwards every store contained all plants that it had answered for.
 `
 const root = join(import.meta.dirname, '../../..')
-const folder = join(root, positionals.length === 0 && !values.quick ? 'docs' : 'tooling/bench/results')
+const folder = join(
+  root,
+  positionals.length === 0 && !values.quick ? 'docs' : 'tooling/bench/results',
+)
 mkdirSync(folder, { recursive: true })
 writeFileSync(join(folder, 'benchmark.md'), page)
 console.log(page)

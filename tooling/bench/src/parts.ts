@@ -4,13 +4,26 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
+import {
+  launch,
+  type Program,
+  startCommand,
+  temporaryFolder,
+  trace,
+} from '@plant-store/harness'
 import { allocations } from './allocations.ts'
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
 import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
 import { profiles } from './profile.ts'
-import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
+import {
+  formatDecimal,
+  formatInteger,
+  formatRatio,
+  median,
+  medianRatio,
+  table,
+} from './table.ts'
 
 /** The time for the measurements. */
 export interface Effort {
@@ -26,9 +39,18 @@ type Part = (effort: Effort) => Promise<{ readonly title: string; readonly text:
 const storedPlants = 100_000
 
 export const parts: Readonly<Record<string, Part>> = {
-  creates: async effort => ({ title: 'Creates', text: await compared(effort, creates, 0) }),
-  reads: async effort => ({ title: 'Reads by id', text: await compared(effort, reads, storedPlants) }),
-  pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
+  creates: async effort => ({
+    title: 'Creates',
+    text: await compared(effort, creates, 0),
+  }),
+  reads: async effort => ({
+    title: 'Reads by id',
+    text: await compared(effort, reads, storedPlants),
+  }),
+  pages: async effort => ({
+    title: 'Pages of 100',
+    text: await compared(effort, pages, storedPlants),
+  }),
   fsyncs,
   profiles,
   allocations,
@@ -36,17 +58,23 @@ export const parts: Readonly<Record<string, Part>> = {
   batch,
 }
 
-const several = (request: Load['request']) => [1, 64].map(connections => ({ request, connections }))
+const several = (request: Load['request']) =>
+  [1, 64].map(connections => ({ request, connections }))
 const creates = several('create')
 const reads = several('/plants/%s')
 const pages = several('/plants?limit=100&after=%s')
 
 /** Measures contestants in turns, so that noise affects all of them alike, and returns a table. */
-async function compared(effort: Effort, loads: readonly Load[], plants: number): Promise<string> {
+async function compared(
+  effort: Effort,
+  loads: readonly Load[],
+  plants: number,
+): Promise<string> {
   // What is only read is as durable in one mode as in the other.
   await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
   const rows: string[][] = []
-  for (const one of started.running) await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
+  for (const one of started.running)
+    await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
   for (const load of loads) {
     const measured = started.running.map((): Measured[] => [])
     for (let round = 1; round <= effort.rounds; round++) {
@@ -59,13 +87,18 @@ async function compared(effort: Effort, loads: readonly Load[], plants: number):
       }
     }
     for (const [column, { title }] of started.running.entries()) {
-      const figures = (name: keyof Measured, of = column) => (measured[of] ?? []).map(each => each[name])
+      const figures = (name: keyof Measured, of = column) =>
+        (measured[of] ?? []).map(each => each[name])
       rows.push([
         title,
         `${load.connections}`,
         formatInteger(median(figures('perSecond'))),
-        column === 0 ? '' : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
-        ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name => formatDecimal(median(figures(name)))),
+        column === 0
+          ? ''
+          : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
+        ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name =>
+          formatDecimal(median(figures(name))),
+        ),
       ])
     }
   }
@@ -82,11 +115,17 @@ async function fsyncs() {
     if (tracer === undefined) throw new Error('strace may not attach to the server')
     const { requests } = await measure(running, { request: 'create', connections })
     // An interrupted call has a second line, which says "resumed" and names no file.
-    const calls = (await tracer.detach()).filter(call => / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call))
+    const calls = (await tracer.detach()).filter(call =>
+      / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call),
+    )
     if (connections === 1 && calls.length < requests)
-      throw new Error(`${requests} creates were answered one after another, with ${calls.length} fsyncs`)
+      throw new Error(
+        `${requests} creates were answered one after another, with ${calls.length} fsyncs`,
+      )
     rows.push(
-      [connections, requests, calls.length].map(formatInteger).concat(formatDecimal(requests / calls.length)),
+      [connections, requests, calls.length]
+        .map(formatInteger)
+        .concat(formatDecimal(requests / calls.length)),
     )
   }
   const words =
@@ -98,7 +137,8 @@ async function fsyncs() {
 }
 
 const inARow = (number: number) => BigInt(number)
-const scattered = (number: number) => BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
+const scattered = (number: number) =>
+  BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
 const ndjson = (idOf: (number: number) => bigint) => (number: number) =>
   `{"id":${idOf(number)},"name":"Plant ${number}","tag":"tag-${number % 500}"}`
 
@@ -117,7 +157,8 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
   const store = file('store.db')
   const { PATH } = process.env
   const shell = ['pragma synchronous = full', `.import --csv ${file('rows.csv')} plants`]
-  const plantStore = (...args: string[]) => startCommand(args, { databaseUrl: `file:${store}` })
+  const plantStore = (...args: string[]) =>
+    startCommand(args, { databaseUrl: `file:${store}` })
   const turns: readonly [string, () => Program][] = [
     [
       "sqlite3's .import, CSV",
@@ -125,7 +166,10 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
     ],
     ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(
       name =>
-        [`plant-store import, ${name}`, () => plantStore('import', file(name))] as [string, () => Program],
+        [`plant-store import, ${name}`, () => plantStore('import', file(name))] as [
+          string,
+          () => Program,
+        ],
     ),
   ]
   const runs = turns.map((): { seconds: number; mebibytes: number }[] => [])
@@ -135,7 +179,8 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
       // Creates the tables.
       await plantStore('import', '/dev/null').ended
       const result = await timed(run())
-      if (countPlants(store) !== plantsInFile) throw new Error(`${title}: plants are missing`)
+      if (countPlants(store) !== plantsInFile)
+        throw new Error(`${title}: plants are missing`)
       runs[row]?.push(result)
       console.error(`${title}: ${formatDecimal(result.seconds)} s`)
     }
@@ -148,7 +193,10 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
     formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
   ])
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
-  return { title: 'Import', text: `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}` }
+  return {
+    title: 'Import',
+    text: `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}`,
+  }
 }
 
 async function timed(program: Program) {
@@ -171,16 +219,21 @@ async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
     'a batch, ids in a row',
     'a batch, scattered ids',
   ]
-  const rates = new Map<string, number[]>([single as string, ...batches].map(title => [title, []]))
+  const rates = new Map<string, number[]>(
+    [single as string, ...batches].map(title => [title, []]),
+  )
   for (let round = 1; round <= rounds; round++) {
     await using running = await start(ours)
     await measure(running, { request: 'create', connections: 64 }, warmUpSeconds)
     rates
       .get(single as string)
-      ?.push((await measure(running, { request: 'create', connections: 64 }, 3)).perSecond)
+      ?.push(
+        (await measure(running, { request: 'create', connections: 64 }, 3)).perSecond,
+      )
     for (const [index, title] of batches.entries()) {
       const file = join(folder.path, title)
-      if (round === 1) await writeLines(file, plantsInFile, ndjson(index === 0 ? inARow : scattered))
+      if (round === 1)
+        await writeLines(file, plantsInFile, ndjson(index === 0 ? inARow : scattered))
       await using empty = await start(ours)
       const startedMs = performance.now()
       await send(empty, file, plantsInFile)
@@ -201,12 +254,16 @@ async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
 }
 
 async function send({ url }: Running, file: string, plants: number): Promise<void> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson' }
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/x-ndjson',
+  }
   const outgoing = request(`${url}/plants/batch`, { method: 'POST', headers })
   const answered = new Promise<Readable>((resolve, reject) => {
     outgoing.on('response', resolve).on('error', reject)
   })
   await pipeline(createReadStream(file, { highWaterMark: 256 * 1024 }), outgoing)
   const { created } = (await json(await answered)) as { created?: number }
-  if (created !== plants) throw new Error(`the batch created ${created} plants, not ${plants}`)
+  if (created !== plants)
+    throw new Error(`the batch created ${created} plants, not ${plants}`)
 }

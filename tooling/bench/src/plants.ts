@@ -9,7 +9,8 @@ import Database from 'better-sqlite3'
  * Returns the id of a plant by its number. Consecutive numbers are far apart, ids are unique below 2^52, and peers can
  * keep them as JavaScript numbers. `wrk.lua` generates the same plants.
  */
-export const idOf = (number: number) => BigInt.asUintN(52, BigInt(number) * 0x9e3779b97f4a7n)
+export const idOf = (number: number) =>
+  BigInt.asUintN(52, BigInt(number) * 0x9e3779b97f4a7n)
 
 /** Fills a store of ours with plants 0 to `count` - 1, directly in its tables. */
 export async function fill(file: string, count: number): Promise<void> {
@@ -26,13 +27,20 @@ export async function fill(file: string, count: number): Promise<void> {
 /** Returns the number of committed plants in a file. */
 export function countPlants(file: string): number {
   const db = new Database(file, { readonly: true })
-  const count = db.prepare<[], number>('select count(*) from plants').pluck().get() as number
+  const count = db
+    .prepare<[], number>('select count(*) from plants')
+    .pluck()
+    .get() as number
   db.close()
   return count
 }
 
 /** Writes a file of plants 1 to `count`, a line each. */
-export function writeLines(file: string, count: number, line: (number: number) => string): Promise<void> {
+export function writeLines(
+  file: string,
+  count: number,
+  line: (number: number) => string,
+): Promise<void> {
   const lines = function* () {
     for (let number = 1; number <= count; number++) yield `${line(number)}\n`
   }

@@ -23,7 +23,10 @@ const secondsTaken = 4
 /** Returns where the processor time of creates goes, in a thread of ours that answers requests, in our writer, and in a peer. */
 export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: number }) {
   const peer = contestants[1] as Contestant
-  const [mine, theirs] = [await profile(ours, warmUpSeconds), await profile(peer, warmUpSeconds)]
+  const [mine, theirs] = [
+    await profile(ours, warmUpSeconds),
+    await profile(peer, warmUpSeconds),
+  ]
   const withFile = (part: string) => (profile: CpuProfile) =>
     profile.nodes.some(({ callFrame }) => callFrame.url.includes(part))
   const columns = [
@@ -45,7 +48,10 @@ export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: numb
   }
 }
 
-async function profile(contestant: Contestant, warmUpSeconds: number): Promise<CpuProfile[]> {
+async function profile(
+  contestant: Contestant,
+  warmUpSeconds: number,
+): Promise<CpuProfile[]> {
   using folder = temporaryFolder()
   const NODE_OPTIONS = `--cpu-prof --cpu-prof-dir=${folder.path}`
   const environment = { ...contestant.environment, NODE_OPTIONS }
@@ -53,11 +59,17 @@ async function profile(contestant: Contestant, warmUpSeconds: number): Promise<C
   await measure(running, create64, warmUpSeconds)
   await measure(running, create64, secondsTaken + 2)
   await running.server.end()
-  return readdirSync(folder.path).map(name => JSON.parse(readFileSync(join(folder.path, name), 'utf8')))
+  return readdirSync(folder.path).map(name =>
+    JSON.parse(readFileSync(join(folder.path, name), 'utf8')),
+  )
 }
 
 /** Returns the share of each kind of work in the last seconds. */
-function sharesOf({ nodes, samples, timeDeltas }: CpuProfile): ReadonlyMap<string, number> {
+function sharesOf({
+  nodes,
+  samples,
+  timeDeltas,
+}: CpuProfile): ReadonlyMap<string, number> {
   const kinds = new Map(nodes.map(({ id, callFrame }) => [id, kindOf(callFrame)]))
   const times = new Map<string, number>()
   let taken = 0
@@ -71,11 +83,16 @@ function sharesOf({ nodes, samples, timeDeltas }: CpuProfile): ReadonlyMap<strin
   return new Map([...times].map(([kind, micros]) => [kind, micros / taken]))
 }
 
-function kindOf({ functionName, url }: CpuProfile['nodes'][number]['callFrame']): string | undefined {
+function kindOf({
+  functionName,
+  url,
+}: CpuProfile['nodes'][number]['callFrame']): string | undefined {
   if (functionName === '(idle)' || functionName === '(root)') return undefined
   if (functionName === '(garbage collector)') return 'garbage collection'
   if (functionName === '(program)') return 'Node and V8, outside functions'
   if (url.startsWith('node:')) return 'JavaScript of Node'
   if (url !== '') return 'the program, its libraries and SQLite'
-  return /^write/.test(functionName) ? 'writing to sockets' : 'other functions of Node in C++'
+  return /^write/.test(functionName)
+    ? 'writing to sockets'
+    : 'other functions of Node in C++'
 }

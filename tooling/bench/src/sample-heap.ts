@@ -15,7 +15,10 @@ session.connect()
 const start = () => session.post('HeapProfiler.startSampling', samples)
 process.once('exit', () =>
   session.post('HeapProfiler.stopSampling', (_, { profile }) =>
-    writeFileSync(join(process.env['HEAP_PROFILES'] ?? '', `${threadId}.json`), JSON.stringify(profile)),
+    writeFileSync(
+      join(process.env['HEAP_PROFILES'] ?? '', `${threadId}.json`),
+      JSON.stringify(profile),
+    ),
   ),
 )
 

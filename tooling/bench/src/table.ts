@@ -4,7 +4,10 @@ export const formatRatio = (value: number) => `${value.toFixed(2)} ×`
 export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1)
 
 /** Returns a Markdown table. Every column but the first is of numbers. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const rule = head.map((_, column) => (column === 0 ? '---' : '---:'))
   return [head, rule, ...rows].map(line).join('\n')

@@ -10,7 +10,10 @@ import { median, medianRatio } from '../src/table.ts'
 
 let peer: Running
 beforeAll(async () => {
-  peer = await start(contestants.find(({ title }) => title.startsWith('Fastify')) as typeof ours, 500)
+  peer = await start(
+    contestants.find(({ title }) => title.startsWith('Fastify')) as typeof ours,
+    500,
+  )
 })
 afterAll(() => peer?.[Symbol.asyncDispose]())
 
@@ -21,38 +24,52 @@ test('a server that ends is noticed, with what it said', async () => {
   )
 })
 
-describe('under the load of wrk', needs('wrk', spawnSync('wrk').error === undefined), () => {
-  const load = (request: Load['request']): Load => ({ request, connections: 8 })
+describe(
+  'under the load of wrk',
+  needs('wrk', spawnSync('wrk').error === undefined),
+  () => {
+    const load = (request: Load['request']): Load => ({ request, connections: 8 })
 
-  test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
-    '%s is measured',
-    async request => {
-      const { requests, p50Ms, p99Ms } = await measure(peer, load(request))
-      expect(requests).toBeGreaterThan(0)
-      expect(p50Ms).toBeGreaterThan(0)
-      expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
-    },
-  )
+    test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
+      '%s is measured',
+      async request => {
+        const { requests, p50Ms, p99Ms } = await measure(peer, load(request))
+        expect(requests).toBeGreaterThan(0)
+        expect(p50Ms).toBeGreaterThan(0)
+        expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
+      },
+    )
 
-  test('an answer that is not 200 fails the run', async () => {
-    await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow('answers were not 200')
-  })
+    test('an answer that is not 200 fails the run', async () => {
+      await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow(
+        'answers were not 200',
+      )
+    })
 
-  test('creates that are not in the store fail the run', async () => {
-    using folder = temporaryFolder()
-    const file = `${folder.path}/another.db`
-    cpSync(peer.file, file)
-    await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow('and 0 plants stored')
-  })
+    test('creates that are not in the store fail the run', async () => {
+      using folder = temporaryFolder()
+      const file = `${folder.path}/another.db`
+      cpSync(peer.file, file)
+      await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow(
+        'and 0 plants stored',
+      )
+    })
 
-  test('a part ends with a table', needs('sqlite3', spawnSync('sqlite3').error === undefined), async () => {
-    const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
-    for (const name of ['import', 'batch']) {
-      const section = await parts[name]?.(effort)
-      expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength({ import: 5, batch: 4 }[name] as number)
-    }
-  })
-})
+    test(
+      'a part ends with a table',
+      needs('sqlite3', spawnSync('sqlite3').error === undefined),
+      async () => {
+        const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
+        for (const name of ['import', 'batch']) {
+          const section = await parts[name]?.(effort)
+          expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength(
+            { import: 5, batch: 4 }[name] as number,
+          )
+        }
+      },
+    )
+  },
+)
 
 test('a median is the middle, or between the two in the middle, and a ratio is of rounds', () => {
   expect([median([3, 1, 10]), median([4, 1, 3, 10])]).toEqual([3, 3.5])

@@ -46,8 +46,12 @@ function importsBetweenFolders(src: string): ReadonlySet<string> {
   const folderOf = (file: string) => relative(src, file).split('/')[0]
   const imports = globSync('**/*.ts', { cwd: src }).flatMap(name => {
     const file = join(src, name)
-    const imported = [...readFileSync(file, 'utf8').matchAll(/(?:from |import |import\()'(\.[^']+)'/g)]
-    return imported.map(([, path = '']) => [folderOf(file), folderOf(join(dirname(file), path))] as const)
+    const imported = [
+      ...readFileSync(file, 'utf8').matchAll(/(?:from |import |import\()'(\.[^']+)'/g),
+    ]
+    return imported.map(
+      ([, path = '']) => [folderOf(file), folderOf(join(dirname(file), path))] as const,
+    )
   })
   return new Set(imports.filter(([from, to]) => from !== to).map(pair => pair.join(' ')))
 }
@@ -57,7 +61,9 @@ function circlesIn(imports: ReadonlySet<string>): string[] {
   const left = new Set(imports)
   for (let size = -1; size !== left.size; ) {
     size = left.size
-    const [froms, tos] = [0, 1].map(at => new Set([...left].map(pair => pair.split(' ')[at])))
+    const [froms, tos] = [0, 1].map(
+      at => new Set([...left].map(pair => pair.split(' ')[at])),
+    )
     for (const pair of left) {
       const [from, to] = pair.split(' ')
       if (!tos?.has(from) || !froms?.has(to)) left.delete(pair)
@@ -71,18 +77,27 @@ test('the imports between the folders of a package have one direction', () => {
   const sources = globSync('{apps,packages}/*/src', { cwd: root })
   const found = sources.map(src => [src, importsBetweenFolders(join(root, src))] as const)
   expect(Math.max(...found.map(([, imports]) => imports.size))).toBeGreaterThan(20)
-  expect(found.flatMap(([src, imports]) => circlesIn(imports).map(pair => `${src}: ${pair}`))).toEqual([])
+  expect(
+    found.flatMap(([src, imports]) => circlesIn(imports).map(pair => `${src}: ${pair}`)),
+  ).toEqual([])
 })
 
 test('no runtime dependency is declared at the root, where every package would see it', () => {
-  const { dependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const { dependencies = {} } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  )
   expect(dependencies).toEqual({})
 })
 
 test('the page on the architecture shows the packages as they are', async () => {
   const hint = 'run pnpm --filter @plant-store/boundaries draw'
   await expect(withPicture(page, drawPackages(root))).toMatchFileSnapshot(pageFile, hint)
-  for (const arrow of ['cli --> api', 'api --> http', 'http --> domain', 'persistence --> engine']) {
+  for (const arrow of [
+    'cli --> api',
+    'api --> http',
+    'http --> domain',
+    'persistence --> engine',
+  ]) {
     expect(page).toContain(`  ${arrow}\n`)
   }
 })

@@ -5,7 +5,10 @@ import { expect, test } from 'vitest'
 const root = join(import.meta.dirname, '../../..')
 
 const exclude = (path: string) => /(^|\/)(node_modules|dist)$/.test(path)
-const files = globSync('{*,{apps,packages,tooling,docs,deploy,.changeset}/**/*}', { cwd: root, exclude })
+const files = globSync('{*,{apps,packages,tooling,docs,deploy,.changeset}/**/*}', {
+  cwd: root,
+  exclude,
+})
 const documents = files.filter(path => path.endsWith('.md'))
 
 test('documents name files that exist, and what is in them', () => {
@@ -13,7 +16,9 @@ test('documents name files that exist, and what is in them', () => {
   const fileOf = (name: string) => files.find(path => `/${path}`.endsWith(`/${name}`))
   const find = (pattern: RegExp) => texts.flatMap(text => [...text.matchAll(pattern)])
 
-  const named = find(/`([\w@][\w./-]*\.(?:[cm]?[jt]s|json|ya?ml|md))`/g).map(([, name]) => name as string)
+  const named = find(/`([\w@][\w./-]*\.(?:[cm]?[jt]s|json|ya?ml|md))`/g).map(
+    ([, name]) => name as string,
+  )
   expect(named.length).toBeGreaterThan(50)
   expect(named.filter(name => !fileOf(name))).toEqual([])
 
@@ -33,7 +38,10 @@ test('the README is short, and its figures are those of the benchmark', () => {
   const sections = new Map(
     benchmark
       .split(/^## /m)
-      .map(section => [section.split('\n', 1)[0]?.toLowerCase().replaceAll(' ', '-'), section]),
+      .map(section => [
+        section.split('\n', 1)[0]?.toLowerCase().replaceAll(' ', '-'),
+        section,
+      ]),
   )
   const linked = [...readme.matchAll(/\[([^\]]+)\]\(docs\/benchmark\.md#([\w-]+)\)/g)]
   const figures = linked.flatMap(([, text = '', section = '']) =>
@@ -49,7 +57,11 @@ test('what a page tells glibc is set wherever the page says so', () => {
   const settings = [...page.matchAll(/`(MALLOC_\w+)=(\d+)`/g)]
   expect(settings).toHaveLength(2)
   const places = ['package.json', 'deploy/Dockerfile']
-  for (const path of [...places, 'tooling/release/src/plant-store.sh', 'tooling/release/src/image.ts'])
+  for (const path of [
+    ...places,
+    'tooling/release/src/plant-store.sh',
+    'tooling/release/src/image.ts',
+  ])
     for (const [, name, value] of settings)
       expect(readFileSync(join(root, path), 'utf8'), path).toMatch(
         new RegExp(`\\b${name}=("\\$\\{${name}:-)?${value}\\b`),

@@ -6,7 +6,9 @@ export function drawPackages(root: string): string {
   const folders = globSync('{apps,packages}/*/', { cwd: root }).sort()
   const namesOfOurs = new Map(
     folders.map(folder => {
-      const { name } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+      const { name } = JSON.parse(
+        readFileSync(join(root, folder, 'package.json'), 'utf8'),
+      )
       return [name as string, basename(folder)]
     }),
   )
@@ -15,7 +17,10 @@ export function drawPackages(root: string): string {
   for (const folder of folders) {
     const imported = importedPackages(join(root, folder))
     const outside = imported.filter(each => !each.startsWith('@plant-store/'))
-    const label = [`<b>${folder}</b>`, ...(outside.length > 0 ? [outside.join(', ')] : [])].join('<br/>')
+    const label = [
+      `<b>${folder}</b>`,
+      ...(outside.length > 0 ? [outside.join(', ')] : []),
+    ].join('<br/>')
     nodes.push(`  ${basename(folder)}["${label}"]`)
     for (const each of imported) {
       const ours = namesOfOurs.get(each)
@@ -31,13 +36,17 @@ export function importsIn(folder: string): string[] {
     readFileSync(join(folder, path), 'utf8'),
   )
   return sources.flatMap(source =>
-    [...source.matchAll(/\b(?:from |import |import\()'([@\w][^']*)'/g)].map(([, name]) => name as string),
+    [...source.matchAll(/\b(?:from |import |import\()'([@\w][^']*)'/g)].map(
+      ([, name]) => name as string,
+    ),
   )
 }
 
 /** Returns the names of the packages, Node left out, in order. */
 function importedPackages(folder: string): string[] {
-  const names = importsIn(folder).map(imported => /^(@[^/]+\/)?[^/:]+/.exec(imported)?.[0] as string)
+  const names = importsIn(folder).map(
+    imported => /^(@[^/]+\/)?[^/:]+/.exec(imported)?.[0] as string,
+  )
   return [...new Set(names)].filter(name => name !== 'node').sort()
 }
 

@@ -49,7 +49,10 @@ export interface Client {
   /** Opens a connection for raw bytes. */
   open(): Promise<Wire>
   /** Sends the bytes of one request and reads its answer, on a connection of its own. */
-  exchange(asked: Asked | undefined, ...bytes: readonly (string | Uint8Array)[]): Promise<Answer>
+  exchange(
+    asked: Asked | undefined,
+    ...bytes: readonly (string | Uint8Array)[]
+  ): Promise<Answer>
   /** @param request such as `GET /plants/1` */
   asked(request: string): Asked
   /** Returns the request target of a path below the store's own. */
@@ -57,7 +60,10 @@ export interface Client {
   close(): void
 }
 
-export function createClient(running: RunningStore, recorder: { readonly check: Check }): Client {
+export function createClient(
+  running: RunningStore,
+  recorder: { readonly check: Check },
+): Client {
   const store = { bodyBytesMax: 1024 * 1024, headerBytesMax: 16 * 1024, ...running }
   const agent = new Agent({ keepAlive: true })
   const { pathname, hostname, port } = new URL(store.url)
@@ -93,7 +99,9 @@ export function createClient(running: RunningStore, recorder: { readonly check: 
       const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
       const answer = {
         status: incoming.statusCode as number,
-        headers: new Map(Object.entries(incoming.headers).map(([name, value]) => [name, `${value}`])),
+        headers: new Map(
+          Object.entries(incoming.headers).map(([name, value]) => [name, `${value}`]),
+        ),
         body: Buffer.concat(await incoming.toArray()),
         interim: [],
       }
@@ -105,7 +113,11 @@ export function createClient(running: RunningStore, recorder: { readonly check: 
       client.exchange(client.asked('POST /plants'), plantRequest(client, body, fields)),
     askBare(request, fields = [], body = '') {
       const asked = client.asked(request)
-      return client.exchange(asked, bareRequest(asked, [...hostAndToken(client), ...fields]), body)
+      return client.exchange(
+        asked,
+        bareRequest(asked, [...hostAndToken(client), ...fields]),
+        body,
+      )
     },
     async exchange(asked, ...bytes) {
       using wire = await open()
@@ -129,8 +141,16 @@ export function plantRequest(
 ): Buffer {
   const isChunked = fields.some(field => /^transfer-encoding:/i.test(field))
   const length = isChunked ? [] : [`content-length: ${Buffer.byteLength(body)}`]
-  const all = [...hostAndToken(client), 'content-type: application/json', ...length, ...fields]
-  return Buffer.concat([Buffer.from(bareRequest(client.asked('POST /plants'), all)), Buffer.from(body)])
+  const all = [
+    ...hostAndToken(client),
+    'content-type: application/json',
+    ...length,
+    ...fields,
+  ]
+  return Buffer.concat([
+    Buffer.from(bareRequest(client.asked('POST /plants'), all)),
+    Buffer.from(body),
+  ])
 }
 
 /** Returns the bytes of a request without a body. */

@@ -18,7 +18,10 @@ export interface ContractCase {
 type Run = ContractCase['run']
 
 /** Returns the cases of one clause, by name. */
-export function casesOf(clause: string, cases: Readonly<Record<string, Run>>): readonly ContractCase[] {
+export function casesOf(
+  clause: string,
+  cases: Readonly<Record<string, Run>>,
+): readonly ContractCase[] {
   return Object.entries(cases).map(([name, run]) => ({ clause, name, run }))
 }
 
@@ -128,9 +131,17 @@ export function assertSuccess(answer: Answer, value: unknown): void {
  * @param error the published number, which begins with the status
  * @param words that the message must contain
  */
-export function assertFailure(answer: Answer, error: number, ...words: readonly (string | RegExp)[]): void {
+export function assertFailure(
+  answer: Answer,
+  error: number,
+  ...words: readonly (string | RegExp)[]
+): void {
   const { error: given, message } = held(answer) as { error: bigint; message: string }
-  assert.deepEqual([answer.status, given], [Math.floor(error / 100), BigInt(error)], message)
+  assert.deepEqual(
+    [answer.status, given],
+    [Math.floor(error / 100), BigInt(error)],
+    message,
+  )
   assert.equal(answer.headers.get('content-type'), 'application/json')
   for (const word of words)
     assert.match(message, typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word)
@@ -148,24 +159,40 @@ export async function create(
 }
 
 /** Creates a plant with this body, and reads it. */
-export async function assertTaken(client: Client, plant: PlantSent, body?: string | Uint8Array) {
+export async function assertTaken(
+  client: Client,
+  plant: PlantSent,
+  body?: string | Uint8Array,
+) {
   await create(client, plant, body)
   await assertKept(client, plant)
 }
 
 /** Frees ids that are unique, such as 2^63-1. */
-export async function free(client: Client, ids: readonly bigint[], { path } = plants): Promise<void> {
+export async function free(
+  client: Client,
+  ids: readonly bigint[],
+  { path } = plants,
+): Promise<void> {
   for (const id of ids) {
     const { status } = await client.ask('DELETE', `${path}/${id}`)
     assert.ok(status === 204 || status === 404)
   }
 }
 
-export async function assertKept(client: Client, item: ItemSent, { path } = plants): Promise<void> {
+export async function assertKept(
+  client: Client,
+  item: ItemSent,
+  { path } = plants,
+): Promise<void> {
   assertSuccess(await client.ask('GET', `${path}/${item.id}`), item)
 }
 
-export async function assertAbsent(client: Client, id: bigint, { path, errors } = plants): Promise<void> {
+export async function assertAbsent(
+  client: Client,
+  id: bigint,
+  { path, errors } = plants,
+): Promise<void> {
   assertFailure(await client.ask('GET', `${path}/${id}`), errors.missing)
 }
 
@@ -174,9 +201,16 @@ export function idsOf(page: unknown): readonly bigint[] {
 }
 
 /** Reads page after page. */
-export async function allPages(client: Client, path: string): Promise<(readonly ItemSent[])[]> {
+export async function allPages(
+  client: Client,
+  path: string,
+): Promise<(readonly ItemSent[])[]> {
   const pages: (readonly ItemSent[])[] = []
-  for (let answer = await client.ask('GET', path); ; answer = await follow(client, answer, path)) {
+  for (
+    let answer = await client.ask('GET', path);
+    ;
+    answer = await follow(client, answer, path)
+  ) {
     assert.equal(answer.status, 200, `${answer.body}`)
     pages.push(held(answer) as readonly ItemSent[])
     assert.ok(pages.length < 100, 'the pages have no end')
@@ -189,7 +223,11 @@ export async function allPages(client: Client, path: string): Promise<(readonly 
  *
  * @param path of the list, perhaps with a query
  */
-export async function follow(client: Client, { headers }: Answer, path = plants.path): Promise<Answer> {
+export async function follow(
+  client: Client,
+  { headers }: Answer,
+  path = plants.path,
+): Promise<Answer> {
   const link = headers.get('link') ?? 'none'
   const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
   assert.ok(target.startsWith(client.target(`${path.replace(/\?.*/, '')}?`)), link)
@@ -206,7 +244,9 @@ export const barred = (text: string): readonly string[] => text.split('|')
 type Refusal = readonly [body: string | Uint8Array, error: number, ...words: string[]]
 
 /** Each is refused, and none creates a plant. */
-export function refuses(refusals: (id: bigint) => readonly Refusal[]): ContractCase['run'] {
+export function refuses(
+  refusals: (id: bigint) => readonly Refusal[],
+): ContractCase['run'] {
   return async client => {
     const id = ownId()
     for (const [body, error, ...words] of refusals(id))

@@ -37,8 +37,12 @@ interface Document {
 interface Operation {
   readonly security?: readonly unknown[]
   readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
-  readonly responses: Readonly<Record<string, DescribedResponse | { readonly $ref: string }>>
+  readonly requestBody?: {
+    readonly content: Readonly<Record<string, { readonly schema: Schema }>>
+  }
+  readonly responses: Readonly<
+    Record<string, DescribedResponse | { readonly $ref: string }>
+  >
 }
 
 export type Description = ReturnType<typeof readDescription>
@@ -52,13 +56,18 @@ export type DescribedOperation = Description['paths'][number]['operations'][numb
 export function readDescription(json: string) {
   const { info, servers, paths, components } = readExactly(json) as Document
   const { responses: shared } = components
-  const prefix = URL.parse(servers[0]?.url ?? '/', 'http://any')?.pathname.replace(/\/$/, '') ?? ''
+  const prefix =
+    URL.parse(servers[0]?.url ?? '/', 'http://any')?.pathname.replace(/\/$/, '') ?? ''
   const resolve = (response: Operation['responses'][string]) =>
-    '$ref' in response ? (shared[response.$ref.split('/').at(-1) as string] as DescribedResponse) : response
+    '$ref' in response
+      ? (shared[response.$ref.split('/').at(-1) as string] as DescribedResponse)
+      : response
   return {
     ...components,
     /** Lists the numbers of failures. */
-    text: [info, ...Object.values(shared)].map(({ description }) => description).join('\n'),
+    text: [info, ...Object.values(shared)]
+      .map(({ description }) => description)
+      .join('\n'),
     // Paths without a parameter are matched first.
     paths: Object.entries(paths)
       .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))
@@ -76,7 +85,10 @@ export function readDescription(json: string) {
             body: requestBody?.content['application/json']?.schema,
             /** By status. */
             responses: Object.fromEntries(
-              Object.entries(responses).map(([status, response]) => [status, resolve(response)]),
+              Object.entries(responses).map(([status, response]) => [
+                status,
+                resolve(response),
+              ]),
             ),
           }),
         ),

@@ -5,7 +5,12 @@
  */
 export function readExactly(text: string): unknown {
   const exact = (_name: string, value: unknown, { source }: { source?: string } = {}) =>
-    typeof value === 'number' && source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : value
+    typeof value === 'number' && source !== undefined && /^-?\d+$/.test(source)
+      ? BigInt(source)
+      : value
   // The third argument of a reviver is not yet in TypeScript's types.
-  return JSON.parse(text, exact as (this: unknown, key: string, value: unknown) => unknown)
+  return JSON.parse(
+    text,
+    exact as (this: unknown, key: string, value: unknown) => unknown,
+  )
 }

@@ -33,7 +33,9 @@ export function createRecorder(json: string): Recorder {
 
   /** Returns the declared path and operation of a request, if any. */
   const find = (asked: Asked | undefined) => {
-    const target = asked?.target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '')
+    const target = asked?.target
+      .replace(/^https?:\/\/[^/?#]*/i, '')
+      .replace(/[?#].*$/s, '')
     const path = target && description.paths.find(({ pattern }) => pattern.test(target))
     if (!path) return {}
     const wanted = asked?.method === 'HEAD' ? 'GET' : asked?.method
@@ -43,7 +45,10 @@ export function createRecorder(json: string): Recorder {
   const note = ({ method, path }: DescribedOperation, what: string) =>
     void seen.add(`${method} ${path} ${what}`)
 
-  const faultsOf = (asked: Asked | undefined, { status, headers, body }: Answer): string[] => {
+  const faultsOf = (
+    asked: Asked | undefined,
+    { status, headers, body }: Answer,
+  ): string[] => {
     const faults: string[] = []
     const { path, operation } = find(asked)
     const isFailure = status >= 400
@@ -54,16 +59,21 @@ export function createRecorder(json: string): Recorder {
       else note(operation, `${status}`)
       const search = asked?.target.split('?')[1]
       if (search !== undefined)
-        for (const name of new URLSearchParams(search).keys()) note(operation, `${status} ?${name}`)
+        for (const name of new URLSearchParams(search).keys())
+          note(operation, `${status} ?${name}`)
     } else if (!isFailure) {
       faults.push('nothing is declared here, so it cannot succeed')
     } else if (asked !== undefined && status === (path ? 404 : 405)) {
       faults.push(path ? 'the path is declared' : 'the path is not declared')
     }
     if (path !== undefined && status === 405) {
-      const allowed = path.operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method))
+      const allowed = path.operations.flatMap(({ method }) =>
+        method === 'GET' ? ['GET', 'HEAD'] : method,
+      )
       if (headers.get('allow')?.split(', ').sort().join() !== allowed.sort().join()) {
-        faults.push(`Allow is ${headers.get('allow')}, and declared are ${allowed.join(', ')}`)
+        faults.push(
+          `Allow is ${headers.get('allow')}, and declared are ${allowed.join(', ')}`,
+        )
       }
     }
     // OpenAPI has no place for the methods that a path lacks.
@@ -71,7 +81,8 @@ export function createRecorder(json: string): Recorder {
     if (response === undefined) return [...faults, 'the status is declared nowhere']
 
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
-      if (required && !headers.has(name.toLowerCase())) faults.push(`the header field ${name} is missing`)
+      if (required && !headers.has(name.toLowerCase()))
+        faults.push(`the header field ${name} is missing`)
     }
     const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
     if (mediaType === undefined || content === undefined) {
@@ -88,10 +99,13 @@ export function createRecorder(json: string): Recorder {
     }
     if (mediaType !== 'application/json') return faults
     try {
-      const value = readExactly(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body))
+      const value = readExactly(
+        new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body),
+      )
       faults.push(...validate(content.schema, value))
       if (operation !== undefined && !isFailure)
-        for (const name of Object.keys([value].flat()[0] ?? {})) note(operation, `${status} ${name}`)
+        for (const name of Object.keys([value].flat()[0] ?? {}))
+          note(operation, `${status} ${name}`)
       if (isFailure) faults.push(...failureFaults(status, value, description.text))
     } catch (error) {
       faults.push(`the body is not JSON in UTF-8: ${(error as Error).message}`)
@@ -105,7 +119,9 @@ export function createRecorder(json: string): Recorder {
       const faults = faultsOf(asked, answer)
       if (faults.length === 0) return
       const what = asked === undefined ? 'no request' : `${asked.method} ${asked.target}`
-      throw new Error(`${what} → ${answer.status} ${answer.body}\n  ${faults.join('\n  ')}`)
+      throw new Error(
+        `${what} → ${answer.status} ${answer.body}\n  ${faults.join('\n  ')}`,
+      )
     },
     checked: () => checked,
     declared: () =>
@@ -118,7 +134,9 @@ export function createRecorder(json: string): Recorder {
       description.paths.flatMap(({ operations }) =>
         operations.flatMap(({ method, path, parameters, responses }) => {
           const [content] = Object.values(responses[200]?.content ?? {})
-          const members = membersOf(content?.schema, description.schemas).map(name => `200 ${name}`)
+          const members = membersOf(content?.schema, description.schemas).map(
+            name => `200 ${name}`,
+          )
           const queries = parameters.filter(parameter => parameter.in === 'query')
           const sent = queries.flatMap(({ name }) => [`200 ?${name}`, `400 ?${name}`])
           return [...members, ...sent].map(part => `${method} ${path} ${part}`)
@@ -129,7 +147,10 @@ export function createRecorder(json: string): Recorder {
 }
 
 /** Returns the names of the members of an object, or of those in a list. */
-function membersOf(schema: Schema = {}, schemas: Readonly<Record<string, Schema>>): string[] {
+function membersOf(
+  schema: Schema = {},
+  schemas: Readonly<Record<string, Schema>>,
+): string[] {
   const { $ref, allOf = [], items, properties = {} } = schema
   const within = [
     ...allOf,
@@ -144,12 +165,17 @@ function failureFaults(status: number, value: unknown, published: string): strin
   const members = Object.keys(value as object).sort()
   const faults = members.join() === 'error,message' ? [] : [`its members are ${members}`]
   const { error } = value as { error: bigint }
-  if (error / 100n !== BigInt(status)) faults.push(`error ${error} belongs to another status`)
+  if (error / 100n !== BigInt(status))
+    faults.push(`error ${error} belongs to another status`)
   if (!published.includes(`${error}`)) faults.push(`error ${error} is not published`)
   return faults
 }
 
-type Integer = { readonly format?: string; readonly minimum?: bigint; readonly maximum?: bigint }
+type Integer = {
+  readonly format?: string
+  readonly minimum?: bigint
+  readonly maximum?: bigint
+}
 type Bounds = readonly [min: bigint, max: bigint]
 const formatBounds: Readonly<Record<string, Bounds>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -175,13 +201,16 @@ function createValidation(schemas: Readonly<Record<string, unknown>>) {
       compiled.set(schema, validate)
     }
     if (validate(value)) return []
-    return (validate.errors ?? []).map(error => `${error.instancePath || 'the body'} ${error.message}`)
+    return (validate.errors ?? []).map(
+      error => `${error.instancePath || 'the body'} ${error.message}`,
+    )
   }
 }
 
 function forAjv(schema: unknown): unknown {
   if (typeof schema === 'bigint') return Number(schema)
-  if (typeof schema === 'string') return schema.replace(/^#\/components\/schemas\//, '#/$defs/')
+  if (typeof schema === 'string')
+    return schema.replace(/^#\/components\/schemas\//, '#/$defs/')
   if (Array.isArray(schema)) return schema.map(forAjv)
   if (typeof schema !== 'object' || schema === null) return schema
   if ('type' in schema && schema.type === 'integer') {
@@ -189,5 +218,7 @@ function forAjv(schema: unknown): unknown {
     const [min, max] = formatBounds[format] as Bounds
     return { exactInteger: [minimum ?? min, maximum ?? max] }
   }
-  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, forAjv(value)]))
+  return Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, forAjv(value)]),
+  )
 }

@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 /** A server with Node's own manners, for which every answer is the same. */
 const careless = createServer((_request, response) => {
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 15 }).end('{"status":"ok"}')
+  response
+    .writeHead(200, { 'content-type': 'application/json', 'content-length': 15 })
+    .end('{"status":"ok"}')
 })
 let client: ReturnType<typeof createClient>
 
@@ -14,9 +16,18 @@ beforeAll(async () => {
   careless.listen(0, '127.0.0.1')
   await once(careless, 'listening')
   const url = `http://127.0.0.1:${(careless.address() as AddressInfo).port}`
-  const tokens = { full: 'full', readOnly: 'read', writeOnly: 'write', expired: 'old', metrics: 'metrics' }
+  const tokens = {
+    full: 'full',
+    readOnly: 'read',
+    writeOnly: 'write',
+    expired: 'old',
+    metrics: 'metrics',
+  }
   // Sees nothing wrong: here the cases themselves have to find out.
-  client = createClient({ url, tokens, bodyBytesMax: 4096, headerBytesMax: 4096 }, { check: () => {} })
+  client = createClient(
+    { url, tokens, bodyBytesMax: 4096, headerBytesMax: 4096 },
+    { check: () => {} },
+  )
 })
 afterAll(() => {
   client.close()
@@ -25,7 +36,9 @@ afterAll(() => {
 })
 
 test('no two cases have one name', () => {
-  const names = [...contractCases, ...timeoutCases].map(({ clause, name }) => `${clause}: ${name}`)
+  const names = [...contractCases, ...timeoutCases].map(
+    ({ clause, name }) => `${clause}: ${name}`,
+  )
   expect(names.length).toBeGreaterThan(100)
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })

@@ -17,14 +17,19 @@ async function sends(...pieces: readonly string[]) {
   const tokens = { full: '', readOnly: '', writeOnly: '', expired: '', metrics: '' }
   const client = createClient({ url, tokens }, { check: asked => checked.push(asked) })
   const wire = await client.open()
-  return { wire, checked, [Symbol.dispose]: () => [wire[Symbol.dispose](), server.close()] }
+  return {
+    wire,
+    checked,
+    [Symbol.dispose]: () => [wire[Symbol.dispose](), server.close()],
+  }
 }
 
 const get = { method: 'GET', target: '/' }
 
 describe('a wire', () => {
   test('reads answers one after the other, wherever the packets end', async () => {
-    const first = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Y: a\r\nx-y:  b \r\n\r\n\r\n\r\n'
+    const first =
+      'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Y: a\r\nx-y:  b \r\n\r\n\r\n\r\n'
     const second = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n!'
     for (const pieces of [
       [first + second],
@@ -33,7 +38,11 @@ describe('a wire', () => {
     ]) {
       using server = await sends(...pieces)
       const answer = await server.wire.answer(get)
-      expect([answer.status, answer.headers.get('x-y'), `${answer.body}`]).toEqual([200, 'a, b', '\r\n\r\n'])
+      expect([answer.status, answer.headers.get('x-y'), `${answer.body}`]).toEqual([
+        200,
+        'a, b',
+        '\r\n\r\n',
+      ])
       const next = await server.wire.answer(undefined)
       expect([next.status, `${next.body}`, next.interim]).toEqual([400, '!', []])
       expect(server.checked).toEqual([get, undefined])
@@ -49,7 +58,9 @@ describe('a wire', () => {
       'HTTP/1.1 200 OK\r\n\r\nto the',
       ' end',
     )
-    expect((await server.wire.answer({ method: 'HEAD', target: '/' })).body.length).toBe(0)
+    expect((await server.wire.answer({ method: 'HEAD', target: '/' })).body.length).toBe(
+      0,
+    )
     expect((await server.wire.answer(get)).status).toBe(204)
     expect(`${(await server.wire.answer(get)).body}`).toBe('to the end')
   })

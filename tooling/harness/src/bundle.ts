@@ -35,7 +35,8 @@ export async function bundle(
       js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url)",
     },
   })
-  for (const [name, folder] of Object.entries(folders)) cpSync(folder, `dist/${name}`, { recursive: true })
+  for (const [name, folder] of Object.entries(folders))
+    cpSync(folder, `dist/${name}`, { recursive: true })
   writeFileSync('dist/third-party.txt', termsOf(metafile))
 }
 
@@ -46,15 +47,20 @@ export async function bundle(
  */
 function termsOf({ outputs }: Metafile): string {
   const files = Object.values(outputs).flatMap(({ inputs }) => Object.keys(inputs))
-  const folders = files.flatMap(file => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
+  const folders = files.flatMap(
+    file => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [],
+  )
   return [...new Set(folders)]
     .map(folder => {
-      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+      const { name, version, license } = JSON.parse(
+        readFileSync(join(folder, 'package.json'), 'utf8'),
+      )
       const texts = readdirSync(folder)
         .filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
         .map(file => readFileSync(join(folder, file), 'utf8').trim())
       // Some contain no text. Then the licence's own text applies.
-      if (license === undefined) throw new Error(`${name} is bundled, and names no licence`)
+      if (license === undefined)
+        throw new Error(`${name} is bundled, and names no licence`)
       return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n')
     })
     .sort()

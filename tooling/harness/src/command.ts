@@ -2,7 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { launch, type Program } from './program.ts'
 
 /** The program of the command line. */
-export const commandProgram = fileURLToPath(new URL('../../../apps/cli/dist/main.js', import.meta.url))
+export const commandProgram = fileURLToPath(
+  new URL('../../../apps/cli/dist/main.js', import.meta.url),
+)
 
 export interface CommandOptions {
   readonly databaseUrl?: string
@@ -23,11 +25,17 @@ export interface StartedCommand extends Program {
 }
 
 /** Starts the command line. */
-export function startCommand(args: readonly string[], options: CommandOptions = {}): StartedCommand {
+export function startCommand(
+  args: readonly string[],
+  options: CommandOptions = {},
+): StartedCommand {
   const { databaseUrl, environment, folder, input } = options
   const program = launch([process.execPath, commandProgram, ...args], {
     folder,
-    environment: { ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }), ...environment },
+    environment: {
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+      ...environment,
+    },
   })
   program.process.stdin.end(input)
   const result = program.ended.then(ending => ({

@@ -1,4 +1,9 @@
-export { type CommandOptions, type Result, type StartedCommand, startCommand } from './command.ts'
+export {
+  type CommandOptions,
+  type Result,
+  type StartedCommand,
+  startCommand,
+} from './command.ts'
 export { freePort } from './ports.ts'
 export { launch, type Program } from './program.ts'
 export {

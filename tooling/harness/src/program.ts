@@ -72,7 +72,8 @@ export function launch(
     })
   })
   ended.catch(() => running.delete(child))
-  const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
+  const isRunning = () =>
+    child.pid !== undefined && child.exitCode === null && child.signalCode === null
   const end = (signal: NodeJS.Signals = 'SIGTERM') => {
     if (isRunning()) child.kill(signal)
     return ended
@@ -88,7 +89,9 @@ export function launch(
       if (isRunning()) return
       const printed = logFile === undefined ? errors : readFileSync(logFile, 'utf8')
       const how = child.exitCode ?? child.signalCode ?? 'it could not be started'
-      throw new Error(`${file} ended (${how}), and last printed:\n${printed.slice(-2_000)}`)
+      throw new Error(
+        `${file} ended (${how}), and last printed:\n${printed.slice(-2_000)}`,
+      )
     },
     end,
     async [Symbol.asyncDispose]() {

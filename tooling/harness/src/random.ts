@@ -27,4 +27,5 @@ export function createRandom(seed: number): Random {
 }
 
 /** The environment variable `SEED` repeats a run. */
-export const anySeed = (): number => Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+export const anySeed = (): number =>
+  Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))

@@ -5,7 +5,9 @@ import { launch, type Program } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** The file that starts our server. */
-export const serverProgram = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
+export const serverProgram = fileURLToPath(
+  new URL('../../../apps/api/dist/main.js', import.meta.url),
+)
 
 /** What `pnpm start`, the release folder and the image tell glibc. */
 export const memorySettings = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
@@ -59,11 +61,14 @@ const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(le
 
 /** Starts our server on a free port, and does not wait for it. */
 export function launchServer(options: ServerOptions = {}): LaunchedServer {
-  const { databaseUrl, environment, folder, preload, onTerminal, keepsOnlyWarnings } = options
+  const { databaseUrl, environment, folder, preload, onTerminal, keepsOnlyWarnings } =
+    options
   const { command: [file, ...args] = [process.execPath, serverProgram] } = options
-  const command: Command = preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
+  const command: Command =
+    preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
   const { PATH } = process.env
-  const temporary = folder === undefined && databaseUrl === undefined ? temporaryFolder() : undefined
+  const temporary =
+    folder === undefined && databaseUrl === undefined ? temporaryFolder() : undefined
   const program = launch(onTerminal ? onTerminalOf(command) : command, {
     folder: folder ?? temporary?.path,
     environment: {
@@ -80,7 +85,11 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
   if (temporary) program.ended.finally(() => temporary[Symbol.dispose]()).catch(() => {})
   const log: LogLine[] = []
   const lines = createInterface(program.process.stdout).on('line', text => {
-    if (keepsOnlyWarnings && text.startsWith('{"level":"info",') && !text.includes('"msg":"listening"'))
+    if (
+      keepsOnlyWarnings &&
+      text.startsWith('{"level":"info",') &&
+      !text.includes('"msg":"listening"')
+    )
       return
     if (text.startsWith('{')) log.push(JSON.parse(text))
   })
@@ -92,9 +101,14 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
       for (;;) {
         const line = log.find(({ msg }) => msg === message)
         if (line !== undefined) return line
-        const ending = await Promise.race([once(lines, 'line').then(() => undefined), program.ended])
+        const ending = await Promise.race([
+          once(lines, 'line').then(() => undefined),
+          program.ended,
+        ])
         if (ending !== undefined && !log.some(({ msg }) => msg === message))
-          throw new Error(`the server ended with ${ending}, and printed:\n${program.errors()}`)
+          throw new Error(
+            `the server ended with ${ending}, and printed:\n${program.errors()}`,
+          )
       }
     },
   }

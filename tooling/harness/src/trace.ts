@@ -30,11 +30,25 @@ export const mayStartTraced = () =>
 export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
   const folder = temporaryFolder()
   const file = join(folder.path, 'calls')
-  const calls = ['fsync,fdatasync', ...(inject === undefined ? [] : [inject.split(':')[0]])]
+  const calls = [
+    'fsync,fdatasync',
+    ...(inject === undefined ? [] : [inject.split(':')[0]]),
+  ]
   const injected = inject?.includes(':') ? ['-e', `inject=${inject}`] : []
   const { PATH } = process.env
   const strace = launch(
-    ['strace', '-f', '-y', '-e', `trace=${calls.join()}`, ...injected, '-o', file, '-p', `${pid}`],
+    [
+      'strace',
+      '-f',
+      '-y',
+      '-e',
+      `trace=${calls.join()}`,
+      ...injected,
+      '-o',
+      file,
+      '-p',
+      `${pid}`,
+    ],
     { environment: { PATH }, lastSignal: 'SIGINT' },
   )
   const isAttached = () => strace.errors().includes(' attached')

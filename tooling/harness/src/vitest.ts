@@ -17,7 +17,9 @@ export const mayNotMount = 'not allowed: mounting a disk'
  *
  * @param onFinished of the test's context, if tests run concurrently
  */
-export function temporaryFolder(onFinished: typeof onTestFinished = onTestFinished): string {
+export function temporaryFolder(
+  onFinished: typeof onTestFinished = onTestFinished,
+): string {
   const folder = disposableFolder()
   onFinished(() => folder[Symbol.dispose]())
   return folder.path

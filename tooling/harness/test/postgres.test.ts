@@ -13,7 +13,9 @@ afterAll(() => temporary.remove())
 
 test('a server that cannot start says why, and leaves no files and no user', async () => {
   const before = users()
-  await expect(startPostgres({ max_connections: 'many' })).rejects.toThrow(/max_connections/)
+  await expect(startPostgres({ max_connections: 'many' })).rejects.toThrow(
+    /max_connections/,
+  )
   expect(readdirSync(folder)).toEqual([])
   expect(users()).toBe(before)
 })

@@ -69,4 +69,5 @@ export const shortLog = {
 }
 
 /** Returns what a program preloads to be broken. */
-export const preloadOf = (name: string): string => `${import.meta.resolve('./patch.ts')}?${name}`
+export const preloadOf = (name: string): string =>
+  `${import.meta.resolve('./patch.ts')}?${name}`

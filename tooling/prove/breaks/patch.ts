@@ -6,7 +6,9 @@ import { breaks, shortLog } from './breaks.ts'
 const loadingMs = 10_000
 
 const name = new URL(import.meta.url).search.slice(1)
-const { place, replacement } = { ...breaks, 'short-log': shortLog }[name] as typeof shortLog
+const { place, replacement } = { ...breaks, 'short-log': shortLog }[
+  name
+] as typeof shortLog
 
 // Changes the place in any thread and module, bundled or not. A program without exactly one such place ends.
 const modules = new Set<string>()
@@ -14,7 +16,8 @@ const found = new BroadcastChannel(`place of ${name}`)
 found.unref()
 const note = (url: string) => {
   modules.add(url)
-  if (modules.size > 1) throw new Error(`this break has places in ${[...modules].join(' and ')}`)
+  if (modules.size > 1)
+    throw new Error(`this break has places in ${[...modules].join(' and ')}`)
 }
 found.onmessage = ({ data }) => note(`${data}`)
 if (isMainThread) {
@@ -31,7 +34,12 @@ if (isMainThread) {
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context)
-    if (!url.startsWith('file:') || url.includes('/node_modules/') || url.includes('/breaks/')) return loaded
+    if (
+      !url.startsWith('file:') ||
+      url.includes('/node_modules/') ||
+      url.includes('/breaks/')
+    )
+      return loaded
     const source = `${loaded.source ?? ''}`
     const places = [...source.matchAll(new RegExp(place, 'g'))].length
     if (places === 0) return loaded

@@ -23,7 +23,11 @@ const drainTimeoutMs = 120_000
  * Kills the program at random moments while it creates and delivers. In the end every stored plant must have reached
  * each webhook, under one id, and nothing else.
  */
-export async function runAnnouncements({ seed, preload, scale }: Circumstances): Promise<Finding> {
+export async function runAnnouncements({
+  seed,
+  preload,
+  scale,
+}: Circumstances): Promise<Finding> {
   const random = createRandom(seed)
   using folder = temporaryFolder()
   const file = join(folder.path, 'plants.db')
@@ -39,7 +43,12 @@ export async function runAnnouncements({ seed, preload, scale }: Circumstances):
     await using storage = await openStorage({ url: options.databaseUrl })
     for (let n = 0; n < listeners; n++) {
       const listener = resources.use(await listen(random, receipts))
-      const webhook = { id: mintWebhookId(), url: listener.url, allowsPrivate: true, createdAt: new Date(n) }
+      const webhook = {
+        id: mintWebhookId(),
+        url: listener.url,
+        allowsPrivate: true,
+        createdAt: new Date(n),
+      }
       await storage.webhooks.add(webhook, mintSecret())
       webhooks.push(listener)
     }
@@ -76,7 +85,10 @@ export async function runAnnouncements({ seed, preload, scale }: Circumstances):
     let left = 1 + random.below(createsOfRound)
     const count = () => --left === 0 && moment.resolve()
     if (isDelivering) receipts.on('receipt', count)
-    await Promise.race([moment.promise, sleep(deliveryTimeoutMs, undefined, { ref: false })])
+    await Promise.race([
+      moment.promise,
+      sleep(deliveryTimeoutMs, undefined, { ref: false }),
+    ])
     receipts.off('receipt', count)
     // From between two answers to the middle of a commit, or of a delivery.
     await sleep(random.below(20))
@@ -90,12 +102,17 @@ export async function runAnnouncements({ seed, preload, scale }: Circumstances):
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
   const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
-  for (const id of answered) if (!there.has(id)) failures.push(`the answered create of plant ${id} is lost`)
+  for (const id of answered)
+    if (!there.has(id)) failures.push(`the answered create of plant ${id} is lost`)
   for (const [n, { plants, events }] of webhooks.entries()) {
-    for (const id of there) if (!plants.has(id)) failures.push(`webhook ${n} never heard of plant ${id}`)
-    for (const id of plants) if (!there.has(id)) failures.push(`webhook ${n} heard of plant ${id}`)
+    for (const id of there)
+      if (!plants.has(id)) failures.push(`webhook ${n} never heard of plant ${id}`)
+    for (const id of plants)
+      if (!there.has(id)) failures.push(`webhook ${n} heard of plant ${id}`)
     if (events.size !== plants.size)
-      failures.push(`${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`)
+      failures.push(
+        `${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`,
+      )
   }
   const duplicates = received - listeners * there.size
   return {
@@ -157,11 +174,15 @@ async function create(
   if (others.length > 0) {
     const body = ids.map(each => `{"id":${each},"name":"of a batch"}`).join('\n')
     const headers = { 'content-type': 'application/x-ndjson' }
-    const answer = await client.ask('POST', '/plants/batch', { body, headers }).catch(() => undefined)
+    const answer = await client
+      .ask('POST', '/plants/batch', { body, headers })
+      .catch(() => undefined)
     return answer?.status === 200
   }
   const text = { name: `plant ${id}` }
-  return (await operations.act(random.pick(['create', 'replaceIf']), id, text)).is === 'done'
+  return (
+    (await operations.act(random.pick(['create', 'replaceIf']), id, text)).is === 'done'
+  )
 }
 
 /** Expires every lease, as a killed process returns none. */
@@ -180,7 +201,10 @@ async function drain(url: string): Promise<void> {
       const figures = await storage.webhooks.outbox.figures()
       // What failed is tried again at once.
       for (const { id } of await storage.webhooks.list()) await storage.webhooks.retry(id)
-      return figures.length === listeners && figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)
+      return (
+        figures.length === listeners &&
+        figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)
+      )
     },
     drainTimeoutMs,
   )

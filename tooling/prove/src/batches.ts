@@ -44,28 +44,45 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
     await using program = await startProgram(options)
     for (const { firstId, lines, isCounted } of before) {
       const again = await send(program.url, linesOf(firstId, lines))
-      if (again?.status !== 200 || again.created + again.existing !== lines || again.refused > 0)
-        failures.push(`batch ${firstId} came to ${JSON.stringify(again)} when it was sent again`)
+      if (
+        again?.status !== 200 ||
+        again.created + again.existing !== lines ||
+        again.refused > 0
+      )
+        failures.push(
+          `batch ${firstId} came to ${JSON.stringify(again)} when it was sent again`,
+        )
       if (isCounted && again !== undefined) lost += again.created
     }
     if (rounds === wanted) break
 
     const isKilled = random.chance(0.7)
     before = Array.from({ length: batchesAtOnce }, () => {
-      const batch = { firstId: nextId, lines: 1 + random.below(linesMax), isCounted: false }
+      const batch = {
+        firstId: nextId,
+        lines: 1 + random.below(linesMax),
+        isCounted: false,
+      }
       nextId += batch.lines
       return batch
     })
     const sending = before.map(async (batch, index) => {
       // One batch never ends while the program is stopped. It must be answered all the same.
       const isEndless = !isKilled && index === 0
-      const answer = await send(program.url, linesOf(batch.firstId, batch.lines), isEndless)
+      const answer = await send(
+        program.url,
+        linesOf(batch.firstId, batch.lines),
+        isEndless,
+      )
       batch.isCounted = answer?.status === 200
       if (answer === undefined) endings.cut++
       else endings[batch.isCounted ? 'answered' : 'refused']++
       if (answer !== undefined && !batch.isCounted && answer.error !== 50303)
-        failures.push(`batch ${batch.firstId} was answered with ${JSON.stringify(answer)}`)
-      if (isEndless && answer === undefined) failures.push('a server that was told to stop did not answer')
+        failures.push(
+          `batch ${batch.firstId} was answered with ${JSON.stringify(answer)}`,
+        )
+      if (isEndless && answer === undefined)
+        failures.push('a server that was told to stop did not answer')
     })
     await sleep(random.below(400))
     await program.end(isKilled ? 'SIGKILL' : 'SIGTERM')
@@ -88,7 +105,10 @@ const longBatchLines = 10_000_000
 const growthMaxMiB = 64
 
 /** Every tenth line is a new plant. The others are one stored plant. */
-async function sendLongBatch(circumstances: Circumstances, failures: string[]): Promise<string> {
+async function sendLongBatch(
+  circumstances: Circumstances,
+  failures: string[],
+): Promise<string> {
   await using program = await startProgram({ preload: circumstances.preload })
   const wanted = longBatchLines * circumstances.scale
   let sent = 0
@@ -101,7 +121,9 @@ async function sendLongBatch(circumstances: Circumstances, failures: string[]): 
         if (sent <= wanted / 10) early = Math.max(early, now)
         most = Math.max(most, now)
       }
-      yield sent % 10 === 0 ? `{"id":${sent},"name":"plant ${sent}"}\n` : '{"id":0,"name":"plant 0"}\n'
+      yield sent % 10 === 0
+        ? `{"id":${sent},"name":"plant ${sent}"}\n`
+        : '{"id":0,"name":"plant 0"}\n'
     }
   }
   const answer = await send(program.url, lines())
@@ -109,21 +131,36 @@ async function sendLongBatch(circumstances: Circumstances, failures: string[]): 
   if (answer?.created !== created || answer.existing !== sent - created)
     failures.push(`${sent} lines came to ${JSON.stringify(answer)}`)
   const grown = Math.round(most - early)
-  if (grown > growthMaxMiB) failures.push(`a batch of ${sent} lines made the program grow by ${grown} MiB`)
+  if (grown > growthMaxMiB)
+    failures.push(`a batch of ${sent} lines made the program grow by ${grown} MiB`)
   return `${figure(sent)} lines in one batch, at most ${Math.round(most)} MiB`
 }
 
 function* linesOf(firstId: number, count: number) {
-  for (let id = firstId; id < firstId + count; id++) yield `{"id":${id},"name":"plant ${id}"}\n`
+  for (let id = firstId; id < firstId + count; id++)
+    yield `{"id":${id},"name":"plant ${id}"}\n`
 }
 
 const pieceLength = 64 * 1024
 
 /** Resolves to `undefined` without an answer. */
-async function send(url: string, lines: Iterable<string>, isEndless = false): Promise<Answered | undefined> {
+async function send(
+  url: string,
+  lines: Iterable<string>,
+  isEndless = false,
+): Promise<Answered | undefined> {
   const { hostname, port } = new URL(url)
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson' }
-  const outgoing = request({ hostname, port, method: 'POST', path: '/plants/batch', headers })
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/x-ndjson',
+  }
+  const outgoing = request({
+    hostname,
+    port,
+    method: 'POST',
+    path: '/plants/batch',
+    headers,
+  })
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
   let isOver = false
   const over = answered

@@ -2,7 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
+import {
+  hasStrace,
+  type Server,
+  temporaryFolder,
+  trace,
+  until,
+} from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { preloadOf } from '../breaks/breaks.ts'
 import { History, toValue } from './history.ts'
@@ -28,7 +34,11 @@ const settleTimeoutMs = 20_000
  * report the outage while it lasts. Afterwards the program must recover, or be killed at once and open with every
  * answered change.
  */
-export async function runDiskFaults({ seed, scale, preload }: Circumstances): Promise<Finding> {
+export async function runDiskFaults({
+  seed,
+  scale,
+  preload,
+}: Circumstances): Promise<Finding> {
   const random = createRandom(seed)
   const failures: string[] = []
   const skipped: string[] = []
@@ -43,7 +53,11 @@ export async function runDiskFaults({ seed, scale, preload }: Circumstances): Pr
         // Every third program is killed while the disk fails.
         const killed = injected % 3 === 0
         const seen = await failOnce(injection, random, killed, preload)
-        failures.push(...seen.failures.map(text => `${what}${killed ? ', then killed' : ''}: ${text}`))
+        failures.push(
+          ...seen.failures.map(
+            text => `${what}${killed ? ', then killed' : ''}: ${text}`,
+          ),
+        )
         told += seen.told
       }
     }
@@ -58,7 +72,11 @@ export async function runDiskFaults({ seed, scale, preload }: Circumstances): Pr
     injected++
     failures.push(...(await fillDisk(folder.path)).map(small))
   } else
-    skipped.push(small(`no disk can be mounted here (${mounted.error?.message ?? mounted.stderr.trim()})`))
+    skipped.push(
+      small(
+        `no disk can be mounted here (${mounted.error?.message ?? mounted.stderr.trim()})`,
+      ),
+    )
   return {
     tried: `${injected} faults of the disk; ${figure(told)} changes were told that it failed`,
     times: injected,
@@ -92,7 +110,9 @@ async function failOnce(
         if (outcome.is === 'unknown') await sleep(20)
       }
     }
-    const working = Array.from({ length: clients }, () => work().catch(error => failures.push(error.message)))
+    const working = Array.from({ length: clients }, () =>
+      work().catch(error => failures.push(error.message)),
+    )
     const before = counts.unknown
     const strace = await trace(program.pid, injection)
     if (strace === undefined) throw new Error('strace may not attach')
@@ -119,14 +139,24 @@ async function failOnce(
   // A new process must find exactly what was answered.
   await using program = await startProgram(options)
   const found = await program.operations.list({ after: -1n, limit: 1_000 })
-  for (const id of history.settle(new Map(found))) failures.push(`no order of events explains plant ${id}`)
+  for (const id of history.settle(new Map(found)))
+    failures.push(`no order of events explains plant ${id}`)
   return { failures, told }
 }
 
 async function actOnce(act: Act, random: Random) {
   const id = random.pick(ids)
-  const kind = random.pick(['create', 'replace', 'replaceIf', 'remove', 'removeIf', 'read'] as const)
-  return await act(kind, id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
+  const kind = random.pick([
+    'create',
+    'replace',
+    'replaceIf',
+    'remove',
+    'removeIf',
+    'read',
+  ] as const)
+  return await act(kind, id, {
+    name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
+  })
 }
 
 /** Waits for a condition, and adds a failure if it does not come true. */
@@ -157,7 +187,10 @@ async function fillDisk(folder: string): Promise<string[]> {
   const kept = new Map<bigint, string>()
   {
     // A pass that copies the log finds no space either.
-    await using program = await startProgram({ databaseUrl, preload: preloadOf('short-log') })
+    await using program = await startProgram({
+      databaseUrl,
+      preload: preloadOf('short-log'),
+    })
     const { operations } = program
     let id = 0n
     const create = async (repeated: number) => {
@@ -174,10 +207,12 @@ async function fillDisk(folder: string): Promise<string[]> {
       await create(1)
       return await everyThreadSays(503, program)
     })
-    if ((await operations.act('read', 1n)).is !== 'done') failures.push('a read does not work')
+    if ((await operations.act('read', 1n)).is !== 'done')
+      failures.push('a read does not work')
     rmSync(ballast)
     await expectSoon('to be ready', () => everyThreadSays(200, program))
-    if ((await create(1)) !== 'done') failures.push('a change does not work once there is room again')
+    if ((await create(1)) !== 'done')
+      failures.push('a change does not work once there is room again')
     const ended = await program.end('SIGTERM')
     if (ended !== 0) failures.push(`it ended with ${ended}`)
   }

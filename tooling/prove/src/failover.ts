@@ -28,7 +28,9 @@ const loadMs = 5_000
 export async function runFailover(): Promise<Finding> {
   const missing = missingPackages()
   if (missing.length > 0) {
-    const skipped = [`a primary that dies: not installed here (apt-get install ${missing.join(' ')})`]
+    const skipped = [
+      `a primary that dies: not installed here (apt-get install ${missing.join(' ')})`,
+    ]
     return { tried: 'nothing', times: 0, failures: [], skipped }
   }
   await using stack = new AsyncDisposableStack()
@@ -42,7 +44,11 @@ export async function runFailover(): Promise<Finding> {
     nodes.push(node)
     stack.defer(async () => void (await node.kill()))
   }
-  await until('a synchronous standby', async () => (await synchronousStandbys(nodes)) === 1, startTimeoutMs)
+  await until(
+    'a synchronous standby',
+    async () => (await synchronousStandbys(nodes)) === 1,
+    startTimeoutMs,
+  )
 
   const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')
   const program = stack.use(
@@ -67,12 +73,20 @@ export async function runFailover(): Promise<Finding> {
   await load.stop()
 
   const kept = new Map(
-    (await query(standby.url, 'select id, name from plants')).map(({ id, name }) => [BigInt(`${id}`), name]),
+    (await query(standby.url, 'select id, name from plants')).map(({ id, name }) => [
+      BigInt(`${id}`),
+      name,
+    ]),
   )
   const lost = [...load.answered].filter(id => kept.get(id) !== nameOf(id))
-  const failures = [...load.failures, ...lost.map(id => `plant ${id} was answered and is not there`)]
-  if ((await primaryOf([standby])) !== standby) failures.push('the standby is not the primary now')
-  if (load.answered.size <= answeredBefore) failures.push('no create was answered after the primary died')
+  const failures = [
+    ...load.failures,
+    ...lost.map(id => `plant ${id} was answered and is not there`),
+  ]
+  if ((await primaryOf([standby])) !== standby)
+    failures.push('the standby is not the primary now')
+  if (load.answered.size <= answeredBefore)
+    failures.push('no create was answered after the primary died')
   if (!program.isRunning()) failures.push('the program ended')
   return {
     tried: [
@@ -105,10 +119,15 @@ function startLoad(client: Client) {
   }
   const create = async (id: bigint) => {
     for (let attempt = 1; !isOver; attempt++) {
-      const answer = await client.ask('POST', '/plants', { body: toJson({ id, name: nameOf(id) }) })
+      const answer = await client.ask('POST', '/plants', {
+        body: toJson({ id, name: nameOf(id) }),
+      })
       if (answer.status === 200) {
         load.answered.add(id)
-        load.longestPauseMs = Math.max(load.longestPauseMs, performance.now() - load.lastSuccessMs)
+        load.longestPauseMs = Math.max(
+          load.longestPauseMs,
+          performance.now() - load.lastSuccessMs,
+        )
         load.lastSuccessMs = performance.now()
         return
       }

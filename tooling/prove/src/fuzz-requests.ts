@@ -23,22 +23,31 @@ export function drawRequest(
   description: Description,
   { path, parameters, body: bodySchema }: DescribedOperation,
 ): fc.Arbitrary<DrawnRequest> {
-  const resolved = parameters.map(each => ({ ...each, schema: resolve(description, each.schema) }))
+  const resolved = parameters.map(each => ({
+    ...each,
+    schema: resolve(description, each.schema),
+  }))
   const inPath = resolved.filter(each => each.in === 'path')
   const inQuery = resolved.filter(each => each.in === 'query')
   const body = bodySchema && resolve(description, bodySchema)
   const texts = (parameters: typeof resolved) =>
-    Object.fromEntries(parameters.map(({ name, schema }) => [name, drawValue(schema).map(String)]))
+    Object.fromEntries(
+      parameters.map(({ name, schema }) => [name, drawValue(schema).map(String)]),
+    )
   const valid: fc.Arbitrary<Parts> = fc.record({
     inPath: fc.record(texts(inPath)),
     // A schema cannot say that a search has no count.
-    inQuery: fc.record(texts(inQuery), { requiredKeys: [] }).map(({ name_contains, count, ...query }) => ({
-      ...query,
-      ...(name_contains ? { name_contains } : count && { count }),
-    })),
+    inQuery: fc
+      .record(texts(inQuery), { requiredKeys: [] })
+      .map(({ name_contains, count, ...query }) => ({
+        ...query,
+        ...(name_contains ? { name_contains } : count && { count }),
+      })),
     // Unknown members are valid, as the schemas are open.
     body: body
-      ? drawValue(body).map(value => toText({ ...(value as object), 'x-other': [1, { deep: null }] }))
+      ? drawValue(body).map(value =>
+          toText({ ...(value as object), 'x-other': [1, { deep: null }] }),
+        )
       : fc.constant(undefined),
     headers: fc.constantFrom<Readonly<Record<string, string>>>(
       {},
@@ -51,24 +60,38 @@ export function drawRequest(
       { 'if-none-match': '"a", W/"b,"' },
     ),
   })
-  const spoil = <Wrong>(wrong: fc.Arbitrary<Wrong>, put: (wrong: Wrong, parts: Parts) => Partial<Parts>) =>
-    fc.tuple(valid, wrong).map(([parts, drawn]): Parts => ({ ...parts, ...put(drawn, parts) }))
+  const spoil = <Wrong>(
+    wrong: fc.Arbitrary<Wrong>,
+    put: (wrong: Wrong, parts: Parts) => Partial<Parts>,
+  ) =>
+    fc
+      .tuple(valid, wrong)
+      .map(([parts, drawn]): Parts => ({ ...parts, ...put(drawn, parts) }))
   const wrongs = [
     ...inPath.map(({ name, schema }) =>
-      spoil(wrongText(schema), (wrong, { inPath }) => ({ inPath: { ...inPath, [name]: wrong } })),
+      spoil(wrongText(schema), (wrong, { inPath }) => ({
+        inPath: { ...inPath, [name]: wrong },
+      })),
     ),
     ...inQuery.map(({ name, schema }) =>
-      spoil(wrongText(schema), (wrong, { inQuery }) => ({ inQuery: { ...inQuery, [name]: wrong } })),
+      spoil(wrongText(schema), (wrong, { inQuery }) => ({
+        inQuery: { ...inQuery, [name]: wrong },
+      })),
     ),
   ]
   for (const { name } of resolved.filter(each => each.in === 'header')) {
     const malformed = fc.constantFrom('x', '"', '"a" "b"', '*, "a"', 'w/"a"')
     wrongs.push(
-      spoil(malformed, (wrong, { headers }) => ({ headers: { ...headers, [name.toLowerCase()]: wrong } })),
+      spoil(malformed, (wrong, { headers }) => ({
+        headers: { ...headers, [name.toLowerCase()]: wrong },
+      })),
     )
   }
   if (body !== undefined) {
-    const noise = fc.tuple(fc.nat(), fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'))
+    const noise = fc.tuple(
+      fc.nat(),
+      fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'),
+    )
     wrongs.push(
       spoil(wrongValue(body), wrong => ({ body: toText(wrong) })),
       spoil(noise, ([at, mark], { body }) => {
@@ -77,7 +100,12 @@ export function drawRequest(
       }).filter(({ body }) => !isJson(`${body}`)),
       spoil(fc.uint8Array({ minLength: 1, maxLength: 60 }), bytes => ({ body: bytes })),
       spoil(
-        fc.constantFrom('text/plain', 'application/xml', 'application/json; charset=latin1', 'json'),
+        fc.constantFrom(
+          'text/plain',
+          'application/xml',
+          'application/json; charset=latin1',
+          'json',
+        ),
         type => ({ headers: { 'content-type': type } }),
       ),
     )
@@ -85,11 +113,18 @@ export function drawRequest(
   const write =
     (isValid: boolean) =>
     ({ inPath, inQuery, body, headers }: Parts): DrawnRequest => {
-      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(`${inPath[name]}`))
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+        encodeURIComponent(`${inPath[name]}`),
+      )
       const query = Object.entries(inQuery).map(
         ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
       )
-      return { path: query.length === 0 ? filled : `${filled}?${query.join('&')}`, body, headers, isValid }
+      return {
+        path: query.length === 0 ? filled : `${filled}?${query.join('&')}`,
+        body,
+        headers,
+        isValid,
+      }
     }
   const sound = valid.map(write(true))
   if (wrongs.length === 0) return sound
@@ -110,7 +145,9 @@ function resolve(description: Description, { $ref, ...inline }: Schema): Schema 
     ...own,
     ...(parts.length > 0 && { type: 'object' }),
     properties: Object.assign(
-      Object.fromEntries(members.map(([name, member]) => [name, resolve(description, member)])),
+      Object.fromEntries(
+        members.map(([name, member]) => [name, resolve(description, member)]),
+      ),
       ...parts.map(({ properties }) => properties),
     ),
     required: [own, ...parts].flatMap(({ required = [] }) => required),
@@ -141,8 +178,14 @@ const text = fc
 // A lone surrogate cannot be percent-encoded. U+0000 is text that no store keeps.
 const wrongString = text.map(drawn => `${drawn}\0`)
 
-function drawValue({ type, properties = {}, required = [], ...bounds }: Schema): fc.Arbitrary<unknown> {
-  if (type === 'string') return text.filter(drawn => drawn.length >= Number(bounds.minLength ?? 0))
+function drawValue({
+  type,
+  properties = {},
+  required = [],
+  ...bounds
+}: Schema): fc.Arbitrary<unknown> {
+  if (type === 'string')
+    return text.filter(drawn => drawn.length >= Number(bounds.minLength ?? 0))
   if (type === 'boolean') return fc.boolean()
   const { minimum, maximum } = { ...int64, ...bounds }
   if (type === 'integer') return fc.bigInt(minimum, maximum)
@@ -156,12 +199,18 @@ function drawValue({ type, properties = {}, required = [], ...bounds }: Schema):
 /** Generates invalid parameters for a schema. */
 function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
   if (type === 'string') return wrongString
-  if (type === 'boolean') return fc.constantFrom('', ' true', 'TRUE', 'False', '0', '1', 'null')
+  if (type === 'boolean')
+    return fc.constantFrom('', ' true', 'TRUE', 'False', '0', '1', 'null')
   const { minimum, maximum } = { ...int64, ...bounds }
   return fc.oneof(
     fc.bigInt(maximum + 1n, maximum * 1_000n).map(String),
     fc.bigInt(minimum * 1_000n - 1_000n, minimum - 1n).map(String),
-    fc.constantFrom('', ' ', '1 ', ...'1.5 1e3 0x10 +1 01 -0 NaN null true ١ 1,2 [1]'.split(' ')),
+    fc.constantFrom(
+      '',
+      ' ',
+      '1 ',
+      ...'1.5 1e3 0x10 +1 01 -0 NaN null true ١ 1,2 [1]'.split(' '),
+    ),
     text.filter(drawn => !/^-?\d+$/.test(drawn) && !drawn.includes('/')),
   )
 }
@@ -183,14 +232,20 @@ function wrongValue(schema: Schema): fc.Arbitrary<unknown> {
   if (type === 'string') return fc.oneof(another, wrongString)
   if (type === 'integer') {
     const { minimum, maximum } = { ...int64, ...bounds }
-    return fc.oneof(another, fc.bigInt(maximum + 1n, 2n ** 80n), fc.bigInt(-(2n ** 80n), minimum - 1n))
+    return fc.oneof(
+      another,
+      fc.bigInt(maximum + 1n, 2n ** 80n),
+      fc.bigInt(-(2n ** 80n), minimum - 1n),
+    )
   }
   const whole = drawValue(schema) as fc.Arbitrary<Record<string, unknown>>
   return fc.oneof(
     another,
     ...required.map(name => whole.map(({ [name]: _, ...rest }) => rest)),
     ...Object.entries(properties).map(([name, member]) =>
-      fc.tuple(whole, wrongValue(member)).map(([value, wrong]) => ({ ...value, [name]: wrong })),
+      fc
+        .tuple(whole, wrongValue(member))
+        .map(([value, wrong]) => ({ ...value, [name]: wrong })),
     ),
   )
 }

@@ -70,7 +70,10 @@ export function takeEffect(
         ? { after: undefined, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
     case 'remove':
-      return { after: undefined, outcome: { is: before === undefined ? 'absent' : 'done' } }
+      return {
+        after: undefined,
+        outcome: { is: before === undefined ? 'absent' : 'done' },
+      }
   }
 }
 
@@ -105,7 +108,15 @@ export class History {
   ) {
     const calledAt = this.#moment++
     const outcome = await act()
-    this.#add({ id, kind, written, expected, calledAt, answeredAt: this.#moment++, outcome })
+    this.#add({
+      id,
+      kind,
+      written,
+      expected,
+      calledAt,
+      answeredAt: this.#moment++,
+      outcome,
+    })
     const value = outcome.seen ?? written
     if (outcome.version !== undefined && value !== undefined)
       this.#see(id, { value, version: outcome.version })
@@ -121,13 +132,17 @@ export class History {
   #see(id: bigint, state: State): void {
     const { value, version } = state
     const named = this.#stateOf.get(`${id} ${version}`) ?? value
-    if (named !== value) throw new Error(`version ${version} of ${id} is that of ${named} and of ${value}`)
+    if (named !== value)
+      throw new Error(`version ${version} of ${id} is that of ${named} and of ${value}`)
     this.#stateOf.set(`${id} ${version}`, value)
     this.#lastSeen.set(id, state)
   }
 
   /** Reads several ids at once. */
-  async readAll(ids: Iterable<bigint>, act: () => Promise<ReadonlyMap<bigint, Value> | undefined>) {
+  async readAll(
+    ids: Iterable<bigint>,
+    act: () => Promise<ReadonlyMap<bigint, Value> | undefined>,
+  ) {
     const calledAt = this.#moment++
     const found = await act()
     if (found !== undefined) this.#addReads(ids, found, calledAt)
@@ -139,12 +154,17 @@ export class History {
    * @param start the plants at its beginning
    * @returns the ids whose operations no order explains
    */
-  settle(found: ReadonlyMap<bigint, Value>, start: ReadonlyMap<bigint, Value> = new Map()): bigint[] {
+  settle(
+    found: ReadonlyMap<bigint, Value>,
+    start: ReadonlyMap<bigint, Value> = new Map(),
+  ): bigint[] {
     const ids = new Set([...this.#operations.map(({ id }) => id), ...found.keys()])
     this.#addReads(ids, found, this.#moment++)
     const byId = Map.groupBy(this.#operations, ({ id }) => id)
     this.#operations = []
-    return [...byId].filter(([id, own]) => !isLinearizable(own, start.get(id))).map(([id]) => id)
+    return [...byId]
+      .filter(([id, own]) => !isLinearizable(own, start.get(id)))
+      .map(([id]) => id)
   }
 
   #addReads(ids: Iterable<bigint>, found: ReadonlyMap<bigint, Value>, calledAt: number) {
@@ -157,7 +177,8 @@ export class History {
 
   #add(operation: Operation) {
     this.counts[operation.outcome.is]++
-    if (operation.kind !== 'read' && operation.outcome.is === 'done') this.answeredWrites++
+    if (operation.kind !== 'read' && operation.outcome.is === 'done')
+      this.answeredWrites++
     this.#operations.push(operation)
   }
 }
@@ -167,15 +188,20 @@ export class History {
  * and Wing). An operation takes effect at one moment between its call and its answer. Without an answer, it takes
  * effect at any time after its call, or never.
  */
-export function isLinearizable(operations: readonly Operation[], start: Value | undefined): boolean {
+export function isLinearizable(
+  operations: readonly Operation[],
+  start: Value | undefined,
+): boolean {
   const all = operations.filter(
-    ({ kind, outcome }) => outcome.is !== 'refused' && !(kind === 'read' && outcome.is === 'unknown'),
+    ({ kind, outcome }) =>
+      outcome.is !== 'refused' && !(kind === 'read' && outcome.is === 'unknown'),
   )
   const seenBefore = new Set<string>()
 
   const search = (taken: bigint, state: Value | undefined): boolean => {
     const answered = all.filter(
-      ({ outcome }, index) => outcome.is !== 'unknown' && !(taken & (1n << BigInt(index))),
+      ({ outcome }, index) =>
+        outcome.is !== 'unknown' && !(taken & (1n << BigInt(index))),
     )
     if (answered.length === 0) return true
     const key = `${taken} ${state}`
@@ -186,7 +212,8 @@ export function isLinearizable(operations: readonly Operation[], start: Value | 
       const bit = 1n << BigInt(index)
       if (taken & bit || calledAt > firstAnswer) return false
       const { after, outcome } = takeEffect(kind, state, written, expected)
-      const isPossible = told.is === 'unknown' || (told.is === outcome.is && told.seen === outcome.seen)
+      const isPossible =
+        told.is === 'unknown' || (told.is === outcome.is && told.seen === outcome.seen)
       return isPossible && search(taken | bit, after)
     })
   }

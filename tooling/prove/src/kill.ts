@@ -30,7 +30,10 @@ export async function runKills(
   using folder = temporaryFolder()
   const options =
     databaseUrl === undefined
-      ? { databaseUrl: `file:${join(folder.path, 'plants.db')}`, preload: preload ?? preloadOf('short-log') }
+      ? {
+          databaseUrl: `file:${join(folder.path, 'plants.db')}`,
+          preload: preload ?? preloadOf('short-log'),
+        }
       : { databaseUrl, preload }
   const history = new History()
   const failures: string[] = []
@@ -57,8 +60,10 @@ export async function runKills(
     if (isLast) {
       // Later kills must not affect older plants.
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
-      for (const [id, value] of known) if (all.get(id) !== value) failures.push(`plant ${id} changed later`)
-      for (const id of all.keys()) if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
+      for (const [id, value] of known)
+        if (all.get(id) !== value) failures.push(`plant ${id} changed later`)
+      for (const id of all.keys())
+        if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
       break
     }
 
@@ -106,11 +111,17 @@ async function actOnce(act: Act, random: Random, newId: () => bigint) {
 }
 
 /** Reads every plant that a round can have changed. */
-async function readContestedAndRound(operations: Operations, round: number): Promise<Map<bigint, Value>> {
+async function readContestedAndRound(
+  operations: Operations,
+  round: number,
+): Promise<Map<bigint, Value>> {
   const contested = await readRange(operations, -1_000n, 0n)
   if (round < 0) return contested
   const first = BigInt(round) * idsOfRound
-  return new Map([...contested, ...(await readRange(operations, first - 1n, first + idsOfRound))])
+  return new Map([
+    ...contested,
+    ...(await readRange(operations, first - 1n, first + idsOfRound)),
+  ])
 }
 
 /** Reads the plants with ids between two others. */

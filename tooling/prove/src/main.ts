@@ -27,7 +27,8 @@ const { values } = parseArgs({
 const [scale, seed] = [Number(values.scale), Number(values.seed)]
 const broken = values.break === undefined ? undefined : breaks[values.break]
 const only = values.only ?? broken?.part
-const isKnown = (broken === undefined) === (values.break === undefined) && (only ?? 'kill') in parts
+const isKnown =
+  (broken === undefined) === (values.break === undefined) && (only ?? 'kill') in parts
 if (values.help) process.stdout.write(usage)
 else if (!isKnown || !(scale > 0) || !Number.isSafeInteger(seed)) {
   process.stderr.write(usage)
@@ -43,16 +44,25 @@ async function prove(): Promise<number> {
     if (name !== (only ?? name)) continue
     const beganAt = performance.now()
     const finding = await run({ seed, preload, scale }).catch(
-      (error): Finding => ({ tried: 'ended early', times: 0, failures: [error.stack ?? `${error}`] }),
+      (error): Finding => ({
+        tried: 'ended early',
+        times: 0,
+        failures: [error.stack ?? `${error}`],
+      }),
     )
-    console.log(`${name}, ${Math.round((performance.now() - beganAt) / 1_000)} s: ${finding.tried}`)
-    for (const failure of finding.failures.slice(0, 20)) console.log(`  FAILED ${failure}`)
+    console.log(
+      `${name}, ${Math.round((performance.now() - beganAt) / 1_000)} s: ${finding.tried}`,
+    )
+    for (const failure of finding.failures.slice(0, 20))
+      console.log(`  FAILED ${failure}`)
     for (const skipped of finding.skipped ?? []) console.log(`  NOT TRIED ${skipped}`)
     failures.push(...finding.failures)
   }
   console.log(`${failures.length} failures`)
   if (broken === undefined) return failures.length === 0 ? 0 : 1
   const isNoticed = failures.some(failure => broken.noticed.test(failure))
-  console.log(`broken on purpose, ${values.break}: ${isNoticed ? 'noticed' : 'NOT NOTICED'}`)
+  console.log(
+    `broken on purpose, ${values.break}: ${isNoticed ? 'noticed' : 'NOT NOTICED'}`,
+  )
   return isNoticed ? 1 : 2
 }

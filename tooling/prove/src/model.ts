@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { preloadOf } from '../breaks/breaks.ts'
-import { History, type Kind, type Text, takeEffect, toValue, type Value } from './history.ts'
+import {
+  History,
+  type Kind,
+  type Text,
+  takeEffect,
+  toValue,
+  type Value,
+} from './history.ts'
 import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { withProgram } from './program.ts'
@@ -19,15 +26,30 @@ type Failure = string | undefined
 const idsOfRun = 6
 
 type Change = { readonly kind: Kind; readonly n: number; readonly text: Text }
-type List = { readonly kind: 'list'; readonly after: number; readonly limit: number; readonly tag?: string }
+type List = {
+  readonly kind: 'list'
+  readonly after: number
+  readonly limit: number
+  readonly tag?: string
+}
 
 const change: fc.Arbitrary<Change> = fc.record({
-  kind: fc.constantFrom<Kind>('create', 'read', 'replace', 'replaceIf', 'remove', 'removeIf'),
+  kind: fc.constantFrom<Kind>(
+    'create',
+    'read',
+    'replace',
+    'replaceIf',
+    'remove',
+    'removeIf',
+  ),
   n: fc.nat(idsOfRun - 1),
   text: fc.record(
     {
       name: fc
-        .oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('', ' ', 'a', 'A'))
+        .oneof(
+          fc.string({ unit: 'binary', maxLength: 12 }),
+          fc.constantFrom('', ' ', 'a', 'A'),
+        )
         .filter(name => name.isWellFormed() && !name.includes('\0')),
       tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
     } satisfies Record<keyof Text, unknown>,
@@ -45,9 +67,14 @@ const list: fc.Arbitrary<List> = fc.record(
 )
 
 /** Does both below with a running program, by default on a new SQLite file. */
-export function runModels({ seed, scale, preload }: Circumstances, databaseUrl?: string): Promise<Finding> {
+export function runModels(
+  { seed, scale, preload }: Circumstances,
+  databaseUrl?: string,
+): Promise<Finding> {
   const options =
-    databaseUrl === undefined ? { preload: preload ?? preloadOf('short-log') } : { databaseUrl, preload }
+    databaseUrl === undefined
+      ? { preload: preload ?? preloadOf('short-log') }
+      : { databaseUrl, preload }
   return withProgram(options, async ({ operations }) => {
     const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
     const failures = [
@@ -65,49 +92,59 @@ export function runModels({ seed, scale, preload }: Circumstances, databaseUrl?:
 /** Runs operations one after another, each compared with a Map. */
 export function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
   let base = 0n
-  const steps = fc.array(fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }), {
-    maxLength: 40,
-  })
-  const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: idsOfRun }), async (steps, idsUsed) => {
-    base += 1_000n
-    const plants = new Map<bigint, Value>()
-    const versions = new Map<bigint, string | undefined>()
-    const history = new History()
-    const act = recorded(store, history)
-    for (const step of steps) {
-      if (step.kind === 'list') {
-        const { limit, tag } = step
-        const after = base + BigInt(step.after)
-        const found = await store.list({ after, limit, tag })
-        const expected = [...plants]
-          .filter(([id, value]) => id > after && (tag === undefined || JSON.parse(value).tag === tag))
-          .sort(([a], [b]) => (a < b ? -1 : 1))
-          .slice(0, limit)
-        // Other runs have larger ids.
-        assert.deepEqual(
-          found?.filter(([id]) => id < base + BigInt(idsOfRun)),
-          expected,
-        )
-      } else {
-        const id = base + BigInt(step.n % idsUsed)
-        const before = plants.get(id)
-        const expected = history.lastSeen(id)
-        const isExpected = expected?.version === versions.get(id)
-        const { after, outcome } = takeEffect(
-          step.kind,
-          before,
-          toValue(step.text),
-          expected && (isExpected ? before : 'another state'),
-        )
-        const { version, ...found } = await act(step.kind, id, step.text)
-        assert.deepEqual(found, outcome)
-        if (after === undefined) plants.delete(id)
-        else plants.set(id, after)
-        // A create does not return its version, so no client can expect it before a read.
-        if (version !== undefined || outcome.is === 'done') versions.set(id, version)
+  const steps = fc.array(
+    fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }),
+    {
+      maxLength: 40,
+    },
+  )
+  const property = fc.asyncProperty(
+    steps,
+    fc.integer({ min: 1, max: idsOfRun }),
+    async (steps, idsUsed) => {
+      base += 1_000n
+      const plants = new Map<bigint, Value>()
+      const versions = new Map<bigint, string | undefined>()
+      const history = new History()
+      const act = recorded(store, history)
+      for (const step of steps) {
+        if (step.kind === 'list') {
+          const { limit, tag } = step
+          const after = base + BigInt(step.after)
+          const found = await store.list({ after, limit, tag })
+          const expected = [...plants]
+            .filter(
+              ([id, value]) =>
+                id > after && (tag === undefined || JSON.parse(value).tag === tag),
+            )
+            .sort(([a], [b]) => (a < b ? -1 : 1))
+            .slice(0, limit)
+          // Other runs have larger ids.
+          assert.deepEqual(
+            found?.filter(([id]) => id < base + BigInt(idsOfRun)),
+            expected,
+          )
+        } else {
+          const id = base + BigInt(step.n % idsUsed)
+          const before = plants.get(id)
+          const expected = history.lastSeen(id)
+          const isExpected = expected?.version === versions.get(id)
+          const { after, outcome } = takeEffect(
+            step.kind,
+            before,
+            toValue(step.text),
+            expected && (isExpected ? before : 'another state'),
+          )
+          const { version, ...found } = await act(step.kind, id, step.text)
+          assert.deepEqual(found, outcome)
+          if (after === undefined) plants.delete(id)
+          else plants.set(id, after)
+          // A create does not return its version, so no client can expect it before a read.
+          if (version !== undefined || outcome.is === 'done') versions.set(id, version)
+        }
       }
-    }
-  })
+    },
+  )
   return checkProperty(property, extent)
 }
 
@@ -115,10 +152,13 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
 export function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
   // Above the ids of sequences.
   let base = 10n ** 12n
-  const client = fc.array(fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }), {
-    minLength: 1,
-    maxLength: 8,
-  })
+  const client = fc.array(
+    fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }),
+    {
+      minLength: 1,
+      maxLength: 8,
+    },
+  )
   const property = fc.asyncProperty(
     fc.array(client, { minLength: 2, maxLength: 6 }),
     fc.integer({ min: 1, max: idsOfRun }),
@@ -146,7 +186,11 @@ export function runRacingModel(store: Operations, extent: Extent): Promise<Failu
         }),
       )
       const unexplained = history.settle((await listAll()) ?? new Map())
-      assert.equal(unexplained.length, 0, `no order explains what clients saw of ${unexplained.join(', ')}`)
+      assert.equal(
+        unexplained.length,
+        0,
+        `no order explains what clients saw of ${unexplained.join(', ')}`,
+      )
     },
   )
   return checkProperty(property, extent)

@@ -8,14 +8,25 @@ import {
   parsePlantPageQuery,
   type Version,
 } from '@plant-store/domain'
-import { type History, type Kind, type Outcome, type Text, toValue, type Value } from './history.ts'
+import {
+  type History,
+  type Kind,
+  type Outcome,
+  type Text,
+  toValue,
+  type Value,
+} from './history.ts'
 
 /** The operations of a store, over HTTP or without it. */
 export interface Operations {
   /** @param expected the version to change; `undefined`: a conditional replacement only creates */
   act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome>
   /** Resolves to the plants above `after` in order of id, or to `undefined` without an answer. */
-  list(query: { after: bigint; limit: number; tag?: string | undefined }): Promise<Listed | undefined>
+  list(query: {
+    after: bigint
+    limit: number
+    tag?: string | undefined
+  }): Promise<Listed | undefined>
 }
 
 export type Listed = readonly (readonly [id: bigint, value: Value])[]
@@ -61,37 +72,58 @@ export function operationsOver(client: Client): Operations {
   ): Promise<Outcome & { body?: unknown }> => {
     let answer: Awaited<ReturnType<Client['ask']>>
     try {
-      answer = await client.ask(method, path, { headers, ...(plant && { body: toJson(plant) }) })
+      answer = await client.ask(method, path, {
+        headers,
+        ...(plant && { body: toJson(plant) }),
+      })
     } catch (error) {
       // The connection ends if the server is killed.
-      if (['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(`${(error as { code?: string }).code}`))
+      if (
+        ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(
+          `${(error as { code?: string }).code}`,
+        )
+      )
         return { is: 'unknown' }
       throw error
     }
     if (answer.status === 204) return { is: 'done' }
     const body = held(answer) as { error?: bigint }
     const version = answer.headers.get('etag')?.slice(1, -1)
-    if (answer.status === 200) return { is: 'done', body, ...(version !== undefined && { version }) }
+    if (answer.status === 200)
+      return { is: 'done', body, ...(version !== undefined && { version }) }
     const is = outcomes[`${body.error}`]
     if (is === undefined)
-      throw new Error(`${method} ${path} was answered with ${answer.status} ${answer.body}`)
+      throw new Error(
+        `${method} ${path} was answered with ${answer.status} ${answer.body}`,
+      )
     return { is }
   }
   return {
     async act(kind, id, text, expected) {
       const tags = isConditional(kind) ? tagsOf(kind, expected) : []
       const list = tags?.map(tag => `"${tag}"`).join(', ')
-      const headers = tags === undefined ? { 'if-none-match': '*' } : list ? { 'if-match': list } : {}
+      const headers =
+        tags === undefined ? { 'if-none-match': '*' } : list ? { 'if-match': list } : {}
       const asked =
         kind === 'create'
           ? ask('POST', '/plants', { id, ...text }, headers)
-          : ask(methods[kind], `/plants/${id}`, methods[kind] === 'PUT' ? text : undefined, headers)
+          : ask(
+              methods[kind],
+              `/plants/${id}`,
+              methods[kind] === 'PUT' ? text : undefined,
+              headers,
+            )
       const { body, ...outcome } = await asked
-      return kind === 'read' && outcome.is === 'done' ? { ...outcome, seen: toValue(body as Text) } : outcome
+      return kind === 'read' && outcome.is === 'done'
+        ? { ...outcome, seen: toValue(body as Text) }
+        : outcome
     },
     async list({ after, limit, tag }) {
       const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-      const { is, body } = await ask('GET', `/plants?after=${after}&limit=${limit}${filter}`)
+      const { is, body } = await ask(
+        'GET',
+        `/plants?after=${after}&limit=${limit}${filter}`,
+      )
       if (is !== 'done') return undefined
       return (body as (Text & { id: bigint })[]).map(plant => [plant.id, toValue(plant)])
     },
@@ -105,17 +137,31 @@ export function operationsOn(store: PlantUseCases): Operations {
     ['plant-not-found', 'absent'],
     ['condition-failed', 'differs'],
   ])
-  const act = async (kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome> => {
+  const act = async (
+    kind: Kind,
+    id: bigint,
+    text?: Text,
+    expected?: string,
+  ): Promise<Outcome> => {
     const tags = isConditional(kind) ? tagsOf(kind, expected) : []
     const condition: Condition | undefined =
-      tags === undefined ? { differs: 'any' } : tags[0] ? { matches: tags as Version[] } : undefined
+      tags === undefined
+        ? { differs: 'any' }
+        : tags[0]
+          ? { matches: tags as Version[] }
+          : undefined
     if (kind === 'read') {
       const { plant, version } = await store.find(parsePlantId(id))
       return { is: 'done', seen: toValue(plant), version }
     }
     if (kind === 'create') await store.create(parsePlant({ id, ...text }))
-    else if (kind === 'remove' || kind === 'removeIf') await store.remove(parsePlantId(id), condition)
-    else return { is: 'done', version: await store.replace(parsePlant({ id, ...text }), condition) }
+    else if (kind === 'remove' || kind === 'removeIf')
+      await store.remove(parsePlantId(id), condition)
+    else
+      return {
+        is: 'done',
+        version: await store.replace(parsePlant({ id, ...text }), condition),
+      }
     return { is: 'done' }
   }
   return {

@@ -31,7 +31,10 @@ async function runOnPostgres(circumstances: Circumstances): Promise<Finding> {
   await using server = await startPostgres()
   const model = await runModels(circumstances, server.url)
   await using database = await createDatabase(server.url)
-  const kills = await runKills({ ...circumstances, scale: circumstances.scale / 5 }, database.url)
+  const kills = await runKills(
+    { ...circumstances, scale: circumstances.scale / 5 },
+    database.url,
+  )
   return {
     tried: `${model.tried}; ${kills.tried}`,
     times: model.times + kills.times,

@@ -1,5 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { freePort, launch, type Program, until } from '@plant-store/harness'
 import { query, userOf } from '@plant-store/harness/postgres'
@@ -13,8 +20,14 @@ const owner = () => userOf('postgres')
 
 /** The missing Debian packages. */
 export function missingPackages(): string[] {
-  const needed = { postgresql: postgresFolder, 'etcd-server': '/usr/bin/etcd', patroni: '/usr/bin/patroni' }
-  return Object.entries(needed).flatMap(([name, file]) => (existsSync(file) ? [] : [name]))
+  const needed = {
+    postgresql: postgresFolder,
+    'etcd-server': '/usr/bin/etcd',
+    patroni: '/usr/bin/patroni',
+  }
+  return Object.entries(needed).flatMap(([name, file]) =>
+    existsSync(file) ? [] : [name],
+  )
 }
 
 /** A machine with Patroni and its PostgreSQL. */
@@ -25,7 +38,11 @@ export interface Node {
   kill(): Promise<number>
 }
 
-export async function startNode(folder: string, name: string, etcdPort: number): Promise<Node> {
+export async function startNode(
+  folder: string,
+  name: string,
+  etcdPort: number,
+): Promise<Node> {
   const [port, restPort] = [await freePort(), await freePort()]
   const place = ownedFolder(join(folder, name))
   const [newest = ''] = readdirSync(postgresFolder).sort((a, b) => Number(b) - Number(a))
@@ -70,10 +87,14 @@ export async function startNode(folder: string, name: string, etcdPort: number):
   const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])
   const postmaster = () => {
     const pidFile = join(place, 'data', 'postmaster.pid')
-    return existsSync(pidFile) ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])] : []
+    return existsSync(pidFile)
+      ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])]
+      : []
   }
   const kill = async () => {
-    const pids = new Set(descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]))
+    const pids = new Set(
+      descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]),
+    )
     for (const pid of pids) {
       try {
         process.kill(pid, 'SIGKILL')
@@ -98,7 +119,10 @@ export async function startNode(folder: string, name: string, etcdPort: number):
 
 export async function startEtcd(folder: string, port: number): Promise<Program> {
   const place = ownedFolder(join(folder, 'etcd'))
-  const [client, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${await freePort()}`]
+  const [client, peer] = [
+    `http://127.0.0.1:${port}`,
+    `http://127.0.0.1:${await freePort()}`,
+  ]
   const etcd = startOwned(folder, 'etcd', [
     '/usr/bin/etcd',
     ...['--data-dir', join(place, 'data'), '--listen-client-urls', client],
@@ -109,15 +133,27 @@ export async function startEtcd(folder: string, port: number): Promise<Program> 
   return etcd
 }
 
-function startOwned(folder: string, name: string, command: readonly [string, ...string[]]): Program {
+function startOwned(
+  folder: string,
+  name: string,
+  command: readonly [string, ...string[]],
+): Program {
   const { PATH } = process.env
   const environment = { PATH, HOME: folder, LC_ALL: 'C.UTF-8' }
-  return launch(command, { folder, environment, owner: owner(), logFile: join(folder, name, 'log') })
+  return launch(command, {
+    folder,
+    environment,
+    owner: owner(),
+    logFile: join(folder, name, 'log'),
+  })
 }
 
 export async function primaryOf(nodes: readonly Node[]): Promise<Node> {
   for (const node of nodes) {
-    const [{ standby } = {}] = await query(node.url, 'select pg_is_in_recovery() as standby')
+    const [{ standby } = {}] = await query(
+      node.url,
+      'select pg_is_in_recovery() as standby',
+    )
     if (standby === false) return node
   }
   throw new Error('no node is the primary')
@@ -129,11 +165,15 @@ export async function synchronousStandbys(nodes: readonly Node[]): Promise<numbe
 }
 
 function descendants(roots: readonly number[]): number[] {
-  const lines = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
+  const lines = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
   const processes = lines.map(line => line.trim().split(/ +/).map(Number))
   const found = [...roots]
   for (const root of found)
-    found.push(...processes.flatMap(([pid = 0, parent]) => (parent === root ? [pid] : [])))
+    found.push(
+      ...processes.flatMap(([pid = 0, parent]) => (parent === root ? [pid] : [])),
+    )
   return found
 }
 

@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
 import {
@@ -19,7 +26,13 @@ import Database from 'better-sqlite3'
 import { preloadOf } from '../breaks/breaks.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { connect, token } from './program.ts'
-import { type Call, type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
+import {
+  type Call,
+  type Image,
+  parseCalls,
+  RecordedDisk,
+  recording,
+} from './recorded-disk.ts'
 
 const clients = 8
 const plantsOfAClient = 5
@@ -57,7 +70,9 @@ interface Tally {
 
 /** A server under load, from an empty folder to its stop. */
 export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
-  return cutPower(rest, async folder => [serving(folder, preload, Math.ceil(plantsOfAClient * scale))])
+  return cutPower(rest, async folder => [
+    serving(folder, preload, Math.ceil(plantsOfAClient * scale)),
+  ])
 }
 
 /** Of the fsync after a pass that copies the WAL, which only these calls do: for good, and once. */
@@ -85,11 +100,15 @@ export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<F
   const olds: readonly Old[] = scale < 0.05 ? ['an old file'] : ['nothing', 'an old file']
   const scenes = (['backup', 'restore', 'export'] as const).flatMap(command => [
     ...olds.map(old => [command, old] as const),
-    ...(command === 'restore' && olds.length > 1 ? [[command, 'a damaged store'] as const] : []),
+    ...(command === 'restore' && olds.length > 1
+      ? [[command, 'a damaged store'] as const]
+      : []),
   ])
   return cutPower(rest, folder =>
     Promise.all(
-      scenes.map(([command, old]) => copying(command, join(folder, `${command}-${old}`), preload, old)),
+      scenes.map(([command, old]) =>
+        copying(command, join(folder, `${command}-${old}`), preload, old),
+      ),
     ),
   )
 }
@@ -103,7 +122,12 @@ async function cutPower(
   scenesIn: (folder: string) => Promise<readonly Scene[]>,
 ): Promise<Finding> {
   if (!mayStartTraced()) {
-    return { tried: 'nothing', times: 0, failures: [], skipped: [`power cuts: ${noTracer}`] }
+    return {
+      tried: 'nothing',
+      times: 0,
+      failures: [],
+      skipped: [`power cuts: ${noTracer}`],
+    }
   }
   const random = createRandom(seed)
   const tally: Tally = { boundaries: 0, images: 0, judged: 0, failures: [] }
@@ -117,7 +141,12 @@ async function cutPower(
   }
 }
 
-function serving(folder: string, preload: string | undefined, plants: number, inject?: string): Scene {
+function serving(
+  folder: string,
+  preload: string | undefined,
+  plants: number,
+  inject?: string,
+): Scene {
   const file = join(folder, 'plants.db')
   return {
     name: inject === undefined ? 'serve' : `serve with ${inject}`,
@@ -128,7 +157,10 @@ function serving(folder: string, preload: string | undefined, plants: number, in
     file,
     async use(program) {
       const listening = /"url":"([^"]+)"/
-      await until('it listens', () => listening.test(program.output()) || !program.isRunning())
+      await until(
+        'it listens',
+        () => listening.test(program.output()) || !program.isRunning(),
+      )
       const url = listening.exec(program.output())?.[1] as string
       const { client, operations } = await connect(url)
       let hasFailed = false
@@ -136,10 +168,13 @@ function serving(folder: string, preload: string | undefined, plants: number, in
         for (let id = first; id < first + plants; id++) {
           for (let version = 0; version < versions; version++) {
             const kind = version === 0 ? 'create' : 'replace'
-            const { is } = await operations.act(kind, BigInt(id), { name: nameOf(id, version) })
+            const { is } = await operations.act(kind, BigInt(id), {
+              name: nameOf(id, version),
+            })
             hasFailed ||= inject !== undefined && is === 'unknown'
             if (hasFailed) return
-            if (is !== 'done') throw new Error(`version ${version} of plant ${id} is ${is}`)
+            if (is !== 'done')
+              throw new Error(`version ${version} of plant ${id} is ${is}`)
           }
         }
       }
@@ -151,11 +186,14 @@ function serving(folder: string, preload: string | undefined, plants: number, in
     judge(content, said) {
       if (content instanceof Error) return isDamaged(content)
       const found = new Map(
-        (content || undefined)?.split('\n').map(line => line.split(' ') as [string, string]),
+        (content || undefined)
+          ?.split('\n')
+          .map(line => line.split(' ') as [string, string]),
       )
       for (const [, id = '', version] of said.matchAll(/"name":"p(\d+)v(\d+)/g)) {
         const [, kept = -1] = /v(\d+)/.exec(found.get(id) ?? '') ?? []
-        if (Number(kept) < Number(version)) return `plant ${id}, version ${version}, is lost`
+        if (Number(kept) < Number(version))
+          return `plant ${id}, version ${version}, is lost`
       }
       const wrong = [...found].find(
         ([id, name]) => name !== nameOf(Number(id), Number(/v(\d+)/.exec(name)?.[1])),
@@ -179,7 +217,8 @@ async function copying(
   mkdirSync(target, { recursive: true })
   const store = await makeStore(join(folder, 'source'), 'new')
   const file = join(target, 'copy')
-  const read = command === 'export' ? (path: string) => readFileSync(path, 'utf8') : readStore
+  const read =
+    command === 'export' ? (path: string) => readFileSync(path, 'utf8') : readStore
   const written =
     command === 'export'
       ? (await startCommand(['export'], { databaseUrl: `file:${store}` }).result).stdout
@@ -205,7 +244,8 @@ async function copying(
     judge(content, said) {
       if (content === written) return
       if (said.includes('exit 0')) return 'what it said to have written is lost'
-      if (content instanceof Error) return old === 'a damaged store' ? undefined : isDamaged(content)
+      if (content instanceof Error)
+        return old === 'a damaged store' ? undefined : isDamaged(content)
       if (content !== before) return `what was there is lost: ${content?.slice(0, 200)}`
       return
     },
@@ -215,11 +255,17 @@ async function copying(
 const isDamaged = ({ message }: Error) => `it is damaged: ${message}`
 
 /** Makes a store like that of a killed server, whose last changes are only in its log. */
-async function makeStore(folder: string, name: string, file = 'plants.db'): Promise<string> {
+async function makeStore(
+  folder: string,
+  name: string,
+  file = 'plants.db',
+): Promise<string> {
   using open = temporaryFolder()
   const source = join(open.path, file)
   await using storage = await openStorage({ url: `file:${source}` })
-  const plants = Array.from({ length: 200 }, (_, id) => parsePlant({ id: BigInt(id), name: `${name} ${id}` }))
+  const plants = Array.from({ length: 200 }, (_, id) =>
+    parsePlant({ id: BigInt(id), name: `${name} ${id}` }),
+  )
   await Promise.all(plants.map(plant => storage.plants.insert(plant)))
   mkdirSync(folder, { recursive: true })
   for (const each of ['', '-wal']) copyFileSync(source + each, join(folder, file + each))
@@ -231,7 +277,9 @@ function damage(file: string): void {
   const database = new Database(file)
   database.pragma('wal_checkpoint(truncate)')
   database.exec("update plants set name = replace(name, 'old', 'odd')")
-  const files = ['', '-wal'].map(suffix => [file + suffix, readFileSync(file + suffix)] as const)
+  const files = ['', '-wal'].map(
+    suffix => [file + suffix, readFileSync(file + suffix)] as const,
+  )
   database.close()
   for (const [path, content] of files)
     writeFileSync(path, path === file ? content.fill('?', 0, 4096) : content)
@@ -259,7 +307,10 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   using recorded = temporaryFolder()
   const calls = join(recorded.path, 'calls')
   const found = new Map(
-    readdirSync(scene.folder).map(each => [join(scene.folder, each), readFileSync(join(scene.folder, each))]),
+    readdirSync(scene.folder).map(each => [
+      join(scene.folder, each),
+      readFileSync(join(scene.folder, each)),
+    ]),
   )
   const { PATH } = process.env
   await using program = launch(recording(calls, scene.command, scene.inject), {
@@ -271,7 +322,9 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   await scene.use?.(program)
   const ending = await program.ended
   if (ending !== 0)
-    throw new Error(`${scene.name} ended with ${ending}: ${program.errors()}${program.output()}`)
+    throw new Error(
+      `${scene.name} ended with ${ending}: ${program.errors()}${program.output()}`,
+    )
 
   const disk = new RecordedDisk(scene.folder, found)
   const contents = new Map<string, Content | Error>()
@@ -289,7 +342,8 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
       const content = await readOnce(scene, image, contents)
       tally.judged++
       const wrong = scene.judge(content, said)
-      if (wrong) tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
+      if (wrong)
+        tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
       hasFailed ||= wrong !== undefined
     }
   }
@@ -302,7 +356,8 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
     }
   }
   await cut()
-  if (boundaries < 3) tally.failures.push(`${scene.name}: only ${boundaries} fsyncs were recorded`)
+  if (boundaries < 3)
+    tally.failures.push(`${scene.name}: only ${boundaries} fsyncs were recorded`)
   tally.boundaries += boundaries
   tally.images += contents.size
 }
@@ -334,11 +389,13 @@ async function readOnce(
   // SQLite recreates this file from the log.
   const files = [...image].filter(([path]) => !path.endsWith('-shm'))
   const hash = createHash('sha256')
-  for (const [path, content] of files) hash.update(`${path} ${content.length} `).update(content)
+  for (const [path, content] of files)
+    hash.update(`${path} ${content.length} `).update(content)
   const key = hash.digest('hex')
   if (!seen.has(key)) {
     using place = temporaryFolder()
-    for (const [path, content] of files) writeFileSync(join(place.path, basename(path)), content)
+    for (const [path, content] of files)
+      writeFileSync(join(place.path, basename(path)), content)
     const file = join(place.path, basename(scene.file))
     try {
       seen.set(key, existsSync(file) ? await scene.read(file) : undefined)

@@ -37,7 +37,8 @@ export async function startProgram({
   const server = starting.use(
     await startServer({
       ...options,
-      databaseUrl: databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
+      databaseUrl:
+        databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
       // As `pnpm start` has it.
       environment: {
         ...memorySettings,
@@ -92,6 +93,7 @@ export async function connect(url: string): Promise<Connected> {
 /** Returns the memory of a server, and 0 once it has ended. */
 export function memoryMib({ pid, isRunning }: Server): number {
   if (!isRunning()) return 0
-  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  const [, kib = '0'] =
+    /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Math.round(Number(kib) / 1_024)
 }

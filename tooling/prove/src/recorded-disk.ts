@@ -42,7 +42,8 @@ export function parseCalls(lines: readonly string[]): CallEvent[] {
     const [, thread = '', resumed, name, rest = ''] =
       /^(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/.exec(line) ?? []
     const result = / = (-?\d+|\?)[^=]*$/.exec(rest)
-    const call = resumed === undefined ? name && begin(name, rest) : unfinished.get(thread)
+    const call =
+      resumed === undefined ? name && begin(name, rest) : unfinished.get(thread)
     if (!call) continue
     if (resumed === undefined) events.push({ begins: call })
     unfinished.set(thread, call)
@@ -92,7 +93,9 @@ interface File {
 
 const isSync = (name: string) => name === 'fsync' || name === 'fdatasync'
 const known = new Set(
-  'openat rename unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(' '),
+  'openat rename unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(
+    ' ',
+  ),
 )
 
 /** The content of each file by path after a power cut. */
@@ -109,7 +112,10 @@ export class RecordedDisk {
   /** As the folders have them on disk. */
   readonly #durableNames = new Map<string, File>()
   #nameChanges: NameChange[] = []
-  readonly #opened = new Map<string, { file?: File; folder?: string; position: number; appends: boolean }>()
+  readonly #opened = new Map<
+    string,
+    { file?: File; folder?: string; position: number; appends: boolean }
+  >()
   readonly #changesOf = new Map<Call, readonly Change[]>()
 
   /** @param found the durable content of the folder when the recording begins */
@@ -138,13 +144,15 @@ export class RecordedDisk {
       this.#changesOf.set(call, [change])
     }
     if (isWrite) {
-      if (opened.appends) throw new Error('the recording does not know where a write was appended')
+      if (opened.appends)
+        throw new Error('the recording does not know where a write was appended')
       write(opened.position, bytesOf(args.slice(1)))
       opened.position += result
     } else if (name === 'pwrite64') write(Number(args[3]), bytesOf(args.slice(1, 2)))
     else if (name === 'ftruncate') write(Number(args[1]))
     else if (isSync(name)) {
-      const ofFolder = () => this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
+      const ofFolder = () =>
+        this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
       // Only earlier calls.
       const changes = (opened.file?.writes ?? ofFolder()).filter(({ isDone }) => isDone)
       this.#changesOf.set(call, changes)
@@ -165,10 +173,13 @@ export class RecordedDisk {
       else change.isDurable ||= !change.isLost
     }
     if (isSync(name)) this.#settle()
-    const path = (index: number) => resolve(bytesOf(args.slice(index, index + 1)).toString())
-    const isOurs = (each: string) => each === this.#folder || each.startsWith(`${this.#folder}/`)
+    const path = (index: number) =>
+      resolve(bytesOf(args.slice(index, index + 1)).toString())
+    const isOurs = (each: string) =>
+      each === this.#folder || each.startsWith(`${this.#folder}/`)
     if (name === 'close') this.#opened.delete(args[0] ?? '')
-    else if (name === 'openat' && isOurs(path(1))) this.#open(path(1), args[2] ?? '', `${result}`)
+    else if (name === 'openat' && isOurs(path(1)))
+      this.#open(path(1), args[2] ?? '', `${result}`)
     else if (name === 'unlink' && isOurs(path(0)))
       this.#changeNames([path(0)], names => names.delete(path(0)))
     else if (name === 'rename' && isOurs(path(1))) {
@@ -177,8 +188,11 @@ export class RecordedDisk {
         if (file) names.set(path(1), file).delete(path(0))
       })
     } else if (!known.has(name)) {
-      const touched = args.some(each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())))
-      if (touched || this.#opened.has(args[0] ?? '')) throw new Error(`the recording does not know ${name}`)
+      const touched = args.some(
+        each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())),
+      )
+      if (touched || this.#opened.has(args[0] ?? ''))
+        throw new Error(`the recording does not know ${name}`)
     }
   }
 
@@ -188,23 +202,36 @@ export class RecordedDisk {
       this.#changeNames([path], names => names.set(path, created), [created])
     }
     const file = this.#names.get(path)
-    if (flags.includes('O_TRUNC')) file?.writes.push({ offset: 0, isDone: true, isDurable: false })
+    if (flags.includes('O_TRUNC'))
+      file?.writes.push({ offset: 0, isDone: true, isDurable: false })
     const appends = flags.includes('O_APPEND')
-    this.#opened.set(descriptor, { ...(file ? { file } : { folder: path }), position: 0, appends })
+    this.#opened.set(descriptor, {
+      ...(file ? { file } : { folder: path }),
+      position: 0,
+      appends,
+    })
   }
 
-  #changeNames(paths: readonly string[], apply: NameChange['apply'], created: readonly File[] = []): void {
+  #changeNames(
+    paths: readonly string[],
+    apply: NameChange['apply'],
+    created: readonly File[] = [],
+  ): void {
     apply(this.#names)
     const folders = paths.map(each => dirname(each))
     this.#nameChanges.push({ folders, created, apply, isDone: true, isDurable: false })
   }
 
   #files(): Set<File> {
-    return new Set([...this.#durableNames.values(), ...this.#nameChanges.flatMap(({ created }) => created)])
+    return new Set([
+      ...this.#durableNames.values(),
+      ...this.#nameChanges.flatMap(({ created }) => created),
+    ])
   }
 
   #settle(): void {
-    while (this.#nameChanges[0]?.isDurable) this.#nameChanges.shift()?.apply(this.#durableNames)
+    while (this.#nameChanges[0]?.isDurable)
+      this.#nameChanges.shift()?.apply(this.#durableNames)
     for (const file of this.#files()) {
       const pending = file.writes.findIndex(({ isDurable }) => !isDurable)
       const durable = file.writes.splice(0, pending < 0 ? file.writes.length : pending)
@@ -225,7 +252,8 @@ export class RecordedDisk {
   /** @param keeps decides for each sector and name that is not durable whether it reached the disk */
   image(keeps: () => boolean): Image {
     const names = new Map(this.#durableNames)
-    for (const change of this.#nameChanges) if (change.isDurable || keeps()) change.apply(names)
+    for (const change of this.#nameChanges)
+      if (change.isDurable || keeps()) change.apply(names)
     const contents = new Map(
       [...this.#files()].map(file => [file, written(file.content, file.writes, keeps)]),
     )
@@ -233,8 +261,15 @@ export class RecordedDisk {
   }
 }
 
-function written(content: Buffer, writes: readonly Write[], keeps: () => boolean): Buffer {
-  const end = Math.max(content.length, ...writes.map(({ offset, data }) => offset + (data?.length ?? 0)))
+function written(
+  content: Buffer,
+  writes: readonly Write[],
+  keeps: () => boolean,
+): Buffer {
+  const end = Math.max(
+    content.length,
+    ...writes.map(({ offset, data }) => offset + (data?.length ?? 0)),
+  )
   const image = Buffer.alloc(end)
   content.copy(image)
   let length = content.length
@@ -247,7 +282,10 @@ function written(content: Buffer, writes: readonly Write[], keeps: () => boolean
       continue
     }
     for (let from = 0; from < data.length; ) {
-      const to = Math.min(data.length, from + sectorBytes - ((offset + from) % sectorBytes))
+      const to = Math.min(
+        data.length,
+        from + sectorBytes - ((offset + from) % sectorBytes),
+      )
       if (isDurable || keeps()) {
         data.copy(image, offset + from, from, to)
         length = Math.max(length, offset + to)

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { History, isLinearizable, type Kind, type Operation, type Outcome } from '../src/history.ts'
+import {
+  History,
+  isLinearizable,
+  type Kind,
+  type Operation,
+  type Outcome,
+} from '../src/history.ts'
 
 /**
  * Reads operations on one plant such as `0-1 replaceIf b<a done`: called at 0 and answered at 1, it was to write `b` in
@@ -71,13 +77,19 @@ test.each([
   ...explained.map(row => [...row, true] as const),
   ...unexplained.map(row => [...row, false] as const),
 ])('from %s: %s', (start, text, hasAnOrder) => {
-  expect(isLinearizable(operations(text), start === '-' ? undefined : start)).toBe(hasAnOrder)
+  expect(isLinearizable(operations(text), start === '-' ? undefined : start)).toBe(
+    hasAnOrder,
+  )
 })
 
 test('a version that names two states of a plant is noticed', async () => {
   const history = new History()
   const see = (id: bigint, seen: string) =>
-    history.perform(id, 'read', undefined, async () => ({ is: 'done', seen, version: 'v' }))
+    history.perform(id, 'read', undefined, async () => ({
+      is: 'done',
+      seen,
+      version: 'v',
+    }))
   await see(1n, 'a')
   await see(1n, 'a')
   await see(2n, 'b')

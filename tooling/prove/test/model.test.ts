@@ -80,5 +80,7 @@ test('a store that forgets the tag is caught', async () => {
       return sound.save(plant)
     },
   }))
-  expect(await runSequentialModel(wrong, { seed, runs: 200 })).toMatch(/expected|is that of/)
+  expect(await runSequentialModel(wrong, { seed, runs: 200 })).toMatch(
+    /expected|is that of/,
+  )
 })

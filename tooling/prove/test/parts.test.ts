@@ -23,11 +23,15 @@ test.concurrent.for([
   ['announcements', 3],
   ['fuzz', 500],
   ['power-cut-copies', 10],
-] as const)('%s finds nothing wrong', { timeout }, async ([name, leastTimes], context) => {
-  const { failures, times } = await run(name, context)
-  expect(failures).toEqual([])
-  expect(times).toBeGreaterThanOrEqual(leastTimes)
-})
+] as const)(
+  '%s finds nothing wrong',
+  { timeout },
+  async ([name, leastTimes], context) => {
+    const { failures, times } = await run(name, context)
+    expect(failures).toEqual([])
+    expect(times).toBeGreaterThanOrEqual(leastTimes)
+  },
+)
 
 test.concurrent.for(Object.entries(breaks))(
   '%s is noticed',
@@ -40,7 +44,9 @@ test.concurrent.for(Object.entries(breaks))(
 
 test('the page on proofs lists every part, and every break with the part that notices it', () => {
   const page = readFileSync(new URL('../../../docs/proof.md', import.meta.url), 'utf8')
-  const [partsOfPage = '', breaksOfPage = ''] = page.split('| break | noticed by |\n| --- | --- |\n')
+  const [partsOfPage = '', breaksOfPage = ''] = page.split(
+    '| break | noticed by |\n| --- | --- |\n',
+  )
   const named = [...partsOfPage.matchAll(/^\| `(.+?)` \|/gm)].map(([, name]) => name)
   expect(named.sort()).toEqual(Object.keys(parts).sort())
   const noticedBy = new Map(
@@ -50,5 +56,6 @@ test('the page on proofs lists every part, and every break with the part that no
     ]),
   )
   expect(noticedBy.size).toBe(Object.keys(breaks).length)
-  for (const { does, part } of Object.values(breaks)) expect(noticedBy.get(does), does).toContain(part)
+  for (const { does, part } of Object.values(breaks))
+    expect(noticedBy.get(does), does).toContain(part)
 })

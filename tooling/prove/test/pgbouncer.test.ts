@@ -1,7 +1,11 @@
 import { parsePlant } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
-import { createDatabase, type PostgresServer, startPostgres } from '@plant-store/harness/postgres'
+import {
+  createDatabase,
+  type PostgresServer,
+  startPostgres,
+} from '@plant-store/harness/postgres'
 import { needs } from '@plant-store/harness/vitest'
 import { openReader, openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
@@ -9,8 +13,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 const timeoutMs = 1_000
 const pgbouncer = needs('pgbouncer', hasPgbouncer)
-const plant = (id: number | bigint, name = `plant ${id}`) => parsePlant({ id: BigInt(id), name })
-const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => plant(from + n))
+const plant = (id: number | bigint, name = `plant ${id}`) =>
+  parsePlant({ id: BigInt(id), name })
+const many = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) => plant(from + n))
 
 let server: PostgresServer
 beforeAll(async () => {
@@ -21,7 +27,10 @@ afterAll(() => server[Symbol.asyncDispose]())
 /** A database, and its URL behind a pgbouncer. */
 async function startPooled(mode: string, size?: string) {
   await using stack = new AsyncDisposableStack()
-  const settings = { pool_mode: mode, ...(size !== undefined && { default_pool_size: size }) }
+  const settings = {
+    pool_mode: mode,
+    ...(size !== undefined && { default_pool_size: size }),
+  }
   const pooler = stack.use(await startPgbouncer(server.url, settings))
   const database = stack.use(await createDatabase(server.url))
   const parameters = mode === 'transaction' ? '?pool_mode=transaction' : ''
@@ -41,7 +50,9 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     database = pooled.database
     url = pooled.url
     // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
-    await database.query(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+    await database.query(
+      `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`,
+    )
     await (await open())[Symbol.asyncDispose]()
   })
   beforeEach(() => empty())
@@ -76,7 +87,9 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
       }
     }
     await Promise.all(Array.from({ length: 64 }, visitor))
-    expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 64 * 6 }])
+    expect(await database.query('select count(*)::int as count from plants')).toEqual([
+      { count: 64 * 6 },
+    ])
   })
 
   test('nobody calls a commit a success that a synchronous standby has not', async () => {
@@ -94,7 +107,9 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     } finally {
       await setStandby('')
     }
-    await expect.poll(() => storage.plants.insert(plant(2)).catch(error => error)).toBe('inserted')
+    await expect
+      .poll(() => storage.plants.insert(plant(2)).catch(error => error))
+      .toBe('inserted')
   })
 
   test('the server gives up a statement that takes too long', async () => {
@@ -103,7 +118,11 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     const other = new pg.Client({ connectionString: database.url })
     await other.connect()
     await other.query('begin; lock table plants in access exclusive mode')
-    const answers = [storage.plants.find(plant(1).id), storage.plants.insert(plant(2)), storage.check()]
+    const answers = [
+      storage.plants.find(plant(1).id),
+      storage.plants.insert(plant(2)),
+      storage.check(),
+    ]
     for (const answer of await Promise.allSettled(answers)) {
       expect(answer).toMatchObject({ reason: { code: 'store-unavailable' } })
     }
@@ -156,7 +175,9 @@ test(
   async () => {
     await using pooled = await startPooled('transaction', '1')
     await using storage = await openStorage({ url: pooled.url, timeoutMs: 3_000 })
-    await Promise.all(many(500).map(({ id }) => storage.plants.insert(plant(id, 'x'.repeat(2_000)))))
+    await Promise.all(
+      many(500).map(({ id }) => storage.plants.insert(plant(id, 'x'.repeat(2_000)))),
+    )
     let isOver = false
     const readOn = async () => {
       // Late ones are the readers' own doing.
@@ -164,7 +185,8 @@ test(
     }
     const readers = Promise.all(Array.from({ length: 300 }, readOn))
     try {
-      for (const one of many(10, 1_000)) expect(await storage.plants.insert(one)).toBe('inserted')
+      for (const one of many(10, 1_000))
+        expect(await storage.plants.insert(one)).toBe('inserted')
     } finally {
       isOver = true
     }

@@ -31,7 +31,11 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
     await Promise.all(working)
     expect(program.errors()).toBe('')
     expect(program.warnings()).toMatchObject([
-      { level: 'fatal', msg: 'stopped by an internal error', err: { message: 'a defect on purpose' } },
+      {
+        level: 'fatal',
+        msg: 'stopped by an internal error',
+        err: { message: 'a defect on purpose' },
+      },
     ])
   }
   expect(history.counts.done).toBeGreaterThanOrEqual(200)
@@ -53,7 +57,8 @@ test('without the thread that copies the log, the log stays short, and nothing a
     const act = recorded(program.operations, history)
     let lastId = 0n
     const work = async () => {
-      while (lastId < 1_000n) await act('create', ++lastId, { name: `${lastId}`.padEnd(2_000, 'x') })
+      while (lastId < 1_000n)
+        await act('create', ++lastId, { name: `${lastId}`.padEnd(2_000, 'x') })
     }
     await Promise.all(Array.from({ length: 16 }, work))
     // Of 40 pages each, and one transaction.

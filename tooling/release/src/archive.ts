@@ -17,7 +17,12 @@ export async function writeTar(
   archive: string,
   { from, uid = 0 }: ArchiveOptions,
 ): Promise<void> {
-  const same = ['--sort=name', '--mtime=2000-01-01 00:00Z', '--mode=u=rwX,go=rX', '--format=ustar']
+  const same = [
+    '--sort=name',
+    '--mtime=2000-01-01 00:00Z',
+    '--mode=u=rwX,go=rX',
+    '--format=ustar',
+  ]
   const owner = [`--owner=:${uid}`, `--group=:${uid}`, '--numeric-owner']
   const tar = spawn('tar', ['--create', ...same, ...owner, '-C', from, ...paths], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -37,7 +37,9 @@ export interface Release {
  * @param place must exist
  */
 export function makeFolder(place: string): Release {
-  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
+  const { version } = JSON.parse(
+    readFileSync(join(packageFolder, 'package.json'), 'utf8'),
+  )
   const name = `plant-store-${version}-${platform}`
   const folder = join(place, name)
   const lib = join(folder, 'lib')
@@ -51,12 +53,18 @@ export function makeFolder(place: string): Release {
   rmSync(join(lib, 'LICENSE'))
 
   mkdirSync(join(folder, 'bin'))
-  copyFileSync(join(import.meta.dirname, 'plant-store.sh'), join(folder, 'bin/plant-store'))
+  copyFileSync(
+    join(import.meta.dirname, 'plant-store.sh'),
+    join(folder, 'bin/plant-store'),
+  )
   chmodSync(join(folder, 'bin/plant-store'), 0o755)
   const deploy = join(root, 'deploy')
-  for (const file of globSync(['*.service', '*.timer', 'alerts.yml', 'grafana-dashboard.json'], {
-    cwd: deploy,
-  }))
+  for (const file of globSync(
+    ['*.service', '*.timer', 'alerts.yml', 'grafana-dashboard.json'],
+    {
+      cwd: deploy,
+    },
+  ))
     copyFileSync(join(deploy, file), join(folder, file))
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   writeFileSync(join(folder, 'third-party.txt'), toTerms(parts))
@@ -65,7 +73,9 @@ export function makeFolder(place: string): Release {
 
 /** Returns the folder of a package that another one uses. */
 function folderOf(name: string, user: string): string {
-  return dirname(createRequire(join(user, 'package.json')).resolve(`${name}/package.json`))
+  return dirname(
+    createRequire(join(user, 'package.json')).resolve(`${name}/package.json`),
+  )
 }
 
 function unpackPackage(folder: string): void {
@@ -82,10 +92,26 @@ function unpackPackage(folder: string): void {
 function unpackNode(folder: string): void {
   using download = temporaryFolder()
   const wanted = `node-${platform}@${process.versions.node}`
-  run('npm', 'pack', wanted, '--pack-destination', download.path, '--prefer-offline', '--loglevel=error')
+  run(
+    'npm',
+    'pack',
+    wanted,
+    '--pack-destination',
+    download.path,
+    '--prefer-offline',
+    '--loglevel=error',
+  )
   const [tarball = ''] = readdirSync(download.path)
   const files = ['package/bin/node', 'package/LICENSE']
-  run('tar', '-xzf', join(download.path, tarball), '-C', folder, '--transform=s|.*/||', ...files)
+  run(
+    'tar',
+    '-xzf',
+    join(download.path, tarball),
+    '-C',
+    folder,
+    '--transform=s|.*/||',
+    ...files,
+  )
 }
 
 /** Copies what SQLite needs, without its sources and other platforms' files. */
@@ -96,7 +122,8 @@ function copySqlite(folder: string): void {
 
 function partsOf(lib: string): readonly Part[] {
   const header = readFileSync(join(sqlite, 'deps/sqlite3/sqlite3.h'), 'utf8')
-  const [, sqliteVersion = 'unknown'] = /#define SQLITE_VERSION\s+"(.*)"/.exec(header) ?? []
+  const [, sqliteVersion = 'unknown'] =
+    /#define SQLITE_VERSION\s+"(.*)"/.exec(header) ?? []
   return [
     {
       type: 'generic',
@@ -123,7 +150,9 @@ function partsOf(lib: string): readonly Part[] {
  * glibc than Node does.
  */
 function copyLibatomic(lib: string): readonly Part[] {
-  const library = librariesOf(join(lib, 'node')).find(path => path.endsWith('/libatomic.so.1'))
+  const library = librariesOf(join(lib, 'node')).find(path =>
+    path.endsWith('/libatomic.so.1'),
+  )
   if (library === undefined) return []
   copyFileSync(library, join(lib, 'libatomic.so.1'))
   const license = 'GPL-3.0-or-later WITH GCC-exception-3.1'

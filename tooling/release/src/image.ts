@@ -1,4 +1,12 @@
-import { chmodSync, copyFileSync, cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { writeTar } from './archive.ts'
@@ -8,7 +16,8 @@ import { run } from './run.ts'
 /** A user without a name or rights: a number that systems do not assign. */
 const uid = 10_001
 
-const program = '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant-store/dist/main.js")\n'
+const program =
+  '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant-store/dist/main.js")\n'
 
 /**
  * Makes the file system of a container from the release folder: that folder and the libraries it loads, without a
@@ -31,7 +40,10 @@ export function makeRoot(release: string, root: string): void {
   write(join(root, 'etc/group'), `root:x:0:\nplant-store:x:${uid}:\n`)
   // The program of the folder needs a shell.
   write(join(root, 'usr/local/bin/plant-store'), program, 0o755)
-  copy(join(import.meta.dirname, 'health.cjs'), join(root, 'usr/local/bin/plant-store-health'))
+  copy(
+    join(import.meta.dirname, 'health.cjs'),
+    join(root, 'usr/local/bin/plant-store-health'),
+  )
 }
 
 function copy(file: string, to: string): void {
@@ -63,19 +75,34 @@ const config = [
 const date = '2000-01-01T00:00:00Z'
 
 /** Writes the file system as an image archive in OCI layout. */
-export async function writeImage(root: string, tag: string, archive: string): Promise<void> {
+export async function writeImage(
+  root: string,
+  tag: string,
+  archive: string,
+): Promise<void> {
   using work = temporaryFolder()
   const at = (name: string) => join(work.path, name)
   const image = `${at('layout')}:${tag}`
   const umoci = (...args: readonly string[]) => run('umoci', ...args)
-  await writeTar(['etc', 'lib', 'lib64', 'opt', 'usr'], at('programs.tar'), { from: root })
+  await writeTar(['etc', 'lib', 'lib64', 'opt', 'usr'], at('programs.tar'), {
+    from: root,
+  })
   mkdirSync(at('data'))
   await writeTar(['data'], at('data.tar'), { from: work.path, uid })
   umoci('init', '--layout', at('layout'))
   umoci('new', '--image', image)
   for (const layer of ['programs.tar', 'data.tar'])
     umoci('raw', 'add-layer', '--history.created', date, '--image', image, at(layer))
-  umoci('config', '--history.created', date, '--created', date, ...config, '--image', image)
+  umoci(
+    'config',
+    '--history.created',
+    date,
+    '--created',
+    date,
+    ...config,
+    '--image',
+    image,
+  )
   umoci('gc', '--layout', at('layout'))
   await writeTar(['.'], archive, { from: at('layout') })
 }

@@ -18,22 +18,35 @@ const line = `${'-'.repeat(80)}\n\n`
 /** Returns the libraries inside the packed program. */
 export function bundledParts(terms: string): readonly Part[] {
   return terms.split(line).map(block => {
-    const [, name, version, license, text] = /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block) ?? []
-    if (!name || !version || !license) throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
+    const [, name, version, license, text] =
+      /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block) ?? []
+    if (!name || !version || !license)
+      throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
     return { type: 'npm', name, version, license, text: text?.trim() ?? '' }
   })
 }
 
 /** Returns an npm package that is part of the release unchanged. */
 export function npmPart(folder: string): Part {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  return { type: 'npm', name, version, license, text: readFileSync(join(folder, 'LICENSE'), 'utf8').trim() }
+  const { name, version, license } = JSON.parse(
+    readFileSync(join(folder, 'package.json'), 'utf8'),
+  )
+  return {
+    type: 'npm',
+    name,
+    version,
+    license,
+    text: readFileSync(join(folder, 'LICENSE'), 'utf8').trim(),
+  }
 }
 
 /** Returns the terms of all parts. */
 export function toTerms(parts: readonly Part[]): string {
   return parts
-    .map(({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}\n\n`)
+    .map(
+      ({ name, version, license, text }) =>
+        `${name} ${version} (${license})\n\n${text}\n\n`,
+    )
     .join(line)
 }
 
@@ -53,8 +66,20 @@ export function toSbom(version: string, parts: readonly Part[]): string {
   return `${JSON.stringify(sbom, null, 2)}\n`
 }
 
-function toComponent({ type, name, version, license }: Omit<Part, 'type' | 'text'> & { type: string }) {
+function toComponent({
+  type,
+  name,
+  version,
+  license,
+}: Omit<Part, 'type' | 'text'> & { type: string }) {
   const path = name.split('/').map(encodeURIComponent).join('/')
   const purl = `pkg:${type}/${path}@${encodeURIComponent(version)}`
-  return { type: 'library', 'bom-ref': purl, name, version, purl, licenses: [{ expression: license }] }
+  return {
+    type: 'library',
+    'bom-ref': purl,
+    name,
+    version,
+    purl,
+    licenses: [{ expression: license }],
+  }
 }

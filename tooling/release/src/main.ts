@@ -25,7 +25,8 @@ if (values.help) {
   process.exit()
 }
 
-if (platform !== `${process.platform}-${process.arch}`) throw new Error(`a release is made on ${platform}`)
+if (platform !== `${process.platform}-${process.arch}`)
+  throw new Error(`a release is made on ${platform}`)
 const out = resolve(values.out)
 mkdirSync(out, { recursive: true })
 

@@ -10,7 +10,11 @@ export function run(program: string, ...args: readonly string[]): string {
 }
 
 /** Returns the standard output of a program that runs in a folder. */
-export function runIn(folder: string, program: string, ...args: readonly string[]): string {
+export function runIn(
+  folder: string,
+  program: string,
+  ...args: readonly string[]
+): string {
   const maxBuffer = Number.POSITIVE_INFINITY
   // Without `stdio`, which would keep the standard error out of the error.
   return execFileSync(program, args, { cwd: folder, encoding: 'utf8', maxBuffer })

@@ -31,7 +31,10 @@ describe('a browser', needs('chromium', hasBrowser), () => {
   })
 
   /** Opens the API reference. Returns it with what it asks for and what it complains about. */
-  async function openReference(options: Parameters<Browser['newContext']>[0] = {}, { url } = program) {
+  async function openReference(
+    options: Parameters<Browser['newContext']>[0] = {},
+    { url } = program,
+  ) {
     const context = await browser.newContext(options)
     const page = await context.newPage()
     const requested: string[] = []
@@ -40,25 +43,37 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     page.on('pageerror', error => complaints.push(error.message))
     page.on('console', message => {
       // Chromium calls every answer that is no success an error of the page.
-      if (message.type() === 'error' && !/the server responded with a status of 4/.test(message.text()))
+      if (
+        message.type() === 'error' &&
+        !/the server responded with a status of 4/.test(message.text())
+      )
         complaints.push(message.text())
     })
     await page.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
-        console.error(`against the policy: ${violatedDirective} ${blockedURI}`)
-      })
+      document.addEventListener(
+        'securitypolicyviolation',
+        ({ violatedDirective, blockedURI }) => {
+          console.error(`against the policy: ${violatedDirective} ${blockedURI}`)
+        },
+      )
     })
     await page.goto(`${url}/docs`)
     await page.locator('.opblock').first().waitFor()
     const expectQuiet = () => {
       expect(complaints).toEqual([])
-      expect(requested.filter(each => !each.startsWith(`${url}/`) && !each.startsWith('data:'))).toEqual([])
+      expect(
+        requested.filter(
+          each => !each.startsWith(`${url}/`) && !each.startsWith('data:'),
+        ),
+      ).toEqual([])
     }
     return { page, requested, expectQuiet, [Symbol.asyncDispose]: () => context.close() }
   }
 
   test('tries the interface out on the API reference', async () => {
-    await using reference = await openReference({ viewport: { width: 1200, height: 1000 } })
+    await using reference = await openReference({
+      viewport: { width: 1200, height: 1000 },
+    })
     const { page, requested, expectQuiet } = reference
     const creating = await unfold(page, 'plants-createPlant')
     const unauthorized = await execute(creating)
@@ -75,16 +90,24 @@ describe('a browser', needs('chromium', hasBrowser), () => {
 
     const refused = await execute(creating)
     expect(refused.status).toBe('400')
-    expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is already taken` })
+    expect(JSON.parse(refused.body)).toEqual({
+      error: 40003,
+      message: `id ${id} is already taken`,
+    })
 
     const reading = await unfold(page, 'plants-readPlant')
     await reading.locator('input[placeholder=id]').fill(id)
     const stored = await execute(reading)
     expect(stored.status).toBe('200')
-    expect(stored.body.replaceAll(/\s/g, '')).toBe(`{"id":${id},"name":"Monstera","tag":"climber"}`)
+    expect(stored.body.replaceAll(/\s/g, '')).toBe(
+      `{"id":${id},"name":"Monstera","tag":"climber"}`,
+    )
 
     const batch = await execute(await unfold(page, 'plants-createPlants'))
-    expect([batch.status, JSON.parse(batch.body)]).toEqual(['200', expect.objectContaining({ created: 2 })])
+    expect([batch.status, JSON.parse(batch.body)]).toEqual([
+      '200',
+      expect.objectContaining({ created: 2 }),
+    ])
 
     const listing = await unfold(page, 'plants-listPlants')
     await listing.locator('input[placeholder=after]').fill('9007199254740992')
@@ -98,11 +121,15 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await models.locator('.json-schema-2020-12').first().waitFor()
     await models
       .locator('.json-schema-2020-12-expand-deep-button')
-      .evaluateAll(buttons => buttons.forEach(button => void (button as HTMLElement).click()))
+      .evaluateAll(buttons =>
+        buttons.forEach(button => void (button as HTMLElement).click()),
+      )
     await expect
       .poll(() => models.textContent(), { timeout: 15_000 })
       .toContain('-9223372036854775808 to 9223372036854775807')
-    expect(await page.locator('#reference').textContent()).not.toMatch(/922337203685477600|9\.22/)
+    expect(await page.locator('#reference').textContent()).not.toMatch(
+      /922337203685477600|9\.22/,
+    )
     expectQuiet()
     expect(requested.length).toBeGreaterThan(8)
   })
@@ -139,18 +166,28 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await expect.poll(async () => lightness((await colors()).text)).toBeLessThan(0.4)
 
     await page.setViewportSize({ width: 375, height: 740 })
-    const widths = () => page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
+    const widths = () =>
+      page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
     expect(await widths()).toEqual([375, 375])
     await authorize(page)
     // In the page: here each click would wait until nothing moves any more.
     await page
       .locator('.opblock-summary-control')
-      .evaluateAll(controls => controls.forEach(control => void (control as HTMLElement).click()))
-    const shown = () => page.locator('.opblock textarea, .opblock .example').allTextContents()
-    await expect.poll(async () => (await shown()).length, { timeout: 15_000 }).toBeGreaterThan(60)
-    await expect.poll(async () => (await shown()).join(), { timeout: 15_000 }).toContain('Monstera deliciosa')
+      .evaluateAll(controls =>
+        controls.forEach(control => void (control as HTMLElement).click()),
+      )
+    const shown = () =>
+      page.locator('.opblock textarea, .opblock .example').allTextContents()
+    await expect
+      .poll(async () => (await shown()).length, { timeout: 15_000 })
+      .toBeGreaterThan(60)
+    await expect
+      .poll(async () => (await shown()).join(), { timeout: 15_000 })
+      .toContain('Monstera deliciosa')
     const examples = await shown()
-    expect(examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text))).toEqual([])
+    expect(
+      examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text)),
+    ).toEqual([])
     await execute(page.locator('#operations-plants-createPlant'))
     await page.locator('section.models .models-control').click()
     expect(await widths()).toEqual([375, 375])
@@ -160,7 +197,8 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await using reference = await openReference()
     const { page } = reference
     await authorize(page)
-    const status = async (tab: Page) => (await execute(await unfold(tab, 'plants-listPlants'))).status
+    const status = async (tab: Page) =>
+      (await execute(await unfold(tab, 'plants-listPlants'))).status
     await page.reload()
     expect(await status(page)).toBe('200')
     const tab = await page.context().newPage()
@@ -192,7 +230,11 @@ describe('a browser', needs('chromium', hasBrowser), () => {
           const body = '{"id": 1, "name": "n"}'
           try {
             const answer = await fetch(`${url}/plants`, { method: 'POST', headers, body })
-            return [answer.status, await answer.text(), answer.headers.get('x-request-id')]
+            return [
+              answer.status,
+              await answer.text(),
+              answer.headers.get('x-request-id'),
+            ]
           } catch (error) {
             return [(error as Error).name]
           }
@@ -216,14 +258,17 @@ async function unfold(page: Page, operation: string): Promise<Locator> {
 }
 
 /** Sends what is filled in, and reads the answer that the page shows. */
-async function execute(operation: Locator): Promise<{ status: string; body: string; curl: string }> {
+async function execute(
+  operation: Locator,
+): Promise<{ status: string; body: string; curl: string }> {
   const clear = operation.locator('.btn-clear')
   if (await clear.isVisible()) await clear.click()
   await operation.locator('.execute').click()
   const row = operation.locator('.live-responses-table tbody .response')
   await row.waitFor()
   return {
-    status: (await row.locator('.response-col_status').textContent())?.trim().slice(0, 3) ?? '',
+    status:
+      (await row.locator('.response-col_status').textContent())?.trim().slice(0, 3) ?? '',
     body: (await row.locator('.highlight-code pre').first().textContent()) ?? '',
     curl: (await operation.locator('.curl').textContent()) ?? '',
   }

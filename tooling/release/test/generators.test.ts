@@ -22,7 +22,15 @@ const generators = [
   },
   {
     generator: 'openapi-ts',
-    args: ['-i', description, '-o', 'client', '-c', '@hey-api/client-fetch', '--no-log-file'],
+    args: [
+      '-i',
+      description,
+      '-o',
+      'client',
+      '-c',
+      '@hey-api/client-fetch',
+      '--no-log-file',
+    ],
     use: [
       `import { createPlant, createPlants } from './client/index'`,
       `export const one = createPlant({ body: { id: 1, name: 'n' } })`,
@@ -62,19 +70,28 @@ beforeAll(async () => {
     generators.map(async ({ generator, args, use }) => {
       const cwd = join(root, generator)
       mkdirSync(cwd)
-      await start(join(import.meta.dirname, '../node_modules/.bin', generator), args, { cwd })
+      await start(join(import.meta.dirname, '../node_modules/.bin', generator), args, {
+        cwd,
+      })
       writeFileSync(join(cwd, 'use.ts'), use.join('\n'))
     }),
   )
   const files = generators.map(({ generator }) => `${generator}/use.ts`)
   const config = join(root, 'tsconfig.json')
   writeFileSync(config, JSON.stringify({ compilerOptions, files }))
-  const said = await compiled(join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc'), config)
+  const said = await compiled(
+    join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc'),
+    config,
+  )
   errors = said.split('\n').filter(Boolean)
 })
 
-test.each(generators)('a client that $generator makes of the description compiles', ({ generator }) => {
-  const others = generators.filter(each => each.generator !== generator)
-  const isOfAnother = (line: string) => others.some(each => line.startsWith(`${each.generator}/`))
-  expect(errors.filter(line => !isOfAnother(line))).toEqual([])
-})
+test.each(generators)(
+  'a client that $generator makes of the description compiles',
+  ({ generator }) => {
+    const others = generators.filter(each => each.generator !== generator)
+    const isOfAnother = (line: string) =>
+      others.some(each => line.startsWith(`${each.generator}/`))
+    expect(errors.filter(line => !isOfAnother(line))).toEqual([])
+  },
+)

@@ -4,7 +4,14 @@ import { freePort, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { run as runHere } from '../src/run.ts'
-import { assertServes, canRelease, ended, hasUmoci, releasedFile, succeeds } from './machine.ts'
+import {
+  assertServes,
+  canRelease,
+  ended,
+  hasUmoci,
+  releasedFile,
+  succeeds,
+} from './machine.ts'
 
 const uid = 10_001
 
@@ -12,18 +19,28 @@ test(
   'the image serves as its user on a file system that is read-only but for /data, which is its own',
   needs('umoci', canRelease && hasUmoci),
   async context => {
-    if (!succeeds('unshare', '--mount', 'true')) return context.skip('not allowed: mounts of a process')
+    if (!succeeds('unshare', '--mount', 'true'))
+      return context.skip('not allowed: mounts of a process')
     const folder = temporaryFolder()
     const layout = join(folder, 'layout')
     mkdirSync(layout)
     const archive = releasedFile('.oci.tar')
     runHere('tar', '-xf', archive, '-C', layout)
-    const [, version] = /\/plant-store-([^/]*)-linux[^/]*$/.exec(archive) as unknown as [string, string]
+    const [, version] = /\/plant-store-([^/]*)-linux[^/]*$/.exec(archive) as unknown as [
+      string,
+      string,
+    ]
     runHere('umoci', 'unpack', '--image', `${layout}:${version}`, join(folder, 'bundle'))
     const root = join(folder, 'bundle/rootfs')
-    const { process: config } = JSON.parse(readFileSync(join(folder, 'bundle/config.json'), 'utf8'))
+    const { process: config } = JSON.parse(
+      readFileSync(join(folder, 'bundle/config.json'), 'utf8'),
+    )
     const megabytes =
-      Number(runHere('du', '--summarize', '--apparent-size', '--block-size=1', root).split('\t')[0]) / 1e6
+      Number(
+        runHere('du', '--summarize', '--apparent-size', '--block-size=1', root).split(
+          '\t',
+        )[0],
+      ) / 1e6
     const packed = statSync(archive).size / 1e6
     console.log(`the image: ${packed.toFixed(1)} MB, unpacked ${megabytes.toFixed(1)} MB`)
     expect(config.user).toMatchObject({ uid, gid: uid })
@@ -40,14 +57,25 @@ test(
       const protect = '/bin/mount -o remount,bind,ro "$0"'
       const become = `exec /usr/sbin/chroot --userspec=${uid}:${uid} "$0" "$@"`
       const script = `${mount} && ${protect} && ${become}`
-      return ['/usr/bin/unshare', '--mount', '/bin/sh', '-c', script, root, ...args] as const
+      return [
+        '/usr/bin/unshare',
+        '--mount',
+        '/bin/sh',
+        '-c',
+        script,
+        root,
+        ...args,
+      ] as const
     }
     const run = (...args: readonly string[]) => ended(contained(...args), environment)
 
     expect(await run('plant-store-health')).toMatchObject({ code: 1 })
 
     const [program = ''] = config.args
-    await using server = await startServer({ command: contained(...config.args), environment })
+    await using server = await startServer({
+      command: contained(...config.args),
+      environment,
+    })
     expect(await run('plant-store-health')).toMatchObject({ code: 0, stderr: '' })
     const plantStore = (...args: readonly string[]) => run(program, ...args)
     await assertServes(server, plantStore)
@@ -58,10 +86,14 @@ test(
 
     const files = readdirSync(join(root, 'data'))
     expect(files).toEqual(expect.arrayContaining(['plants.backup', 'plants.db']))
-    for (const file of files) expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
+    for (const file of files)
+      expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
 
     // As with a backup that is mounted beside the volume.
     renameSync(join(root, 'data/plants.backup'), join(root, 'plants.backup'))
-    expect(await plantStore('restore', '/plants.backup', '--force')).toMatchObject({ code: 0, stderr: '' })
+    expect(await plantStore('restore', '/plants.backup', '--force')).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
   },
 )

@@ -47,9 +47,14 @@ export default function setUp(project: TestProject): () => Promise<void> {
   const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
   cpSync(join(import.meta.dirname, 'installed'), folder, { recursive: true })
   const typesOldest = join(dependencies, 'types-node-oldest')
-  cpSync(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
+  cpSync(typesOldest, join(folder, 'types-oldest/node'), {
+    recursive: true,
+    dereference: true,
+  })
   // CI tests everything.
-  const versions = process.env['CI'] ? [tooOld, ...packed.map(({ source }) => oldestNode(source))] : []
+  const versions = process.env['CI']
+    ? [tooOld, ...packed.map(({ source }) => oldestNode(source))]
+    : []
   const installing = Promise.all([
     ...[...new Set(versions)].map(version => nodeOf(version).fetch()),
     ...(process.env['CI'] ? [bun.fetch()] : []),
@@ -73,7 +78,12 @@ export function oldestNode(source: string): string {
 const versionsOf = (...names: readonly string[]) =>
   Object.fromEntries(names.map(name => [name, versionOf(name)]))
 
-const published = ['@plant-store/client', '@plant-store/domain', '@plant-store/json', 'plant-store']
+const published = [
+  '@plant-store/client',
+  '@plant-store/domain',
+  '@plant-store/json',
+  'plant-store',
+]
 
 function packAll(folder: string): readonly PackedPackage[] {
   // Turbo has built them. Building again would overwrite files that other tests run.
@@ -85,7 +95,11 @@ function packAll(folder: string): readonly PackedPackage[] {
     const name = /^plant-store-([a-z]+)-/.exec(file)?.[1]
     return name === undefined
       ? { name: 'plant-store', source: join(workspace, 'apps/cli'), tarball }
-      : { name: `@plant-store/${name}`, source: join(workspace, 'packages', name), tarball }
+      : {
+          name: `@plant-store/${name}`,
+          source: join(workspace, 'packages', name),
+          tarball,
+        }
   })
 }
 
@@ -95,7 +109,9 @@ async function install(
   packages: readonly PackedPackage[],
   others: Readonly<Record<string, string>> = {},
 ): Promise<void> {
-  const tarballs = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
+  const tarballs = Object.fromEntries(
+    packages.map(({ name, tarball }) => [name, `file:${tarball}`]),
+  )
   const manifest = {
     private: true,
     type: 'module',
@@ -110,7 +126,11 @@ async function install(
 
 /** Returns what a compiler says of a project, or why it says nothing. */
 export async function compiled(tsc: string, config: string): Promise<string> {
-  const running = start(process.execPath, [tsc, '--pretty', 'false', '-p', config], { cwd: dirname(config) })
-  const { stdout } = await running.catch(error => ({ stdout: error.stdout || `${error}` }))
+  const running = start(process.execPath, [tsc, '--pretty', 'false', '-p', config], {
+    cwd: dirname(config),
+  })
+  const { stdout } = await running.catch(error => ({
+    stdout: error.stdout || `${error}`,
+  }))
   return stdout
 }

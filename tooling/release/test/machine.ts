@@ -56,13 +56,19 @@ const monstera = '{"id":1,"name":"Monstera"}'
 /** Creates plant 1. */
 export async function assertCreates(url: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const response = await fetch(`${url}/plants`, { method: 'POST', headers, body: monstera })
+  const response = await fetch(`${url}/plants`, {
+    method: 'POST',
+    headers,
+    body: monstera,
+  })
   expect([response.status, await response.text()]).toEqual([200, '{"name":"Monstera"}'])
 }
 
 /** Reads plant 1. */
 export async function assertReads(url: string, token: string): Promise<void> {
-  const response = await fetch(`${url}/plants/1`, { headers: { authorization: `Bearer ${token}` } })
+  const response = await fetch(`${url}/plants/1`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
   expect([response.status, await response.text()]).toEqual([200, monstera])
 }
 
@@ -71,8 +77,18 @@ export async function assertServes(
   server: Server,
   plantStore: (...args: readonly string[]) => ReturnType<typeof ended>,
 ): Promise<void> {
-  const created = await plantStore('token', 'create', '--name', 'test', '--scope', 'write')
-  expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
+  const created = await plantStore(
+    'token',
+    'create',
+    '--name',
+    'test',
+    '--scope',
+    'write',
+  )
+  expect(created).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^plantstore_\S+\n$/),
+  })
   const token = created.stdout.trim()
   await assertCreates(server.url, token)
   await assertReads(server.url, token)

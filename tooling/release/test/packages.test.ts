@@ -21,13 +21,19 @@ const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/packa
 const { checkPackage, createPackageFromTarballData } = await import(
   requireOfAttw.resolve('@arethetypeswrong/core')
 )
-const readManifest = (path: string) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
+const readManifest = (path: string) =>
+  JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
 const node = (...args: readonly string[]) => runIn(folder, process.execPath, ...args)
 
 test.each([...packages, program])('$name is clean for publint', async ({ tarball }) => {
   const bytes = new Uint8Array(readFileSync(tarball))
-  const { messages, pkg } = await publint({ strict: true, pack: { tarball: bytes.buffer } })
-  expect(messages.map(message => formatMessage(message, pkg, { color: false }))).toEqual([])
+  const { messages, pkg } = await publint({
+    strict: true,
+    pack: { tarball: bytes.buffer },
+  })
+  expect(messages.map(message => formatMessage(message, pkg, { color: false }))).toEqual(
+    [],
+  )
 })
 
 describe.each(packages)('$name', ({ name, source, tarball }) => {
@@ -36,7 +42,9 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
 
   test('is clean for Are the types wrong', async () => {
     const packed = createPackageFromTarballData(new Uint8Array(readFileSync(tarball)))
-    const { problems } = (await checkPackage(packed)) as { problems: { resolutionKind: string }[] }
+    const { problems } = (await checkPackage(packed)) as {
+      problems: { resolutionKind: string }[]
+    }
     const kinds = problems.map(({ resolutionKind }) => resolutionKind)
     // `require` is for nobody.
     expect(kinds.filter(kind => kind !== 'node10' && kind !== 'node16-cjs')).toEqual([])
@@ -48,18 +56,26 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
     const built = sources
       .filter(file => !file.endsWith('.d.ts'))
       .map(file => file.replace(/^src\//, 'dist/').replace(/\.ts$/, ''))
-      .flatMap(stem => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending))
-    expect(files.sort()).toEqual(['README.md', 'package.json', ...sources, ...built].sort())
+      .flatMap(stem =>
+        ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending),
+      )
+    expect(files.sort()).toEqual(
+      ['README.md', 'package.json', ...sources, ...built].sort(),
+    )
     expect(existsSync(join(installed, 'LICENSE'))).toBe(true)
 
     expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
     const { exports } = readManifest(source)
-    for (const paths of Object.values<Record<string, string>>(exports)) delete paths['plant-store-source']
+    for (const paths of Object.values<Record<string, string>>(exports))
+      delete paths['plant-store-source']
     expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
     for (const [dependency, range] of Object.entries(manifest.dependencies ?? {}))
       if (dependency.startsWith('@plant-store/')) expect(range, dependency).toMatch(/^\^/)
     if (['domain', 'json'].includes(name.replace('@plant-store/', '')))
-      expect([manifest.dependencies, manifest.peerDependencies]).toEqual([undefined, undefined])
+      expect([manifest.dependencies, manifest.peerDependencies]).toEqual([
+        undefined,
+        undefined,
+      ])
   })
 
   const oldest = oldestNode(source)
@@ -73,25 +89,39 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
 
 const examples = [
   ['plant-store', join(import.meta.dirname, '../../../README.md')] as const,
-  ...packages.map(({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const),
+  ...packages.map(
+    ({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const,
+  ),
 ].flatMap(([name, readme]) =>
-  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''], n) => {
-    const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
-    writeFileSync(join(folder, file), code)
-    return { name, file, code }
-  }),
+  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(
+    ([, code = ''], n) => {
+      const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+      writeFileSync(join(folder, file), code)
+      return { name, file, code }
+    },
+  ),
 )
 
 // An example imports what the command of its README makes.
-const jsonReadme = readFileSync(join(folder, 'node_modules/@plant-store/json/README.md'), 'utf8')
+const jsonReadme = readFileSync(
+  join(folder, 'node_modules/@plant-store/json/README.md'),
+  'utf8',
+)
 const [, generate = ''] = /^npx (openapi-typescript .*)$/m.exec(jsonReadme) ?? []
 const description = join(import.meta.dirname, '../../../docs/openapi.json')
 const generateHere = generate.replace(/http:\S+/, description)
-runIn(folder, 'sh', '-c', `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`)
+runIn(
+  folder,
+  'sh',
+  '-c',
+  `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`,
+)
 
 test('every package has examples', () => {
   expect(packages).toHaveLength(3)
-  expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))
+  expect(examples.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(packages.map(({ name }) => name)),
+  )
 })
 
 test.each(examples)('the example $file prints what it says', ({ file, code }) => {
@@ -102,44 +132,79 @@ test.each(examples)('the example $file prints what it says', ({ file, code }) =>
 const newest = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
 
 /** Returns what a compiler says of files in the project. */
-async function compile(tsc: string, files: Readonly<Record<string, string>>, compilerOptions: object) {
-  for (const [file, code] of Object.entries(files)) writeFileSync(join(folder, file), code)
+async function compile(
+  tsc: string,
+  files: Readonly<Record<string, string>>,
+  compilerOptions: object,
+) {
+  for (const [file, code] of Object.entries(files))
+    writeFileSync(join(folder, file), code)
   const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
   // Of the declarations those of the compiler alone are trusted.
   const options = { ...strict, skipDefaultLibCheck: true, ...compilerOptions }
   const config = join(folder, `tsconfig.${randomUUID()}.json`)
-  writeFileSync(config, JSON.stringify({ compilerOptions: options, files: Object.keys(files) }))
+  writeFileSync(
+    config,
+    JSON.stringify({ compilerOptions: options, files: Object.keys(files) }),
+  )
   return await compiled(tsc, config)
 }
 
 const exportsOf = (names: readonly string[]) =>
   Object.fromEntries(
-    names.map(name => [`all-${name.replace('/', '-')}.mts`, `export * from '@plant-store/${name}'\n`]),
+    names.map(name => [
+      `all-${name.replace('/', '-')}.mts`,
+      `export * from '@plant-store/${name}'\n`,
+    ]),
   )
 const withoutNode = ['domain', 'domain/testing', 'json']
 const inBrowsers = ['client']
 
 test.concurrent.each([
   // The newest types of Node need a newer compiler.
-  { age: 'oldest', tsc: require.resolve('typescript-oldest/bin/tsc'), typeRoots: ['types-oldest'] },
+  {
+    age: 'oldest',
+    tsc: require.resolve('typescript-oldest/bin/tsc'),
+    typeRoots: ['types-oldest'],
+  },
   { age: 'newest', tsc: newest },
-])('with the $age TypeScript every example compiles, and every declaration', async ({ tsc, typeRoots }) => {
-  const wrong = `import { parsePlantId } from '@plant-store/domain'
+])(
+  'with the $age TypeScript every example compiles, and every declaration',
+  async ({ tsc, typeRoots }) => {
+    const wrong = `import { parsePlantId } from '@plant-store/domain'
     // @ts-expect-error
     export const id: number = parsePlantId(1n)`
-  const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
-  const options = { lib: ['es2022', 'dom', 'dom.asynciterable'], types: ['node'], typeRoots }
-  const strict = { ...options, allowImportingTsExtensions: true, exactOptionalPropertyTypes: true }
-  const all = { ...files, ...exportsOf([...withoutNode, ...inBrowsers]), 'wrong.ts': wrong }
-  expect(await compile(tsc, all, strict)).toBe('')
-})
+    const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
+    const options = {
+      lib: ['es2022', 'dom', 'dom.asynciterable'],
+      types: ['node'],
+      typeRoots,
+    }
+    const strict = {
+      ...options,
+      allowImportingTsExtensions: true,
+      exactOptionalPropertyTypes: true,
+    }
+    const all = {
+      ...files,
+      ...exportsOf([...withoutNode, ...inBrowsers]),
+      'wrong.ts': wrong,
+    }
+    expect(await compile(tsc, all, strict)).toBe('')
+  },
+)
 
 test.concurrent.each([
   ['domain and json', withoutNode, []],
   ['client', inBrowsers, ['dom']],
-])('%s: no types of Node are needed, and nothing newer than es2022', async (_, names, lib) => {
-  expect(await compile(newest, exportsOf(names), { lib: ['es2022', ...lib], types: [] })).toBe('')
-})
+])(
+  '%s: no types of Node are needed, and nothing newer than es2022',
+  async (_, names, lib) => {
+    expect(
+      await compile(newest, exportsOf(names), { lib: ['es2022', ...lib], types: [] }),
+    ).toBe('')
+  },
+)
 
 /** Takes a plant through the domain's rules, and through the client. */
 const trial = `
@@ -155,15 +220,22 @@ export async function tryOut() {
 `
 const outcome = '9223372036854775807,9007199254740993'
 
-test('domain and client run on Bun', needs('Bun (`pnpm bench` fetches it)', existsSync(bun.path)), () => {
-  writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)
-  expect(runIn(folder, bun.path, 'bun.ts')).toBe(`${outcome}\n`)
-})
+test(
+  'domain and client run on Bun',
+  needs('Bun (`pnpm bench` fetches it)', existsSync(bun.path)),
+  () => {
+    writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)
+    expect(runIn(folder, bun.path, 'bun.ts')).toBe(`${outcome}\n`)
+  },
+)
 
 test('domain and client run in a browser', needs('chromium', hasBrowser), async () => {
   await using browser = await launchBrowser()
   const page = await browser.newPage()
-  await page.addScriptTag({ content: await minified(`${trial}globalThis.tryOut = tryOut`), type: 'module' })
+  await page.addScriptTag({
+    content: await minified(`${trial}globalThis.tryOut = tryOut`),
+    type: 'module',
+  })
   await page.waitForFunction('globalThis.tryOut !== undefined')
   expect(await page.evaluate('tryOut()')).toBe(outcome)
 })
@@ -172,16 +244,26 @@ test.each([
   ["export * from '@plant-store/domain'", 5_900],
   ["export { parsePlantId } from '@plant-store/domain'", 1_000],
   ["export * from '@plant-store/client'", 12_500],
-])('%s, minified for a browser, is small and needs nothing of Node', async (code, lengthMax) => {
-  const { length } = await minified(code)
-  console.log(`${code}: ${length} bytes`)
-  expect(length).toBeLessThan(lengthMax)
-})
+])(
+  '%s, minified for a browser, is small and needs nothing of Node',
+  async (code, lengthMax) => {
+    const { length } = await minified(code)
+    console.log(`${code}: ${length} bytes`)
+    expect(length).toBeLessThan(lengthMax)
+  },
+)
 
 async function minified(contents: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: folder },
-    ...{ bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', target: 'es2022' },
+    ...{
+      bundle: true,
+      minify: true,
+      write: false,
+      format: 'esm',
+      platform: 'browser',
+      target: 'es2022',
+    },
   })
   return outputFiles[0]?.text as string
 }

@@ -15,9 +15,19 @@ const main = join(folder, 'node_modules/plant-store/dist/main.js')
 
 test('npm installs three packages, and runs none of their scripts', () => {
   const installed = globSync('node_modules/*/package.json', { cwd: folder }).map(path => {
-    const { name, scripts = {}, gypfile } = JSON.parse(readFileSync(join(folder, path), 'utf8'))
-    const isCompiled = existsSync(join(folder, path, '../binding.gyp')) && gypfile !== false
-    return { name, runs: isCompiled || Object.keys(scripts).some(each => /^(pre|post)?install$/.test(each)) }
+    const {
+      name,
+      scripts = {},
+      gypfile,
+    } = JSON.parse(readFileSync(join(folder, path), 'utf8'))
+    const isCompiled =
+      existsSync(join(folder, path, '../binding.gyp')) && gypfile !== false
+    return {
+      name,
+      runs:
+        isCompiled ||
+        Object.keys(scripts).some(each => /^(pre|post)?install$/.test(each)),
+    }
   })
   expect(installed.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
     { name: 'better-sqlite3', runs: false },
@@ -29,7 +39,9 @@ test('npm installs three packages, and runs none of their scripts', () => {
 test('the program ships with its libraries, their terms, and nothing to install but SQLite', () => {
   const { source, tarball } = program
   const packed = run('tar', '-tzf', tarball).trim().split('\n')
-  const built = globSync('dist/**/*.*', { cwd: source }).filter(file => !file.endsWith('.map'))
+  const built = globSync('dist/**/*.*', { cwd: source }).filter(
+    file => !file.endsWith('.map'),
+  )
   expect(built).toContain('dist/docs/swagger-ui-bundle.js')
   const expected = ['LICENSE', 'README.md', 'package.json', ...built]
   expect(packed.map(file => file.replace('package/', '')).sort()).toEqual(expected.sort())
@@ -41,21 +53,28 @@ test('the program ships with its libraries, their terms, and nothing to install 
   const text = code.map(file => readFileSync(join(source, file), 'utf8')).join('\n')
   const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
   const libraries = new Set([...origins].map(([, name]) => name as string))
-  expect([...libraries]).toEqual(expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']))
+  expect([...libraries]).toEqual(
+    expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']),
+  )
   const terms = readFileSync(join(source, 'dist/third-party.txt'), 'utf8')
-  for (const name of libraries) expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
+  for (const name of libraries)
+    expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
 })
 
 const oldest = oldestNode(program.source)
 const fetched = (version: string) =>
   needs('older versions of Node (CI fetches them)', existsSync(nodeOf(version).path))
 
-test('a Node that is too old gets one line that says which one is needed', fetched(tooOld), async () => {
-  await using started = launch([nodeOf(tooOld).path, main, 'serve'])
-  expect(await started.ended).toBe(1)
-  const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
-  expect([started.output(), started.errors()]).toEqual(['', stderr])
-})
+test(
+  'a Node that is too old gets one line that says which one is needed',
+  fetched(tooOld),
+  async () => {
+    await using started = launch([nodeOf(tooOld).path, main, 'serve'])
+    expect(await started.ended).toBe(1)
+    const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
+    expect([started.output(), started.errors()]).toEqual(['', stderr])
+  },
+)
 
 test.for([
   [process.versions.node, process.execPath],
@@ -63,7 +82,10 @@ test.for([
 ] as const)('it serves on Node %s', async ([, node], { skip }) => {
   skip(!existsSync(node), 'older versions of Node are missing (CI fetches them)')
   const place = temporaryFolder()
-  await using server = await startServer({ folder: place, command: [node, main, 'serve'] })
+  await using server = await startServer({
+    folder: place,
+    command: [node, main, 'serve'],
+  })
   const token = runIn(place, node, main, 'token', 'create', '--name', 'shop').trim()
   await assertCreates(server.url, token)
   await assertReads(server.url, token)

@@ -22,11 +22,21 @@ import {
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../src/run.ts'
-import { assertCreates, assertReads, canRelease, succeeds, unpackRelease } from './machine.ts'
+import {
+  assertCreates,
+  assertReads,
+  canRelease,
+  succeeds,
+  unpackRelease,
+} from './machine.ts'
 
 const hasSystemd = succeeds('systemd-analyze', '--version')
 const token = 'a-token-of-the-environment-file'
-const units = ['plant-store.service', 'plant-store-backup.service', 'plant-store-backup.timer']
+const units = [
+  'plant-store.service',
+  'plant-store-backup.service',
+  'plant-store-backup.timer',
+]
 
 describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => {
   test('are right, where the release folder is their /opt/plant-store', () => {
@@ -36,8 +46,15 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
       recursive: true,
       verbatimSymlinks: true,
     })
-    for (const unit of units) cpSync(join(folder, unit), join(root, 'etc/systemd/system', unit))
-    const verify = ['verify', '--man=no', '--recursive-errors=no', `--root=${root}`, ...units]
+    for (const unit of units)
+      cpSync(join(folder, unit), join(root, 'etc/systemd/system', unit))
+    const verify = [
+      'verify',
+      '--man=no',
+      '--recursive-errors=no',
+      `--root=${root}`,
+      ...units,
+    ]
     const { status, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   })
@@ -45,76 +62,116 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
   test('leave no more open than 1.5 of 10, by the count of systemd', () => {
     const folder = unpackRelease(temporaryFolder())
     for (const unit of units.filter(each => each.endsWith('.service'))) {
-      const security = ['security', '--offline=true', '--no-pager', '--threshold=15', join(folder, unit)]
-      const { status, stdout } = spawnSync('systemd-analyze', security, { encoding: 'utf8' })
+      const security = [
+        'security',
+        '--offline=true',
+        '--no-pager',
+        '--threshold=15',
+        join(folder, unit),
+      ]
+      const { status, stdout } = spawnSync('systemd-analyze', security, {
+        encoding: 'utf8',
+      })
       console.log(stdout.trim().split('\n').at(-1))
       expect(status, stdout).toBe(0)
     }
   })
 
-  test('allow every call of the kernel that the server makes', needs('strace', hasStrace), async context => {
-    if (!mayStartTraced()) return context.skip(noTracer)
-    const place = temporaryFolder()
-    const folder = unpackRelease(join(place, 'plant-store'))
-    const file = join(folder, 'calls')
-    // SQLite makes other calls for root.
-    const nobody = 65_534
-    const isRoot = process.getuid?.() === 0
-    if (isRoot) for (const path of [place, folder]) chownSync(path, nobody, nobody)
-    const become = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
-    // -D: the server is our child, and the tracer is not.
-    const serve = [join(folder, 'bin/plant-store'), 'serve'] as const
-    const traced = ['/usr/bin/strace', ...['-D', '-f', '-o', file], ...serve] as const
-    const command = isRoot ? (['/usr/bin/setpriv', ...become, ...traced] as const) : traced
-    await using server = await startServer({
-      command,
-      folder,
-      environment: {
-        ACCESS_TOKENS: token,
-        // Nobody is there. The name is looked up.
-        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:9',
-      },
-    })
-    await assertCreates(server.url, token)
-    await assertReads(server.url, token)
-    expect(await server.end('SIGTERM')).toBe(0)
-    const calls = () => readFileSync(file, 'utf8')
-    await until('the tracer to end', () => new RegExp(`^${server.pid} +\\+\\+\\+`, 'm').test(calls()))
+  test(
+    'allow every call of the kernel that the server makes',
+    needs('strace', hasStrace),
+    async context => {
+      if (!mayStartTraced()) return context.skip(noTracer)
+      const place = temporaryFolder()
+      const folder = unpackRelease(join(place, 'plant-store'))
+      const file = join(folder, 'calls')
+      // SQLite makes other calls for root.
+      const nobody = 65_534
+      const isRoot = process.getuid?.() === 0
+      if (isRoot) for (const path of [place, folder]) chownSync(path, nobody, nobody)
+      const become = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
+      // -D: the server is our child, and the tracer is not.
+      const serve = [join(folder, 'bin/plant-store'), 'serve'] as const
+      const traced = ['/usr/bin/strace', ...['-D', '-f', '-o', file], ...serve] as const
+      const command = isRoot
+        ? (['/usr/bin/setpriv', ...become, ...traced] as const)
+        : traced
+      await using server = await startServer({
+        command,
+        folder,
+        environment: {
+          ACCESS_TOKENS: token,
+          // Nobody is there. The name is looked up.
+          OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:9',
+        },
+      })
+      await assertCreates(server.url, token)
+      await assertReads(server.url, token)
+      expect(await server.end('SIGTERM')).toBe(0)
+      const calls = () => readFileSync(file, 'utf8')
+      await until('the tracer to end', () =>
+        new RegExp(`^${server.pid} +\\+\\+\\+`, 'm').test(calls()),
+      )
 
-    const unit = readFileSync(join(folder, 'plant-store.service'), 'utf8')
-    const settings = (name: string) =>
-      [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string)
-    const allowed = new Set<string>()
-    for (const filter of settings('SystemCallFilter')) {
-      for (const name of expand(filter.replace('~', '').split(' '))) {
-        if (filter.startsWith('~')) allowed.delete(name)
-        else allowed.add(name)
+      const unit = readFileSync(join(folder, 'plant-store.service'), 'utf8')
+      const settings = (name: string) =>
+        [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(
+          ([, value]) => value as string,
+        )
+      const allowed = new Set<string>()
+      for (const filter of settings('SystemCallFilter')) {
+        for (const name of expand(filter.replace('~', '').split(' '))) {
+          if (filter.startsWith('~')) allowed.delete(name)
+          else allowed.add(name)
+        }
       }
-    }
-    const made = (pattern: RegExp) =>
-      new Set([...calls().matchAll(pattern)].map(([, name]) => name as string))
-    const names = made(/^\d+ +(\w+)\(/gm)
-    expect(names).toContain('fsync')
-    expect([...names].filter(name => !allowed.has(name))).toEqual([])
-    const families = settings('RestrictAddressFamilies').flatMap(value => value.split(' '))
-    expect([...made(/\bsocket\((\w+)/g)].filter(family => !families.includes(family))).toEqual([])
-  })
+      const made = (pattern: RegExp) =>
+        new Set([...calls().matchAll(pattern)].map(([, name]) => name as string))
+      const names = made(/^\d+ +(\w+)\(/gm)
+      expect(names).toContain('fsync')
+      expect([...names].filter(name => !allowed.has(name))).toEqual([])
+      const families = settings('RestrictAddressFamilies').flatMap(value =>
+        value.split(' '),
+      )
+      expect(
+        [...made(/\bsocket\((\w+)/g)].filter(family => !families.includes(family)),
+      ).toEqual([])
+    },
+  )
 })
 
 /** Returns the calls in a filter's groups. */
 function expand(names: readonly string[]): readonly string[] {
   return names.flatMap(name => {
     if (!name.startsWith('@')) return [name]
-    const listed = run('systemd-analyze', 'syscall-filter', '--no-pager', name).split('\n').slice(1)
-    return expand(listed.map(line => line.trim()).filter(line => line !== '' && !line.startsWith('#')))
+    const listed = run('systemd-analyze', 'syscall-filter', '--no-pager', name)
+      .split('\n')
+      .slice(1)
+    return expand(
+      listed
+        .map(line => line.trim())
+        .filter(line => line !== '' && !line.startsWith('#')),
+    )
   })
 }
 
 const hasNspawn = succeeds('systemd-nspawn', '--version')
 /** systemd as the first process of a container: this machine's programs, and nothing else of it. */
-const boot = ['--directory=/', '--volatile=yes', '--register=no', '--keep-unit', '--quiet', '--boot'] as const
-const kernel = ['systemd.firstboot=off', 'systemd.log_target=console', 'systemd.show_status=no'] as const
-const mayBoot = () => succeeds('systemd-nspawn', ...boot, 'systemd.unit=exit.target', ...kernel)
+const boot = [
+  '--directory=/',
+  '--volatile=yes',
+  '--register=no',
+  '--keep-unit',
+  '--quiet',
+  '--boot',
+] as const
+const kernel = [
+  'systemd.firstboot=off',
+  'systemd.log_target=console',
+  'systemd.show_status=no',
+] as const
+const mayBoot = () =>
+  succeeds('systemd-nspawn', ...boot, 'systemd.unit=exit.target', ...kernel)
 
 /** The units in a booted container, with the server on a port of this machine. */
 async function bootUnits(unit: string, others: Readonly<Record<string, string>> = {}) {
@@ -124,7 +181,10 @@ async function bootUnits(unit: string, others: Readonly<Record<string, string>> 
   mkdirSync(state)
   const port = await freePort()
   const setEnvironment = (more: string) =>
-    writeFileSync(join(place, 'environment'), `PORT=${port}\nACCESS_TOKENS=${token}\n${more}`)
+    writeFileSync(
+      join(place, 'environment'),
+      `PORT=${port}\nACCESS_TOKENS=${token}\n${more}`,
+    )
   setEnvironment('')
   for (const [name, text] of Object.entries(others)) {
     mkdirSync(join(place, 'units', dirname(name)), { recursive: true })
@@ -133,17 +193,22 @@ async function bootUnits(unit: string, others: Readonly<Record<string, string>> 
   const binds = [
     `--bind-ro=${folder}:/opt/plant-store`,
     ...units.map(each => `--bind-ro=${folder}/${each}:/etc/systemd/system/${each}`),
-    ...Object.keys(others).map(each => `--bind-ro=${place}/units/${each}:/etc/systemd/system/${each}`),
+    ...Object.keys(others).map(
+      each => `--bind-ro=${place}/units/${each}:/etc/systemd/system/${each}`,
+    ),
     `--bind-ro=${join(place, 'environment')}:/etc/plant-store.env`,
     // Where the state of dynamic users is.
     `--bind=${state}:/var/lib/private`,
   ]
   const options = [`--machine=plant-store-test-${port}`, '--console=read-only', ...binds]
   const { PATH } = process.env
-  const machine = launch(['systemd-nspawn', ...boot, ...options, `systemd.unit=${unit}`, ...kernel], {
-    environment: { PATH },
-    lastSignal: 'SIGTERM',
-  })
+  const machine = launch(
+    ['systemd-nspawn', ...boot, ...options, `systemd.unit=${unit}`, ...kernel],
+    {
+      environment: { PATH },
+      lastSignal: 'SIGTERM',
+    },
+  )
   // Killed, it would leave its systemd behind.
   onTestFinished(async () => {
     await machine.end('SIGTERM')
@@ -162,7 +227,8 @@ test(
   needs('systemd-nspawn', canRelease && hasNspawn),
   async context => {
     if (!mayBoot()) return context.skip('not allowed: starting systemd in a container')
-    const { machine, folder, state, url, isServing } = await bootUnits('plant-store.service')
+    const { machine, folder, state, url, isServing } =
+      await bootUnits('plant-store.service')
     await assertCreates(url, token)
 
     const data = join(state, 'plant-store')
@@ -174,10 +240,13 @@ test(
     // Root's commands work beside it, and leave it its files.
     const store = { DATABASE_URL: `file:${join(data, 'plants.db')}` }
     const create = ['token', 'create', '--name', 'shop'] as const
-    await using command = launch([join(folder, 'bin/plant-store'), ...create], { environment: store })
+    await using command = launch([join(folder, 'bin/plant-store'), ...create], {
+      environment: store,
+    })
     expect(await command.ended).toBe(0)
     await assertReads(url, command.output().trim())
-    for (const file of globSync('*', { cwd: data })) expect(statSync(join(data, file)).uid, file).toBe(uid)
+    for (const file of globSync('*', { cwd: data }))
+      expect(statSync(join(data, file)).uid, file).toBe(uid)
 
     const [first] = processesOf(uid)
     // A user of its own, without a right, behind a filter.
@@ -195,8 +264,12 @@ test(
     await assertReads(url, token)
 
     await machine.end('SIGTERM')
-    expect(machine.output()).toMatch(/plant-store\.service: Main process exited, code=killed, status=9/)
-    expect(machine.output().match(/plant-store\.service: Deactivated successfully/g)).toHaveLength(1)
+    expect(machine.output()).toMatch(
+      /plant-store\.service: Main process exited, code=killed, status=9/,
+    )
+    expect(
+      machine.output().match(/plant-store\.service: Deactivated successfully/g),
+    ).toHaveLength(1)
   },
 )
 
@@ -205,20 +278,31 @@ test(
   needs('systemd-nspawn', canRelease && hasNspawn),
   async context => {
     if (!mayBoot()) return context.skip('not allowed: starting systemd in a container')
-    const { machine, folder, state, url, setEnvironment } = await bootUnits('test.target', {
-      'test.target': '[Unit]\nWants=plant-store.service plant-store-backup.timer\n',
-      // Not each night. More often, systemd would refuse to start the service.
-      'plant-store-backup.timer.d/test.conf': '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/3\nAccuracySec=100ms\n',
-    })
+    const { machine, folder, state, url, setEnvironment } = await bootUnits(
+      'test.target',
+      {
+        'test.target': '[Unit]\nWants=plant-store.service plant-store-backup.timer\n',
+        // Not each night. More often, systemd would refuse to start the service.
+        'plant-store-backup.timer.d/test.conf':
+          '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/3\nAccuracySec=100ms\n',
+      },
+    )
     const backups = join(state, 'plant-store-backups')
     const made = () => globSync('plants.db-*.backup', { cwd: backups }).sort()
     const lastBackup = async () => {
-      const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
-      const [, value] = /^plant_store_last_backup_timestamp_seconds (\S+)$/m.exec(await answer.text()) ?? []
+      const answer = await fetch(`${url}/metrics`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const [, value] =
+        /^plant_store_last_backup_timestamp_seconds (\S+)$/m.exec(await answer.text()) ??
+        []
       return Number(value)
     }
     const failures = () =>
-      machine.output().match(/plant-store-backup\.service: Failed with result 'exit-code'/g)?.length ?? 0
+      machine
+        .output()
+        .match(/plant-store-backup\.service: Failed with result 'exit-code'/g)?.length ??
+      0
 
     await until('a backup', () => made().length > 0, 30_000)
     await assertCreates(url, token)
@@ -236,7 +320,8 @@ test(
     // What a killed backup leaves, and backups of many nights.
     const then = Date.now() / 1_000 - 2 * 86_400
     const left = ['.plant-store-0123456789ab.part']
-    for (let day = 10; day < 30; day++) left.push(`plants.db-2020-01-${day}T031700Z.backup`)
+    for (let day = 10; day < 30; day++)
+      left.push(`plants.db-2020-01-${day}T031700Z.backup`)
     for (const name of left) {
       writeFileSync(join(backups, name), '')
       chownSync(join(backups, name), uid, uid)
@@ -263,7 +348,9 @@ function processesOf(uid: number): readonly { pid: number; status: string }[] {
   return globSync('/proc/[0-9]*/status').flatMap(path => {
     try {
       const status = readFileSync(path, 'utf8')
-      return status.includes(`\nUid:\t${uid}\t`) ? [{ pid: Number(path.split('/')[2]), status }] : []
+      return status.includes(`\nUid:\t${uid}\t`)
+        ? [{ pid: Number(path.split('/')[2]), status }]
+        : []
     } catch {
       // It has ended.
       return []

@@ -33,7 +33,8 @@ const batchShare = 0.4
 const parent = parentPort
 if (parent === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
-const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } = config
+const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } =
+  config
 const address = { host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
@@ -43,7 +44,8 @@ const stopped = Promise.withResolvers<void>()
 const calls = {
   /** Resolves once the thread can listen. */
   ready: () => ready.promise,
-  listen: async (port: number): Promise<void> => void (await server.listen({ ...address, port })),
+  listen: async (port: number): Promise<void> =>
+    void (await server.listen({ ...address, port })),
   /** Accepts no new connections. Open ones are still served. */
   stopListening: (): Promise<void> => stopListening(server.server),
   samples: (): Samples => counters.read(storage.pending()),
@@ -63,12 +65,17 @@ await using storage = await attachStorage(shared, {
   onFailureChange: mainThread.onFailureChange.asEvent,
 })
 await using tracing =
-  tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
+  tracesEndpoint === undefined
+    ? undefined
+    : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
-const traced = <All extends object>(useCases: All): All => tracing?.traced(useCases) ?? useCases
+const traced = <All extends object>(useCases: All): All =>
+  tracing?.traced(useCases) ?? useCases
 const server = createServer({
   ...traced({ plants: createPlantUseCases(storage) }),
-  unannounced: traced({ plants: createPlantUseCases({ plants: storage.plants.unannounced }) }).plants,
+  unannounced: traced({
+    plants: createPlantUseCases({ plants: storage.plants.unannounced }),
+  }).plants,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
   logger,
@@ -100,7 +107,10 @@ await stopped.promise
 stopping.abort()
 const unanswered = await stopServer(server, shutdownTimeoutMs * drainShare)
 if (unanswered > 0) {
-  logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
+  logger.error(
+    { connections: unanswered },
+    'connections closed with a request unanswered',
+  )
   process.exitCode = 1
 }
 parent.unref()

@@ -53,9 +53,15 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-type StartedThread = { readonly calls: BirpcReturn<HttpThread, MainThread>; readonly ended: Promise<void> }
+type StartedThread = {
+  readonly calls: BirpcReturn<HttpThread, MainThread>
+  readonly ended: Promise<void>
+}
 
-async function startHttpThread(data: HttpThreadData, mainThread: MainThread): Promise<StartedThread> {
+async function startHttpThread(
+  data: HttpThreadData,
+  mainThread: MainThread,
+): Promise<StartedThread> {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),

@@ -17,7 +17,9 @@ export async function findPort({ host, port }: Config): Promise<number> {
     const { code = '', message } = cause as NodeJS.ErrnoException
     const why = message.replace(/^listen \w+: /, '')
     const isPort = ['EADDRINUSE', 'EACCES'].includes(code)
-    const what = isPort ? 'cannot listen on PORT' : 'HOST must be a name or an address of this machine'
+    const what = isPort
+      ? 'cannot listen on PORT'
+      : 'HOST must be a name or an address of this machine'
     throw new Error(`${what}: ${why}`, { cause })
   }
   return (probe.address() as AddressInfo).port

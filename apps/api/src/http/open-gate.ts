@@ -44,8 +44,13 @@ export async function openGate(
     otherwise: gate,
     signal,
     onFailureChange(reason) {
-      if (reason === undefined) logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
-      else logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be fetched")
+      if (reason === undefined)
+        logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
+      else
+        logger.error(
+          { jwksUrl, reason },
+          "the identity provider's keys cannot be fetched",
+        )
     },
   })
 }

@@ -5,8 +5,12 @@ import type { AnsweredRequest } from '@plant-store/http/server'
 import type { Commit } from '@plant-store/persistence'
 import { type Labels, type Sample, type Samples, sample } from './metrics.ts'
 
-const requestSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-const commitSeconds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
+const requestSeconds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+]
+const commitSeconds = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+]
 const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 const lagResolutionMs = 20
@@ -28,7 +32,11 @@ export function createCounters(thread: number) {
   return {
     onAnswer({ method = '', route = '', status, ms }: AnsweredRequest) {
       for (const { labels, durations } of answers)
-        if (labels['method'] === method && labels['route'] === route && labels['status'] === status)
+        if (
+          labels['method'] === method &&
+          labels['route'] === route &&
+          labels['status'] === status
+        )
           return durations.observe(ms / 1000)
       const durations = createDistribution(requestSeconds)
       durations.observe(ms / 1000)
@@ -44,11 +52,17 @@ export function createCounters(thread: number) {
     },
     /** @param waitingChanges that are still pending */
     read(waitingChanges: number): Samples {
-      const late = (ns: number) => [sample(Math.max(0, (ns - lagResolutionMs * 1e6) / 1e9) || 0, { thread })]
+      const late = (ns: number) => [
+        sample(Math.max(0, (ns - lagResolutionMs * 1e6) / 1e9) || 0, { thread }),
+      ]
       const samples = {
         http_connections_open: [sample(connections)],
-        http_requests_total: answers.map(each => sample(each.durations.count(), each.labels)),
-        http_request_duration_seconds: answers.flatMap(each => each.durations.samples(each.labels)),
+        http_requests_total: answers.map(each =>
+          sample(each.durations.count(), each.labels),
+        ),
+        http_request_duration_seconds: answers.flatMap(each =>
+          each.durations.samples(each.labels),
+        ),
         plant_store_waiting_changes: [sample(waitingChanges)],
         plant_store_commit_changes: changes.samples(),
         plant_store_commit_seconds: seconds.samples(),

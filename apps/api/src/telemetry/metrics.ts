@@ -1,32 +1,89 @@
 export const metrics = {
-  plant_store_build_info: ['gauge', 'Always 1, labelled with the version of the program.'],
+  plant_store_build_info: [
+    'gauge',
+    'Always 1, labelled with the version of the program.',
+  ],
   plant_store_ready: ['gauge', 'Whether the store works: 1 or 0.'],
   plant_store_failure: ['gauge', '1, labelled with the reason, while the store fails.'],
-  plant_store_size_bytes: ['gauge', 'Size of the files of a store on SQLite, with its WAL.'],
+  plant_store_size_bytes: [
+    'gauge',
+    'Size of the files of a store on SQLite, with its WAL.',
+  ],
   plant_store_last_backup_timestamp_seconds: [
     'gauge',
     'When the last backup of a store on SQLite began, in seconds since 1970, or 0 if there is none.',
   ],
   http_connections_open: ['gauge', 'Open connections of clients.'],
-  http_requests_total: ['counter', 'Requests answered, by method, pattern of the path and status.'],
-  http_request_duration_seconds: ['histogram', 'Time from the header section of a request to its answer.'],
-  plant_store_waiting_changes: ['gauge', 'Changes of the store that are not durable yet.'],
+  http_requests_total: [
+    'counter',
+    'Requests answered, by method, pattern of the path and status.',
+  ],
+  http_request_duration_seconds: [
+    'histogram',
+    'Time from the header section of a request to its answer.',
+  ],
+  plant_store_waiting_changes: [
+    'gauge',
+    'Changes of the store that are not durable yet.',
+  ],
   plant_store_commit_changes: ['histogram', 'How many changes shared a commit.'],
-  plant_store_commit_seconds: ['histogram', 'Time from the start of a transaction until it was durable.'],
-  plant_store_announcements_waiting: ['gauge', 'New plants that wait to be delivered to a webhook.'],
-  plant_store_announcements_oldest_seconds: ['gauge', 'Longest wait of a new plant for a webhook.'],
-  plant_store_announcements_given_up: ['gauge', 'New plants given up after three days without a delivery.'],
-  plant_store_announcements_missed_total: ['counter', 'New plants not announced: the webhook was stopped.'],
-  plant_store_deliveries_total: ['counter', 'Attempts to deliver a new plant to a webhook, by outcome.'],
-  plant_store_log_lines_lost_total: ['counter', 'Lines of the log that could not be written in time.'],
-  nodejs_eventloop_lag_mean_seconds: ['gauge', 'Mean delay of an event loop since the last scrape.'],
-  nodejs_eventloop_lag_p99_seconds: ['gauge', '99th percentile of event loop delays since the last scrape.'],
-  nodejs_eventloop_lag_max_seconds: ['gauge', 'Maximum delay of an event loop since the last scrape.'],
-  nodejs_heap_used_bytes: ['gauge', 'Memory of the JavaScript values of a thread, garbage included.'],
-  process_cpu_user_seconds_total: ['counter', 'Processor time that the program itself used.'],
-  process_cpu_system_seconds_total: ['counter', 'Processor time that the system used for the program.'],
+  plant_store_commit_seconds: [
+    'histogram',
+    'Time from the start of a transaction until it was durable.',
+  ],
+  plant_store_announcements_waiting: [
+    'gauge',
+    'New plants that wait to be delivered to a webhook.',
+  ],
+  plant_store_announcements_oldest_seconds: [
+    'gauge',
+    'Longest wait of a new plant for a webhook.',
+  ],
+  plant_store_announcements_given_up: [
+    'gauge',
+    'New plants given up after three days without a delivery.',
+  ],
+  plant_store_announcements_missed_total: [
+    'counter',
+    'New plants not announced: the webhook was stopped.',
+  ],
+  plant_store_deliveries_total: [
+    'counter',
+    'Attempts to deliver a new plant to a webhook, by outcome.',
+  ],
+  plant_store_log_lines_lost_total: [
+    'counter',
+    'Lines of the log that could not be written in time.',
+  ],
+  nodejs_eventloop_lag_mean_seconds: [
+    'gauge',
+    'Mean delay of an event loop since the last scrape.',
+  ],
+  nodejs_eventloop_lag_p99_seconds: [
+    'gauge',
+    '99th percentile of event loop delays since the last scrape.',
+  ],
+  nodejs_eventloop_lag_max_seconds: [
+    'gauge',
+    'Maximum delay of an event loop since the last scrape.',
+  ],
+  nodejs_heap_used_bytes: [
+    'gauge',
+    'Memory of the JavaScript values of a thread, garbage included.',
+  ],
+  process_cpu_user_seconds_total: [
+    'counter',
+    'Processor time that the program itself used.',
+  ],
+  process_cpu_system_seconds_total: [
+    'counter',
+    'Processor time that the system used for the program.',
+  ],
   process_resident_memory_bytes: ['gauge', 'Physical memory that the process uses.'],
-  process_start_time_seconds: ['gauge', 'When the process started, in seconds since 1970.'],
+  process_start_time_seconds: [
+    'gauge',
+    'When the process started, in seconds since 1970.',
+  ],
 } as const
 
 export type Labels = Readonly<Record<string, string | number>>
@@ -38,7 +95,11 @@ export interface Sample {
   readonly suffix: string
 }
 
-export const sample = (value: number, labels: Labels = {}, suffix = ''): Sample => ({ value, labels, suffix })
+export const sample = (value: number, labels: Labels = {}, suffix = ''): Sample => ({
+  value,
+  labels,
+  suffix,
+})
 
 /** Plain data, which threads send to the main thread. */
 export type Samples = Partial<Record<keyof typeof metrics, readonly Sample[]>>

@@ -5,8 +5,10 @@ type Line = Readonly<Record<string, unknown>>
 
 /** Sentences with the fields of some messages. Other fields follow a message as JSON. */
 const sentences: Readonly<Record<string, (line: Line) => string>> = {
-  listening: ({ url, database }) => `serving ${database} on ${url}, look into it at ${url}/browse`,
-  answered: ({ method, route = '(no such path)', status, ms }) => `${method} ${route} ${status} ${ms} ms`,
+  listening: ({ url, database }) =>
+    `serving ${database} on ${url}, look into it at ${url}/browse`,
+  answered: ({ method, route = '(no such path)', status, ms }) =>
+    `${method} ${route} ${status} ${ms} ms`,
 }
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
 const leftOut = ['client', 'traceId']
@@ -26,11 +28,14 @@ const prettify = prettyFactory({
 export function prettyLines(lines: string): string {
   return lines.replaceAll(
     /.+\n/g,
-    line => prettify(line.startsWith('{') ? JSON.parse(line, printableValue) : line) ?? '',
+    line =>
+      prettify(line.startsWith('{') ? JSON.parse(line, printableValue) : line) ?? '',
   )
 }
 
 /** Keeps line ends and tabs, for stacks. */
 function printableValue(_: string, value: unknown): unknown {
-  return typeof value === 'string' ? value.replaceAll(/[^\n\t]+/g, part => printable(part)) : value
+  return typeof value === 'string'
+    ? value.replaceAll(/[^\n\t]+/g, part => printable(part))
+    : value
 }

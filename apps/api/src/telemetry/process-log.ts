@@ -4,7 +4,9 @@ import { SonicBoom } from 'sonic-boom'
 import type { Config } from '../config.ts'
 
 /** The formats of LOG_FORMAT. Each takes lines of JSON. */
-const formats: Readonly<Record<Config['logFormat'], () => Promise<(lines: string) => string>>> = {
+const formats: Readonly<
+  Record<Config['logFormat'], () => Promise<(lines: string) => string>>
+> = {
   json: async () => lines => lines,
   journal: async () => journalLines,
   pretty: async () => (await import('./pretty-log.ts')).prettyLines,
@@ -21,7 +23,10 @@ const gatherCharsMax = 32 * 1024
 const lastWriteMs = 1_000
 
 /** Levels by their names, which searches and alerts use. */
-const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
+const lineFormat = {
+  base: null,
+  formatters: { level: (label: string) => ({ level: label }) },
+}
 
 export interface ProcessLog {
   readonly logger: Logger
@@ -82,7 +87,10 @@ const priorities: Readonly<Record<string, number>> = {
 
 /** Puts the priority before each line, as systemd's journal reads it (sd-daemon(3)). */
 export function journalLines(lines: string): string {
-  return lines.replaceAll(/^\{"level":"(\w+)"/gm, (start, level) => `<${priorities[level]}>${start}`)
+  return lines.replaceAll(
+    /^\{"level":"(\w+)"/gm,
+    (start, level) => `<${priorities[level]}>${start}`,
+  )
 }
 
 /**
@@ -110,7 +118,9 @@ export function gatherLog(level: string, handOver: (lines: string) => void) {
     /** Writes the line of a request. pino would add it up member by member, in strings of 1.6 kB. */
     logAnswered(answered: AnsweredRequest): void {
       if (!logger.isLevelEnabled('info')) return
-      write(`${JSON.stringify({ level: 'info', time: Date.now(), ...answered, msg: 'answered' })}\n`)
+      write(
+        `${JSON.stringify({ level: 'info', time: Date.now(), ...answered, msg: 'answered' })}\n`,
+      )
     },
   }
 }

@@ -46,7 +46,10 @@ function inTime(read: () => Promise<Samples>): () => Promise<Samples> {
   }
 }
 
-function samplesOfProcess(failure: string | undefined, files: readonly string[]): Samples {
+function samplesOfProcess(
+  failure: string | undefined,
+  files: readonly string[],
+): Samples {
   const { user, system } = process.cpuUsage()
   return {
     plant_store_build_info: [sample(1, { version })],
@@ -74,7 +77,9 @@ function samplesOfSize(files: readonly string[]) {
 export function writeMetrics(ofThreads: readonly Samples[]): string {
   const all = Object.entries(metrics).map(([name, [type, help]]) => {
     const sums = new Map<string, number>()
-    for (const { value, labels, suffix } of ofThreads.flatMap(samples => samplesOf(samples, name))) {
+    for (const { value, labels, suffix } of ofThreads.flatMap(samples =>
+      samplesOf(samples, name),
+    )) {
       const key = name + suffix + writeLabels(labels)
       sums.set(key, (sums.get(key) ?? 0) + value)
     }
@@ -84,10 +89,13 @@ export function writeMetrics(ofThreads: readonly Samples[]): string {
   return all.join('\n')
 }
 
-const samplesOf = (samples: Samples, name: string): readonly Sample[] => samples[name as keyof Samples] ?? []
+const samplesOf = (samples: Samples, name: string): readonly Sample[] =>
+  samples[name as keyof Samples] ?? []
 
 function writeLabels(labels: Labels): string {
-  const written = Object.entries(labels).map(([name, value]) => `${name}=${quoted(`${value}`)}`)
+  const written = Object.entries(labels).map(
+    ([name, value]) => `${name}=${quoted(`${value}`)}`,
+  )
   return written.length === 0 ? '' : `{${written.join()}}`
 }
 

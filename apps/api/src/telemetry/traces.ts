@@ -9,7 +9,11 @@ import {
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http/server'
@@ -28,7 +32,9 @@ export function startTracing() {
   const provider = new TracerProvider({
     resource: resource.merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [
-      new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs }) }),
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs }),
+      }),
     ],
   })
   const propagator = new W3CTraceContextPropagator()
@@ -44,7 +50,8 @@ export function startTracing() {
       traceId: span.spanContext().traceId,
       run: handle => context.with(trace.setSpan(caller, span), handle),
       end({ route, status }) {
-        if (route !== undefined) span.updateName(`${method} ${route}`).setAttribute('http.route', route)
+        if (route !== undefined)
+          span.updateName(`${method} ${route}`).setAttribute('http.route', route)
         span.setAttribute('http.response.status_code', status)
         if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
         span.end()
@@ -58,24 +65,26 @@ export function startTracing() {
     traced<All extends object>(useCases: All): All {
       const entities = Object.entries(useCases).map(([entity, ofEntity]) => {
         const attributes = { 'plant_store.entity': entity }
-        const traced = Object.entries<UseCase>({ ...ofEntity }).map(([name, useCase]): [string, UseCase] => [
-          name,
-          (...given) =>
-            tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
-              try {
-                return await useCase(...given)
-              } catch (error) {
-                // A broken rule is the client's fault, not the store's.
-                const { code } = error as DomainError
-                const isFailure = !isDomainError(error) || code.startsWith('store-')
-                if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
-                span.setAttribute('error.type', code ?? 'unknown')
-                throw error
-              } finally {
-                span.end()
-              }
-            }),
-        ])
+        const traced = Object.entries<UseCase>({ ...ofEntity }).map(
+          ([name, useCase]): [string, UseCase] => [
+            name,
+            (...given) =>
+              tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
+                try {
+                  return await useCase(...given)
+                } catch (error) {
+                  // A broken rule is the client's fault, not the store's.
+                  const { code } = error as DomainError
+                  const isFailure = !isDomainError(error) || code.startsWith('store-')
+                  if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+                  span.setAttribute('error.type', code ?? 'unknown')
+                  throw error
+                } finally {
+                  span.end()
+                }
+              }),
+          ],
+        )
         return [entity, Object.fromEntries(traced)]
       })
       return Object.fromEntries(entities)

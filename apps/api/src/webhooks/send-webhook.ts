@@ -29,10 +29,14 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
  * Sends one delivery and resolves to the status of the answer. Follows no redirect, ignores proxies in the environment,
  * and checks every address that it connects to.
  */
-export async function sendWebhook(post: Post, timeoutMs = courierLimits.deliveryTimeoutMs): Promise<number> {
+export async function sendWebhook(
+  post: Post,
+  timeoutMs = courierLimits.deliveryTimeoutMs,
+): Promise<number> {
   const { hostname } = new URL(post.url)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const refused = isIP(host) === 0 ? null : privateAddressError([host], post.allowsPrivate)
+  const refused =
+    isIP(host) === 0 ? null : privateAddressError([host], post.allowsPrivate)
   if (refused !== null) throw refused
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([post.signal, timeout])
@@ -43,11 +47,16 @@ export async function sendWebhook(post: Post, timeoutMs = courierLimits.delivery
       throw error
     })
   } catch (cause) {
-    throw timeout.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause }) : cause
+    throw timeout.aborted
+      ? new Error(`no answer within ${timeoutMs} ms`, { cause })
+      : cause
   }
 }
 
-function sendOnce({ url, allowsPrivate, headers, body }: Post, signal: AbortSignal): Promise<number> {
+function sendOnce(
+  { url, allowsPrivate, headers, body }: Post,
+  signal: AbortSignal,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const protocol = new URL(url).protocol as Protocol
     const request = clients[protocol].request(url, {
@@ -91,8 +100,13 @@ function lookUp(allowsPrivate: boolean): LookupFunction {
 }
 
 /** Returns an error for addresses that only a private network reaches, this machine included. */
-function privateAddressError(addresses: readonly string[], allowsPrivate: boolean): Error | null {
-  const refused = allowsPrivate ? undefined : addresses.find(address => !isPublicAddress(address))
+function privateAddressError(
+  addresses: readonly string[],
+  allowsPrivate: boolean,
+): Error | null {
+  const refused = allowsPrivate
+    ? undefined
+    : addresses.find(address => !isPublicAddress(address))
   if (refused === undefined) return null
   return new Error(`${refused} is a private address: the webhook needs --allow-private`)
 }

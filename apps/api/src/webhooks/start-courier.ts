@@ -1,6 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Storage } from '@plant-store/persistence'
-import { type CourierReport, createCourier, type Post, type WebhookFigures } from '@plant-store/webhooks'
+import {
+  type CourierReport,
+  createCourier,
+  type Post,
+  type WebhookFigures,
+} from '@plant-store/webhooks'
 import type { Logger } from 'pino'
 import { type Samples, sample } from '../telemetry/metrics.ts'
 
@@ -13,7 +18,11 @@ const restartDelayMs = 1_000
  * Starts to deliver to the webhooks, on this thread. Its disposal resolves once deliveries in progress have ended and
  * every lease is returned.
  */
-export function startCourier({ webhooks }: Storage, logger: Logger, shutdownTimeoutMs: number) {
+export function startCourier(
+  { webhooks }: Storage,
+  logger: Logger,
+  shutdownTimeoutMs: number,
+) {
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
@@ -34,14 +43,18 @@ export function startCourier({ webhooks }: Storage, logger: Logger, shutdownTime
       await run(signals).catch(async error => {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
-        await setTimeout(restartDelayMs, undefined, { signal: stopping.signal }).catch(() => {})
+        await setTimeout(restartDelayMs, undefined, { signal: stopping.signal }).catch(
+          () => {},
+        )
       })
     }
   })()
 
   const stop = () => {
     stopping.abort()
-    setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false }).then(() => aborting.abort())
+    setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false }).then(() =>
+      aborting.abort(),
+    )
   }
   return {
     stop,
@@ -51,10 +64,14 @@ export function startCourier({ webhooks }: Storage, logger: Logger, shutdownTime
         figures.map(each => sample(value(each), { webhook: each.webhook }))
       return {
         plant_store_announcements_waiting: ofEach(({ waiting }) => waiting),
-        plant_store_announcements_oldest_seconds: ofEach(({ oldestMs = 0 }) => oldestMs / 1000),
+        plant_store_announcements_oldest_seconds: ofEach(
+          ({ oldestMs = 0 }) => oldestMs / 1000,
+        ),
         plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
         plant_store_announcements_missed_total: ofEach(({ missed }) => missed),
-        plant_store_deliveries_total: [...deliveries].map(([key, count]) => sample(count, JSON.parse(key))),
+        plant_store_deliveries_total: [...deliveries].map(([key, count]) =>
+          sample(count, JSON.parse(key)),
+        ),
       }
     },
     [Symbol.asyncDispose]() {
@@ -70,7 +87,14 @@ type Line = readonly [level: 'debug' | 'warn' | 'error', words: string, outcome?
 const lines: Readonly<Record<CourierReport['event'], Line>> = {
   delivered: ['debug', 'plants were announced', 'received'],
   'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],
-  'given-up': ['error', 'an announcement was given up: see plant-store webhook log', 'failed'],
-  stopped: ['error', 'a webhook is stopped, and misses new plants: see plant-store webhook retry'],
+  'given-up': [
+    'error',
+    'an announcement was given up: see plant-store webhook log',
+    'failed',
+  ],
+  stopped: [
+    'error',
+    'a webhook is stopped, and misses new plants: see plant-store webhook retry',
+  ],
   removed: ['warn', 'a webhook answered 410 and was removed'],
 }

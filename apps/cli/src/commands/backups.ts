@@ -29,7 +29,10 @@ export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
   .argument('<file>', 'to write, or with --keep a folder')
   .addOption(
-    new Option('--keep <count>', 'write a new file into the folder, and remove all but the newest')
+    new Option(
+      '--keep <count>',
+      'write a new file into the folder, and remove all but the newest',
+    )
       .argParser(countOf)
       .conflicts('force'),
   )
@@ -41,12 +44,16 @@ export const backup = new Command('backup')
     const folder = keep === undefined ? undefined : backupFolder(named, name)
     const file = folder?.next ?? named
     refuseStore(file, url)
-    const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(
-      throwWithAdvice,
-    )
+    const report = await withProgress(flags, options =>
+      backUpStore(url, file, options),
+    ).catch(throwWithAdvice)
     const removed = keep !== undefined && folder?.keepNewest(keep)
     const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
-    print(flags, flat(report), `${describe(report)} backed up from ${name}, and checked${rest}`)
+    print(
+      flags,
+      flat(report),
+      `${describe(report)} backed up from ${name}, and checked${rest}`,
+    )
     if (report.unrecorded !== undefined)
       process.stderr.write(
         `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
@@ -54,7 +61,9 @@ export const backup = new Command('backup')
   })
 
 export const restore = new Command('restore')
-  .description('Check a backup and replace the store with it. No server may have the store open.')
+  .description(
+    'Check a backup and replace the store with it. No server may have the store open.',
+  )
   .argument('<file>', 'made by backup')
   .option('--force', 'replace an existing store')
   .addOption(jsonOption)
@@ -87,7 +96,9 @@ function tokenChanges(revoked: Names, lost: Names): string {
 }
 
 export const check = new Command('check')
-  .description('Check every page of the store and count what it has. PostgreSQL is only counted.')
+  .description(
+    'Check every page of the store and count what it has. PostgreSQL is only counted.',
+  )
   .argument('[file]', 'to check instead, such as a backup')
   .addOption(jsonOption)
   .action(async (file, output) => {
@@ -96,10 +107,19 @@ export const check = new Command('check')
     const advice = file === undefined ? undefined : 'use an older backup'
     const report = await inspectStore(url).catch(error => throwWithAdvice(error, advice))
     if (report.bytes === undefined)
-      return print(output, flat(report), `${describe(report)}: counted; check its pages with pg_amcheck`)
+      return print(
+        output,
+        flat(report),
+        `${describe(report)}: counted; check its pages with pg_amcheck`,
+      )
     const lastBackup = file === undefined ? await readLastBackup(url) : undefined
-    const rest = lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
-    print(output, { ...flat(report), intact: true, lastBackup }, `${describe(report)}: intact${rest}`)
+    const rest =
+      lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
+    print(
+      output,
+      { ...flat(report), intact: true, lastBackup },
+      `${describe(report)}: intact${rest}`,
+    )
   })
 
 async function withProgress<Report>(

@@ -1,6 +1,11 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { openReader, openSalvage } from '@plant-store/persistence'
-import { CommandError, exitCodes, onInterrupt, throwWithAdvice } from '../command-error.ts'
+import {
+  CommandError,
+  exitCodes,
+  onInterrupt,
+  throwWithAdvice,
+} from '../command-error.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { formatNames, formats } from '../formats/formats.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
@@ -9,7 +14,9 @@ import { counted, countedAll, duration, print, showProgress } from '../terminal.
 export const exportPlants = new Command('export')
   .description('Write all plants in order of id, as one snapshot.')
   .argument('[file]', 'to write (by default standard output)', '-')
-  .addOption(new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'))
+  .addOption(
+    new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'),
+  )
   .addOption(forceOption)
   .option('--damaged', 'write every readable plant of a damaged file')
   .option('--json', 'print JSON, on standard error if the plants go to standard output')
@@ -33,7 +40,10 @@ store.`,
 
 type Options = ReturnType<typeof exportPlants.opts>
 
-async function runExport(file: string, { damaged, format, force, json }: Options): Promise<void> {
+async function runExport(
+  file: string,
+  { damaged, format, force, json }: Options,
+): Promise<void> {
   const signal = onInterrupt()
   const url = existingStoreUrl()
   if (file !== '-') refuseStore(file, url)
@@ -45,7 +55,10 @@ async function runExport(file: string, { damaged, format, force, json }: Options
   let exported = 0
   {
     // A bar would mix with lines on the same terminal.
-    using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
+    using progress = await showProgress(
+      'plant',
+      !json && !(file === '-' && process.stdout.isTTY),
+    )
     async function* pieces() {
       if (header !== '') yield header
       for await (const plants of source.plants) {
@@ -61,21 +74,41 @@ async function runExport(file: string, { damaged, format, force, json }: Options
   const seconds = (performance.now() - startedMs) / 1000
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
   const printResult = (more: object, rest: string) => {
-    const result = { exported, ...more, seconds, format, file: file === '-' ? null : file }
+    const result = {
+      exported,
+      ...more,
+      seconds,
+      format,
+      file: file === '-' ? null : file,
+    }
     print({ json, file }, result, `${words}${rest}`)
   }
-  const left = Object.fromEntries(Object.entries(others).filter(([, count]) => count !== 0))
-  const rest = Object.keys(left).length === 0 ? '' : `; ${countedAll(left)} not included: a backup has them`
+  const left = Object.fromEntries(
+    Object.entries(others).filter(([, count]) => count !== 0),
+  )
+  const rest =
+    Object.keys(left).length === 0
+      ? ''
+      : `; ${countedAll(left)} not included: a backup has them`
   if (source.unread === undefined) return printResult(without(others), rest)
   const unread = source.unread() ?? null
-  if (unread === 0 || json) printResult({ unread, ...without(others) }, `; none missing${rest}`)
+  if (unread === 0 || json)
+    printResult({ unread, ...without(others) }, `; none missing${rest}`)
   if (unread === 0) return
-  const missing = unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  throw new CommandError(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
+  const missing =
+    unread === null ? 'an unknown number of others' : counted(unread, 'other')
+  throw new CommandError(
+    `${words}; ${missing} could not be read${rest}`,
+    exitCodes.incomplete,
+  )
 }
 
 /** Returns the plants of a store, with the counts of its other entities. */
-async function openSource(url: string, damaged: boolean | undefined, opened: AsyncDisposableStack) {
+async function openSource(
+  url: string,
+  damaged: boolean | undefined,
+  opened: AsyncDisposableStack,
+) {
   if (damaged) {
     const salvage = opened.use(await openSalvage(url))
     const { count: total, all, unread } = salvage.of('plants')

@@ -12,14 +12,20 @@ import { jsonOption, print, showProgress } from '../terminal.ts'
 import { ImportResult } from './import-result.ts'
 
 export const importPlants = new Command('import')
-  .description('Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.')
+  .description(
+    'Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.',
+  )
   .argument('<file>', 'to read, plain or gzipped; - for standard input')
   .addOption(
-    new Option('--format <format>', 'of the file (by default detected from its content)').choices(
-      formatNames,
-    ),
+    new Option(
+      '--format <format>',
+      'of the file (by default detected from its content)',
+    ).choices(formatNames),
   )
-  .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
+  .option(
+    '--replace',
+    'replace plants whose ids are taken, instead of rejecting the lines',
+  )
   .option('--dry-run', 'judge every line, and store nothing')
   .option('--no-announce', 'send no webhooks for these plants')
   .option(
@@ -50,22 +56,32 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
-async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
+async function runImport(
+  from: string,
+  options: ReturnType<typeof importPlants.opts>,
+): Promise<void> {
   const { replace = false, dryRun = false, announce, lineLimit, json } = options
-  const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
+  const rejectsPath =
+    options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
   const signal = onInterrupt()
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)
   if (isSameFile(from, rejectsPath)) {
     const advice = 'name another file with --rejects'
-    throw new CommandError(`${rejectsPath} is the file to import: ${advice}`, exitCodes.usage)
+    throw new CommandError(
+      `${rejectsPath} is the file to import: ${advice}`,
+      exitCodes.usage,
+    )
   }
   refuseStore(rejectsPath, storeUrl())
   using result = new ImportResult(rejectsPath)
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
   const useCases =
-    storage && createPlantUseCases({ plants: announce ? storage.plants : storage.plants.unannounced })
+    storage &&
+    createPlantUseCases({
+      plants: announce ? storage.plants : storage.plants.unannounced,
+    })
   const add = (plants: readonly Plant[]) =>
     replace ? useCases?.replaceAll(plants) : useCases?.createAll(plants)
   const startedMs = performance.now()
@@ -73,9 +89,14 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     using progress = await showProgress('plant', !json)
     let kept = 'nothing was imported'
     try {
-      for await (const part of inParts(formats[format].read(input.chunks, lineLimit), signal)) {
+      for await (const part of inParts(
+        formats[format].read(input.chunks, lineLimit),
+        signal,
+      )) {
         // One at a time: while the next lines are parsed, servers can write to a store in a file.
-        const outcomes = await add(part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])))
+        const outcomes = await add(
+          part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])),
+        )
         const last = part.at(-1)
         if (last && !dryRun) kept = `the lines before line ${last.line + 1} were imported`
         result.add(part, outcomes)
@@ -83,7 +104,9 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       }
     } catch (cause) {
       // The store may have kept the last part, or some of it, all the same.
-      const rest = isDomainError(cause) ? 'what is stored stays: run the import again' : kept
+      const rest = isDomainError(cause)
+        ? 'what is stored stays: run the import again'
+        : kept
       throw new CommandError(`${explain(cause as Error)} (${rest})`)
     }
   }

@@ -16,9 +16,13 @@ export class ImportResult implements Disposable {
   /** @throws CommandError if a file of this name cannot be replaced */
   constructor(rejectsPath: string) {
     this.#rejectsPath = rejectsPath
-    const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
+    const found = withFile(rejectsPath, () =>
+      lstatSync(rejectsPath, { throwIfNoEntry: false }),
+    )
     if (found && !found.isFile())
-      throw new CommandError(`${rejectsPath} is not a file: name another one with --rejects`)
+      throw new CommandError(
+        `${rejectsPath} is not a file: name another one with --rejects`,
+      )
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
@@ -28,10 +32,13 @@ export class ImportResult implements Disposable {
       if ('reason' in entry) return [entry]
       const { line, raw, plant } = entry
       const outcome = outcomes[plants++]
-      return outcome === 'id-taken' ? [{ line, raw, reason: idTaken(plant.id).message }] : []
+      return outcome === 'id-taken'
+        ? [{ line, raw, reason: idTaken(plant.id).message }]
+        : []
     })
     if (rejected.length > 0) this.#write(rejected)
-    const countOf = (wanted: Outcome) => outcomes.filter(outcome => outcome === wanted).length
+    const countOf = (wanted: Outcome) =>
+      outcomes.filter(outcome => outcome === wanted).length
     this.counts.read += part.length
     this.counts.inserted += countOf('inserted')
     this.counts.replaced += countOf('replaced')
@@ -42,7 +49,9 @@ export class ImportResult implements Disposable {
   /** Appends the lines durably. The first ones replace an earlier file. */
   #write(rejected: readonly Rejected[]): void {
     const lines = rejected.map(({ line, reason, raw }) => {
-      const content = isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
+      const content = isUtf8(raw)
+        ? { raw: raw.toString() }
+        : { rawBase64: raw.toString('base64') }
       return `${JSON.stringify({ line, reason, ...content })}\n`
     })
     withFile(this.#rejectsPath, () => {
@@ -63,7 +72,10 @@ export class ImportResult implements Disposable {
   summary(seconds?: number): string {
     const { read, inserted, replaced, alreadyThere, rejected } = this.counts
     const imported = inserted + replaced
-    const rejects = rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}` : ''
+    const rejects =
+      rejected > 0
+        ? `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}`
+        : ''
     if (seconds === undefined)
       return `${counted(read - rejected, 'valid plant')}${rejects}; nothing was stored`
     return [

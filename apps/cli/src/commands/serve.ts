@@ -4,7 +4,9 @@ import { CommandError } from '../command-error.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
-  .addOption(new Option('--host <address>', 'to listen on (by default 127.0.0.1)').env('HOST'))
+  .addOption(
+    new Option('--host <address>', 'to listen on (by default 127.0.0.1)').env('HOST'),
+  )
   .addOption(new Option('--port <port>', 'to listen on (by default 3000)').env('PORT'))
   .addOption(
     new Option(
@@ -33,6 +35,7 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     const { faults, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt)
       process.stderr.write(`${variable} is not a setting: did you mean ${setting}?\n`)
-    if (faults.length > 0) throw new AggregateError(faults.map(fault => new CommandError(fault)))
+    if (faults.length > 0)
+      throw new AggregateError(faults.map(fault => new CommandError(fault)))
     process.stdout.write('The settings and the store are fine.\n')
   })

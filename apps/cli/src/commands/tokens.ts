@@ -13,14 +13,24 @@ import { changeStore, readStore } from '../store-in-environment.ts'
 import { jsonOption, listed, minute, print, table } from '../terminal.ts'
 
 const createToken = new Command('create')
-  .description('Create a token and print it, only this once: the store keeps its SHA-256.')
-  .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
+  .description(
+    'Create a token and print it, only this once: the store keeps its SHA-256.',
+  )
+  .requiredOption(
+    '--name <name>',
+    'the name of its holder, for lists and logs',
+    tokenName,
+  )
   .option(
     '--scope <scope>',
     'what it allows (repeatable): read, write (includes read), metrics, or of one entity, such as plants:read (by default write)',
     grantedScopes,
   )
-  .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', fromNow)
+  .option(
+    '--expires <time>',
+    'after which it is invalid: 30min, 12h, 90d, 52w (by default never)',
+    fromNow,
+  )
   .addOption(jsonOption)
   .action(async ({ name, scope = scopesByChoice.write, expires: expiresAt, json }) => {
     await using storage = await changeStore()
@@ -28,15 +38,22 @@ const createToken = new Command('create')
     const scopes = [...new Set(scope)]
     const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
     if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken')
-      throw new CommandError(`a token named ${name} already exists: revoke it, or choose another name`)
+      throw new CommandError(
+        `a token named ${name} already exists: revoke it, or choose another name`,
+      )
     print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
     const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
-    if (!json) process.stderr.write(`The token of ${name} grants ${listed(scopes)}, and ${until}.\n`)
+    if (!json)
+      process.stderr.write(
+        `The token of ${name} grants ${listed(scopes)}, and ${until}.\n`,
+      )
   })
 
 const listTokens = new Command('list')
-  .description('List the tokens: name, scopes, created, expires, last used (to the minute). Never the token.')
+  .description(
+    'List the tokens: name, scopes, created, expires, last used (to the minute). Never the token.',
+  )
   .addOption(jsonOption)
   .action(async output => {
     await using store = await readStore()
@@ -45,7 +62,8 @@ const listTokens = new Command('list')
       name,
       scopes.join(' '),
       minute(createdAt),
-      minute(expiresAt, 'never') + (expiresAt && expiresAt <= new Date() ? ' (expired)' : ''),
+      minute(expiresAt, 'never') +
+        (expiresAt && expiresAt <= new Date() ? ' (expired)' : ''),
       minute(lastUsedAt, 'never'),
     ])
     const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
@@ -58,7 +76,8 @@ const revokeToken = new Command('revoke')
   .addOption(jsonOption)
   .action(async (name, output) => {
     await using storage = await changeStore()
-    if (!(await storage.tokens.remove(name))) throw new CommandError(`there is no token named ${name}`)
+    if (!(await storage.tokens.remove(name)))
+      throw new CommandError(`there is no token named ${name}`)
     print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
   })
 
@@ -70,7 +89,9 @@ export const token = new Command('token')
 
 function tokenName(text: string): string {
   if (isTokenName(text)) return text
-  throw new InvalidArgumentError('It must be 1 to 100 characters on one line, without spaces at the ends.')
+  throw new InvalidArgumentError(
+    'It must be 1 to 100 characters on one line, without spaces at the ends.',
+  )
 }
 
 /** What --scope takes, with the scopes of each. `write` of an entity includes its `read`. */
@@ -91,9 +112,17 @@ export function fromNow(text: string): Date {
   const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z]+)$/.exec(text) ?? []
   const ms = new Map<string, number>(Object.entries(unitMs)).get(unit)
   if (ms !== undefined) return new Date(Date.now() + Number(count) * ms)
-  throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
+  throw new InvalidArgumentError(
+    'It must be a time from now, such as 30min, 12h, 90d or 52w.',
+  )
 }
 
 function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
-  return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
+  return {
+    name,
+    scopes,
+    createdAt,
+    expiresAt: expiresAt ?? null,
+    lastUsedAt: lastUsedAt ?? null,
+  }
 }

@@ -9,12 +9,26 @@ import {
 } from '@plant-store/webhooks'
 import { CommandError, exitCodes } from '../command-error.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import { countOf, duration, grouped, jsonOption, minute, print, table } from '../terminal.ts'
+import {
+  countOf,
+  duration,
+  grouped,
+  jsonOption,
+  minute,
+  print,
+  table,
+} from '../terminal.ts'
 
 const addWebhook = new Command('add')
-  .description('Add a webhook and print its secret. This is the only time that it is shown.')
+  .description(
+    'Add a webhook and print its secret. This is the only time that it is shown.',
+  )
   .argument('<url>', 'to POST every new plant to, https')
-  .option('--allow-private', 'take http too, and addresses of this machine and of private networks', false)
+  .option(
+    '--allow-private',
+    'take http too, and addresses of this machine and of private networks',
+    false,
+  )
   .addOption(jsonOption)
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
@@ -23,10 +37,16 @@ const addWebhook = new Command('add')
     if ((await storage.webhooks.list()).length >= webhooksMax)
       throw new CommandError(`there are ${webhooksMax} webhooks already: remove one`)
     const [id, secret] = [mintWebhookId(), mintSecret()]
-    await storage.webhooks.add({ id, url, allowsPrivate: allowPrivate, createdAt: new Date() }, secret)
+    await storage.webhooks.add(
+      { id, url, allowsPrivate: allowPrivate, createdAt: new Date() },
+      secret,
+    )
     print({ json }, { id, url, allowPrivate, secret }, secret)
     // On standard error, so that a script receives only the secret.
-    if (!json) process.stderr.write(`The webhook ${id} gets every plant that is added from now on.\n`)
+    if (!json)
+      process.stderr.write(
+        `The webhook ${id} gets every plant that is added from now on.\n`,
+      )
   })
 
 const listWebhooks = new Command('list')
@@ -35,9 +55,16 @@ const listWebhooks = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const webhooks = await store.webhooks.list()
-    const figures = new Map((await store.webhooks.outbox.figures()).map(each => [each.webhook, each]))
+    const figures = new Map(
+      (await store.webhooks.outbox.figures()).map(each => [each.webhook, each]),
+    )
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
-      const { waiting = 0, givenUp = 0, missed = 0, oldestMs } = figures.get(webhook.id) ?? {}
+      const {
+        waiting = 0,
+        givenUp = 0,
+        missed = 0,
+        oldestMs,
+      } = figures.get(webhook.id) ?? {}
       const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
       return { ...webhook, failingSince, waiting, oldestSeconds, givenUp, missed }
     })
@@ -49,12 +76,23 @@ const listWebhooks = new Command('list')
       minute(each.failingSince),
       each.url,
     ])
-    const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'MISSED', 'OLDEST', 'FAILING SINCE', 'URL']
+    const head = [
+      'ID',
+      'STATE',
+      'WAITING',
+      'GIVEN UP',
+      'MISSED',
+      'OLDEST',
+      'FAILING SINCE',
+      'URL',
+    ]
     print(output, all, table(head, rows, 'There are no webhooks.'))
   })
 
 const logWebhook = new Command('log')
-  .description('List what was given up and what waits, with the reason of the last failure.')
+  .description(
+    'List what was given up and what waits, with the reason of the last failure.',
+  )
   .argument('<id>', 'of the webhook')
   .option('--limit <count>', 'how many plants', countOf, 20)
   .addOption(jsonOption)
@@ -62,11 +100,13 @@ const logWebhook = new Command('log')
     await using store = await readStore()
     if (!(await store.webhooks.list()).some(each => each.id === id)) throw noWebhook(id)
     const deliveries = await store.webhooks.outbox.deliveriesOf(id as WebhookId, limit)
-    const all = deliveries.map(({ added, attempts, nextAttemptAt = null, reason = null }) => {
-      // As text, since most readers of JSON would round it.
-      const plant = `${added.plant.id}`
-      return { plant, addedAt: added.addedAt, attempts, nextAttemptAt, reason }
-    })
+    const all = deliveries.map(
+      ({ added, attempts, nextAttemptAt = null, reason = null }) => {
+        // As text, since most readers of JSON would round it.
+        const plant = `${added.plant.id}`
+        return { plant, addedAt: added.addedAt, attempts, nextAttemptAt, reason }
+      },
+    )
     const rows = all.map(({ plant, addedAt, attempts, nextAttemptAt, reason }) => [
       plant,
       minute(addedAt),
@@ -102,7 +142,9 @@ export const webhook = new Command('webhook')
   .description('Manage the webhooks that get every new plant.')
   .addCommand(addWebhook)
   .addCommand(listWebhooks)
-  .addCommand(commandOnOne('remove', 'Remove a webhook and all that waits for it.', 'removed'))
+  .addCommand(
+    commandOnOne('remove', 'Remove a webhook and all that waits for it.', 'removed'),
+  )
   .addCommand(
     commandOnOne(
       'retry',
@@ -114,12 +156,16 @@ export const webhook = new Command('webhook')
   .addCommand(logWebhook)
 
 /** @param change resolves to whether there is such a webhook */
-async function changeWebhook(id: string, change: (webhooks: WebhookRepository) => Promise<boolean>) {
+async function changeWebhook(
+  id: string,
+  change: (webhooks: WebhookRepository) => Promise<boolean>,
+) {
   await using storage = await changeStore()
   if (!(await change(storage.webhooks))) throw noWebhook(id)
 }
 
-const noWebhook = (id: string) => new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
+const noWebhook = (id: string) =>
+  new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {

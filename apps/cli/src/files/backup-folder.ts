@@ -11,7 +11,8 @@ export function backupFolder(folder: string, store: string) {
   const time = new Date().toISOString().replace(/\.\d+/, '').replaceAll(':', '')
   const next = `${prefix}${time}.backup`
   const isBackup = (name: string) =>
-    name.startsWith(prefix) && /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
+    name.startsWith(prefix) &&
+    /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
   if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile())
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))

@@ -15,7 +15,8 @@ const byteOrderMark = Buffer.from('\ufeff')
  *   size on disk, of which `bytesRead` are read. The size of a stream is 0.
  */
 export async function openInput(from: string, signal: AbortSignal) {
-  const file = from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
+  const file =
+    from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
   const stream = addAbortSignal(signal, file ?? process.stdin)
   async function* content() {
     try {

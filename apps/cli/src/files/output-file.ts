@@ -38,6 +38,8 @@ export async function writeOutput(
       await pipeline(pieces, handle.createWriteStream({ highWaterMark: 1024 * 1024 }))
     })
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileError(file, error)
+    throw (error as NodeJS.ErrnoException).syscall === undefined
+      ? error
+      : fileError(file, error)
   }
 }

@@ -3,7 +3,14 @@ import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { counted, listed } from '../terminal.ts'
-import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
+import {
+  type Entry,
+  endOfLine,
+  type Format,
+  judge,
+  wholeLines,
+  withoutLineEnd,
+} from './lines.ts'
 
 const allColumns = Object.keys(plantMembers) as readonly (keyof Plant)[]
 /** What each field of a record is. Columns without a member are ignored, as unknown members of JSON are. */
@@ -21,7 +28,8 @@ const quote = 0x22
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
-  write: plants => stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
+  write: plants =>
+    stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
   async *read(chunks, lineBytesMax) {
     let columns: Columns = []
     let line = 1
@@ -36,8 +44,13 @@ export const csv: Format = {
         const raw = withoutLineEnd(record.lines)
         if (columns.length === 0) columns = readHeader(record, lineBytesMax)
         else if (raw.length > 0)
-          entries.push(judge({ line, raw }, lineBytesMax, () => parsePlant(toMembers(record, columns))))
-        for (let at = 0; at < record.lines.length; at = endOfLine(record.lines, at)) line++
+          entries.push(
+            judge({ line, raw }, lineBytesMax, () =>
+              parsePlant(toMembers(record, columns)),
+            ),
+          )
+        for (let at = 0; at < record.lines.length; at = endOfLine(record.lines, at))
+          line++
       }
       return entries
     }
@@ -46,7 +59,8 @@ export const csv: Format = {
       const openBytes = open.reduce((sum, { length }) => sum + length, 0)
       open.push(piece)
       // What cannot be the end of the record is not read again and again.
-      if (openBytes === 0 || openBytes > lineBytesMax || piece.includes(quote)) yield read(false)
+      if (openBytes === 0 || openBytes > lineBytesMax || piece.includes(quote))
+        yield read(false)
     }
     yield read(true)
   },
@@ -63,7 +77,8 @@ interface CsvRecord {
 const unclosed = 'a quote is opened that is never closed'
 const faults: Readonly<Record<string, string>> = {
   INVALID_OPENING_QUOTE: 'there is a quote in a field that does not begin with one',
-  CSV_INVALID_CLOSING_QUOTE: 'there is something between a closing quote and the next comma',
+  CSV_INVALID_CLOSING_QUOTE:
+    'there is something between a closing quote and the next comma',
   CSV_QUOTE_NOT_CLOSED: unclosed,
 }
 
@@ -81,7 +96,8 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
         cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
         on_record(fields: CsvRecord['fields'], { bytes }) {
           const end = start + bytes
-          if (end - at > lineBytesMax && endOfLine(piece, at) < end) throw new Error(tooLong)
+          if (end - at > lineBytesMax && endOfLine(piece, at) < end)
+            throw new Error(tooLong)
           records.push({ lines: piece.subarray(at, end), fields })
           at = end
         },
@@ -102,11 +118,14 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
 /** @throws Error, as every other line depends on the header */
 function readHeader({ lines, fields, fault }: CsvRecord, lineBytesMax: number): Columns {
   const invalid = (reason: string) => new Error(`the first line ${reason}`)
-  if (withoutLineEnd(lines).length > lineBytesMax) throw invalid('is too long to be a header')
+  if (withoutLineEnd(lines).length > lineBytesMax)
+    throw invalid('is too long to be a header')
   if (!isUtf8(lines)) throw invalid('is not UTF-8')
   if (fault !== undefined) throw invalid(`is not a CSV header: ${fault}`)
   const columns = fields.map(name => allColumns.find(column => column === name))
-  const repeated = columns.find((column, index) => column !== undefined && columns.indexOf(column) !== index)
+  const repeated = columns.find(
+    (column, index) => column !== undefined && columns.indexOf(column) !== index,
+  )
   if (repeated !== undefined) throw invalid(`names the column ${repeated} twice`)
   const missing = requiredColumns.find(column => !columns.includes(column))
   if (missing !== undefined)
@@ -126,7 +145,8 @@ function toMembers({ fields, fault }: CsvRecord, columns: Columns): object {
     if (column === undefined) continue
     const { type, isRequired } = plantMembers[column]
     const text = fields[index] ?? (isRequired ? '' : undefined)
-    const isInteger = type === 'integer' && text !== undefined && /^-?\d{1,40}$/.test(text)
+    const isInteger =
+      type === 'integer' && text !== undefined && /^-?\d{1,40}$/.test(text)
     // The domain refuses text in the place of an integer.
     members[column] = isInteger ? BigInt(text) : text
   }

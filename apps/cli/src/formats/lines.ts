@@ -62,7 +62,11 @@ export function withoutLineEnd(lines: Buffer): Buffer {
 const shownBytesMax = 1024
 
 /** @param read returns the plant in the line, or throws its fault */
-export function judge({ line, raw }: Line, lineBytesMax: number, read: () => Plant): Entry {
+export function judge(
+  { line, raw }: Line,
+  lineBytesMax: number,
+  read: () => Plant,
+): Entry {
   if (raw.length > lineBytesMax) {
     const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
     // A copy, as the piece can be collected then.

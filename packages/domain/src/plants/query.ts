@@ -1,6 +1,17 @@
 import { refusal } from '../errors.ts'
-import { type PageQuery, pageLimitDefault, pageLimitProblem, type Total } from '../page.ts'
-import { int64Problem, isFaultless, isInt64, textProblem, type UnicodeText } from '../values.ts'
+import {
+  type PageQuery,
+  pageLimitDefault,
+  pageLimitProblem,
+  type Total,
+} from '../page.ts'
+import {
+  int64Problem,
+  isFaultless,
+  isInt64,
+  textProblem,
+  type UnicodeText,
+} from '../values.ts'
 import type { Plant, PlantId } from './plant.ts'
 
 export interface PlantPageQuery extends PageQuery<Plant> {
@@ -22,7 +33,9 @@ export interface PlantCount extends PlantPageQuery {
 }
 
 /** What a client asks of a list. */
-export interface PlantListQuery extends PlantPageQuery, Partial<Pick<PlantSearch, 'name_contains'>> {
+export interface PlantListQuery
+  extends PlantPageQuery,
+    Partial<Pick<PlantSearch, 'name_contains'>> {
   /** Whether to count the whole list. */
   readonly count?: boolean
 }
@@ -63,7 +76,8 @@ export function parsePlantPageQuery(input: {
     limit: pageLimitProblem(limit),
     after: after === undefined || isInt64(after) ? undefined : int64Problem,
     tag: tag === undefined ? undefined : textProblem(tag),
-    name_contains: name_contains === undefined ? undefined : searchedTextProblem(name_contains),
+    name_contains:
+      name_contains === undefined ? undefined : searchedTextProblem(name_contains),
     count: count === undefined ? undefined : countProblem(count, name_contains),
   }
   if (!isFaultless(problems)) throw refusal('invalid-query', problems)
@@ -75,10 +89,14 @@ export function parsePlantPageQuery(input: {
 
 function searchedTextProblem(value: unknown): string | undefined {
   const isTooLong = typeof value === 'string' && [...value].length > searchedTextMax
-  return value === '' || isTooLong ? `must have 1 to ${searchedTextMax} characters` : textProblem(value)
+  return value === '' || isTooLong
+    ? `must have 1 to ${searchedTextMax} characters`
+    : textProblem(value)
 }
 
 function countProblem(value: unknown, nameContains: unknown): string | undefined {
   if (typeof value !== 'boolean') return 'must be true or false'
-  return value && nameContains !== undefined ? 'cannot be used with name_contains' : undefined
+  return value && nameContains !== undefined
+    ? 'cannot be used with name_contains'
+    : undefined
 }

@@ -18,7 +18,9 @@ export interface PlantRepository extends VersionedRepository<Plant, VersionedPla
    */
   page(query: PlantPageQuery): Promise<readonly Plant[]>
   /** Resolves to the same page as `page`, and the number of plants in the whole list, both as of one moment. */
-  pageCounted(query: PlantCount): Promise<{ readonly plants: readonly Plant[]; readonly total: number }>
+  pageCounted(
+    query: PlantCount,
+  ): Promise<{ readonly plants: readonly Plant[]; readonly total: number }>
   /**
    * Resolves to those of the next `lookAtMax` plants of the list whose name contains the text, as far as `limit` and
    * `textBytesMax` allow. Long names may let it look at fewer, but at least one. Without `next` there are no more.

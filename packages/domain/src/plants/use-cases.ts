@@ -1,7 +1,11 @@
 import { readPage, totalMax } from '../page.ts'
 import { isSame } from '../values.ts'
 import type { Condition, Version } from '../version.ts'
-import { attemptsMax, createVersionedUseCases, type VersionedUseCases } from '../versioned.ts'
+import {
+  attemptsMax,
+  createVersionedUseCases,
+  type VersionedUseCases,
+} from '../versioned.ts'
 import type { Plant, VersionedPlant } from './plant.ts'
 import {
   type PlantListQuery,
@@ -37,7 +41,9 @@ export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> 
 /** `existing` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
 
-export function createPlantUseCases(given: { readonly plants: PlantRepository }): PlantUseCases {
+export function createPlantUseCases(given: {
+  readonly plants: PlantRepository
+}): PlantUseCases {
   const repository = given.plants
   const common = createVersionedUseCases('plant', 'plant-not-found', repository)
 
@@ -54,11 +60,18 @@ export function createPlantUseCases(given: { readonly plants: PlantRepository })
   const listCounted = async (query: PlantPageQuery): Promise<PlantPage> => {
     let counted = 0
     const { items, ...next } = await readPage(query, async bounds => {
-      const { plants, total } = await repository.pageCounted({ ...bounds, countMax: totalMax + 1 })
+      const { plants, total } = await repository.pageCounted({
+        ...bounds,
+        countMax: totalMax + 1,
+      })
       counted = total
       return plants
     })
-    return { plants: items, ...next, total: counted > totalMax ? `${totalMax}+` : counted }
+    return {
+      plants: items,
+      ...next,
+      total: counted > totalMax ? `${totalMax}+` : counted,
+    }
   }
 
   return {
@@ -75,7 +88,8 @@ export function createPlantUseCases(given: { readonly plants: PlantRepository })
     },
     async list({ name_contains, count = false, ...query }) {
       if (name_contains !== undefined) {
-        const lookAtMax = query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
+        const lookAtMax =
+          query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
         return repository.search({ ...query, name_contains, lookAtMax })
       }
       if (count) return listCounted(query)

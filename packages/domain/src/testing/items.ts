@@ -53,19 +53,24 @@ export function itemRepositoryContract<
   const { item, full, find, all, filters } = samples
   const idOf = (id: bigint) => item(id).id
   const stored = (repository: Repository, id: bigint) => find(repository, idOf(id))
-  const found = async (repository: Repository, id: bigint) => (await stored(repository, id))?.item
+  const found = async (repository: Repository, id: bigint) =>
+    (await stored(repository, id))?.item
   const versionOf = async (repository: Repository, id: bigint) =>
     (await stored(repository, id))?.version as Version
   /** Returns `save` and `saveIf`, made of other changes where a repository lacks them. */
   const savingTo = (repository: Repository) => {
     const insert = async (item: Item) =>
-      (await repository.insert(item)) === 'inserted' ? versionOf(repository, item.id) : undefined
+      (await repository.insert(item)) === 'inserted'
+        ? versionOf(repository, item.id)
+        : undefined
     return {
       save: async (item: Item) =>
-        (await (repository.save?.(item) ?? repository.remove(item.id).then(() => insert(item)))) as Version,
+        (await (repository.save?.(item) ??
+          repository.remove(item.id).then(() => insert(item)))) as Version,
       async saveIf(item: Item, expected: Version | undefined) {
         if (repository.saveIf) return repository.saveIf(item, expected)
-        const isFree = expected === undefined || (await repository.removeIf(item.id, expected))
+        const isFree =
+          expected === undefined || (await repository.removeIf(item.id, expected))
         return isFree ? insert(item) : undefined
       },
     }
@@ -73,12 +78,16 @@ export function itemRepositoryContract<
   const everything = { limit: 1_000, ...all }
   const idsOf = (items: readonly Item[]) => items.map(({ id }) => id as bigint)
 
-  type Run = (repository: Repository, saving: ReturnType<typeof savingTo>) => Promise<void>
+  type Run = (
+    repository: Repository,
+    saving: ReturnType<typeof savingTo>,
+  ) => Promise<void>
   const promises: Record<string, Run> = {
     'keeps the whole int64 range exactly, in numeric order, whatever the order of insertion':
       async repository => {
         const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
-        for (const id of shuffled) assert.equal(await repository.insert(item(id)), 'inserted')
+        for (const id of shuffled)
+          assert.equal(await repository.insert(item(id)), 'inserted')
         for (const id of edgeIds) assert.deepEqual(await found(repository, id), item(id))
         assert.deepEqual(idsOf(await repository.page(everything)), edgeIds)
       },
@@ -98,7 +107,10 @@ export function itemRepositoryContract<
       const racers = Array.from({ length: 20 }, (_, n) => item(int64Max, `racer ${n}`))
       const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
       assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
-      assert.deepEqual(await found(repository, int64Max), racers[outcomes.indexOf('inserted')])
+      assert.deepEqual(
+        await found(repository, int64Max),
+        racers[outcomes.indexOf('inserted')],
+      )
     },
     'returns the outcome of each of many concurrent changes': async repository => {
       await repository.insert(item(50n, 'was here'))
@@ -106,7 +118,10 @@ export function itemRepositoryContract<
       const outcomes = await Promise.all(ids.map(id => repository.insert(item(id))))
       const expected = ids.map(id => (id === 50n ? 'id-taken' : 'inserted'))
       assert.deepEqual(outcomes, expected)
-      const removed = await Promise.all([repository.remove(idOf(3n)), repository.remove(idOf(300n))])
+      const removed = await Promise.all([
+        repository.remove(idOf(3n)),
+        repository.remove(idOf(300n)),
+      ])
       assert.deepEqual(removed, [true, false])
       assert.equal((await repository.page(everything)).length, 99)
     },
@@ -118,26 +133,27 @@ export function itemRepositoryContract<
       assert.equal(await repository.insert(item(1n, 'again')), 'inserted')
       assert.deepEqual(await repository.page(everything), [item(1n, 'again')])
     },
-    'saves by creating and by replacing, shows it to every reader, and saving twice is saving once': async (
-      repository,
-      { save },
-    ) => {
-      for (let n = 0n; n < 20n; n++) {
-        await save(item(1n, `version ${n}`))
-        assert.deepEqual(await found(repository, 1n), item(1n, `version ${n}`))
-      }
-      for (let n = 0; n < 2; n++) await save(item(1n, 'b'))
-      assert.deepEqual(await repository.page(everything), [item(1n, 'b')])
-      for (const { filter, found, others } of Object.values(filters))
-        for (const make of [found, ...others]) {
-          await save(make(1n))
-          const page = make === found ? [found(1n)] : []
-          assert.deepEqual(await repository.page({ limit: 10, ...filter }), page)
+    'saves by creating and by replacing, shows it to every reader, and saving twice is saving once':
+      async (repository, { save }) => {
+        for (let n = 0n; n < 20n; n++) {
+          await save(item(1n, `version ${n}`))
+          assert.deepEqual(await found(repository, 1n), item(1n, `version ${n}`))
         }
-      await save(full(1n, 'every field'))
-      assert.deepEqual(await found(repository, 1n), full(1n, 'every field'))
-    },
-    'names every state by a version that no other state of it has': async (repository, { save, saveIf }) => {
+        for (let n = 0; n < 2; n++) await save(item(1n, 'b'))
+        assert.deepEqual(await repository.page(everything), [item(1n, 'b')])
+        for (const { filter, found, others } of Object.values(filters))
+          for (const make of [found, ...others]) {
+            await save(make(1n))
+            const page = make === found ? [found(1n)] : []
+            assert.deepEqual(await repository.page({ limit: 10, ...filter }), page)
+          }
+        await save(full(1n, 'every field'))
+        assert.deepEqual(await found(repository, 1n), full(1n, 'every field'))
+      },
+    'names every state by a version that no other state of it has': async (
+      repository,
+      { save, saveIf },
+    ) => {
       const seen: unknown[] = []
       const change = async (made: Promise<unknown>) => {
         await made
@@ -156,39 +172,72 @@ export function itemRepositoryContract<
       assert.ok(seen.every(isVersion), `${seen}`)
       assert.equal(new Set(seen).size, 7)
     },
-    'resolves to the version of what was saved, which stays until the next change': async (
+    'resolves to the version of what was saved, which stays until the next change':
+      async (repository, { save, saveIf }) => {
+        const saved = await save(item(1n, 'a'))
+        await save(item(2n))
+        assert.equal(await repository.insert(item(1n, 'b')), 'id-taken')
+        assert.deepEqual(await stored(repository, 1n), {
+          item: item(1n, 'a'),
+          version: saved,
+        })
+        const replaced = await saveIf(item(1n, 'b'), saved)
+        assert.deepEqual(await stored(repository, 1n), {
+          item: item(1n, 'b'),
+          version: replaced,
+        })
+        const created = await saveIf(item(3n), undefined)
+        assert.deepEqual(await stored(repository, 3n), {
+          item: item(3n),
+          version: created,
+        })
+      },
+    'saves over the expected version only, and nothing but that': async (
       repository,
       { save, saveIf },
     ) => {
-      const saved = await save(item(1n, 'a'))
-      await save(item(2n))
-      assert.equal(await repository.insert(item(1n, 'b')), 'id-taken')
-      assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'a'), version: saved })
-      const replaced = await saveIf(item(1n, 'b'), saved)
-      assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'b'), version: replaced })
-      const created = await saveIf(item(3n), undefined)
-      assert.deepEqual(await stored(repository, 3n), { item: item(3n), version: created })
-    },
-    'saves over the expected version only, and nothing but that': async (repository, { save, saveIf }) => {
       const versionBefore = await save(full(1n, 'a'))
       const other = await save(item(2n, 'other'))
       const version = (await saveIf(item(1n, 'b'), versionBefore)) as Version
       assert.deepEqual(await found(repository, 1n), item(1n, 'b'))
-      const unknown = ['x', 'f'.repeat(16), `${version}0`, version.toUpperCase(), '~'.repeat(64)]
-      for (const wrong of [versionBefore, other, undefined, ...unknown.filter(each => each !== version)])
+      const unknown = [
+        'x',
+        'f'.repeat(16),
+        `${version}0`,
+        version.toUpperCase(),
+        '~'.repeat(64),
+      ]
+      for (const wrong of [
+        versionBefore,
+        other,
+        undefined,
+        ...unknown.filter(each => each !== version),
+      ])
         assert.equal(await saveIf(item(1n, 'c'), wrong as Version | undefined), undefined)
       assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'b'), version })
       assert.equal(await saveIf(item(3n), other), undefined)
       assert.ok(await saveIf(full(1n, 'c'), version))
-      assert.deepEqual(await repository.page(everything), [full(1n, 'c'), item(2n, 'other')])
+      assert.deepEqual(await repository.page(everything), [
+        full(1n, 'c'),
+        item(2n, 'other'),
+      ])
       assert.equal(await versionOf(repository, 2n), other)
     },
-    'lets exactly one of twenty racing changes of a state win': async (repository, { save, saveIf }) => {
-      for (const [id, state] of [[1n, undefined] as const, [2n, await save(item(2n))] as const]) {
+    'lets exactly one of twenty racing changes of a state win': async (
+      repository,
+      { save, saveIf },
+    ) => {
+      for (const [id, state] of [
+        [1n, undefined] as const,
+        [2n, await save(item(2n))] as const,
+      ]) {
         const racers = Array.from({ length: 20 }, (_, n) => item(id, `racer ${n}`))
         const versions = await Promise.all(racers.map(racer => saveIf(racer, state)))
         const winner = versions.findIndex(version => version !== undefined)
-        assert.deepEqual(await stored(repository, id), { item: racers[winner], version: versions[winner] })
+        assert.deepEqual(await stored(repository, id), {
+          item: racers[winner],
+          version: versions[winner],
+        })
         assert.equal(versions.filter(version => version !== undefined).length, 1)
       }
     },
@@ -209,7 +258,10 @@ export function itemRepositoryContract<
       const items = left.map(id => item(id, isMade(id) ? 'new' : 'old'))
       assert.deepEqual(await repository.page(everything), items)
     },
-    'removes the expected version only, and nothing but that': async (repository, { save }) => {
+    'removes the expected version only, and nothing but that': async (
+      repository,
+      { save },
+    ) => {
       const versionBefore = await save(item(1n, 'a'))
       const version = await save(item(1n, 'a'))
       const other = await save(item(2n))
@@ -217,14 +269,22 @@ export function itemRepositoryContract<
         assert.equal(await repository.removeIf(idOf(1n), wrong as Version), false)
       assert.equal(await repository.removeIf(idOf(3n), version), false)
       assert.equal(await versionOf(repository, 1n), version)
-      const racers = Array.from({ length: 20 }, () => repository.removeIf(idOf(1n), version))
+      const racers = Array.from({ length: 20 }, () =>
+        repository.removeIf(idOf(1n), version),
+      )
       assert.equal((await Promise.all(racers)).filter(Boolean).length, 1)
       assert.deepEqual(await repository.page(everything), [item(2n)])
     },
     'pages by limit and after, with open and closed ends': async repository => {
       for (let n = -5n; n < 5n; n++) await repository.insert(item(n))
       const page = async (limit: number, after?: bigint) =>
-        idsOf(await repository.page({ limit, ...(after !== undefined && { after: idOf(after) }), ...all }))
+        idsOf(
+          await repository.page({
+            limit,
+            ...(after !== undefined && { after: idOf(after) }),
+            ...all,
+          }),
+        )
       assert.deepEqual(await page(3), [-5n, -4n, -3n])
       assert.deepEqual(await page(3, -3n), [-2n, -1n, 0n])
       assert.deepEqual(await page(3, 3n), [4n])
@@ -241,8 +301,14 @@ export function itemRepositoryContract<
       const whole = items.reduce((sum, each) => sum + textBytes(each), 0)
       for (let textBytesMax = 1; textBytesMax <= whole + 1; textBytesMax++) {
         const ids = idsOf(pageOf(items, { limit: 10, textBytesMax }))
-        assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax, ...all })), ids)
-        assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax, ...all })), ids.slice(0, 2))
+        assert.deepEqual(
+          idsOf(await repository.page({ limit: 10, textBytesMax, ...all })),
+          ids,
+        )
+        assert.deepEqual(
+          idsOf(await repository.page({ limit: 2, textBytesMax, ...all })),
+          ids.slice(0, 2),
+        )
       }
     },
   }
@@ -251,7 +317,8 @@ export function itemRepositoryContract<
     promises[`filters by ${name}, page by page`] = async repository => {
       const ids = [0n, 10n, 20n, 30n] as const
       for (const id of ids)
-        for (const [n, make] of [found, ...others].entries()) await repository.insert(make(id + BigInt(n)))
+        for (const [n, make] of [found, ...others].entries())
+          await repository.insert(make(id + BigInt(n)))
       const page = async (bounds: Partial<PageQuery<Item>>) =>
         idsOf(await repository.page({ limit: 10, ...bounds, ...filter }))
       assert.deepEqual(await page({}), ids)
@@ -268,7 +335,10 @@ export function itemRepositoryContract<
       const ids = Array.from({ length: 1_100 }, (_, n) => BigInt(n))
       await Promise.all(ids.map(id => repository.insert(found(id))))
       for (const limit of manyLimits)
-        assert.deepEqual(idsOf(await repository.page({ limit, ...filter })), ids.slice(0, limit))
+        assert.deepEqual(
+          idsOf(await repository.page({ limit, ...filter })),
+          ids.slice(0, limit),
+        )
     }
 
   return Object.entries(promises).map(([name, run]) => ({

@@ -19,7 +19,8 @@ export function createMemoryItems<Item extends Identified, Found, Filter extends
     items.set(item.id, [item, version])
     return version
   }
-  const isExpected = (id: Item['id'], expected: Version | undefined) => items.get(id)?.[1] === expected
+  const isExpected = (id: Item['id'], expected: Version | undefined) =>
+    items.get(id)?.[1] === expected
   const listOf = (filter: Filter) =>
     [...items.values()].map(([item]) => item).filter(item => matches(item, filter))
   return {
@@ -39,7 +40,8 @@ export function createMemoryItems<Item extends Identified, Found, Filter extends
     saveIf: async (item: Item, expected: Version | undefined) =>
       isExpected(item.id, expected) ? save(item) : undefined,
     remove: async (id: Item['id']) => items.delete(id),
-    removeIf: async (id: Item['id'], expected: Version) => isExpected(id, expected) && items.delete(id),
+    removeIf: async (id: Item['id'], expected: Version) =>
+      isExpected(id, expected) && items.delete(id),
   }
 }
 

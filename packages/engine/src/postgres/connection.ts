@@ -10,7 +10,10 @@ export interface ConnectionPool extends AsyncDisposable {
    *
    * @throws Error also if the server was told to stop waiting for its standby, and reported the commit all the same
    */
-  run(queries: readonly pg.QueryConfig[], isReading?: boolean): Promise<readonly pg.QueryResult[]>
+  run(
+    queries: readonly pg.QueryConfig[],
+    isReading?: boolean,
+  ): Promise<readonly pg.QueryResult[]>
   /** Begins a transaction, such as one that is `read only`, on a connection that ends with its disposal. */
   begin(mode?: string): Promise<pg.PoolClient & AsyncDisposable>
 }
@@ -24,7 +27,10 @@ const findAgainAfterMs = 100
 const warning = '01000'
 const int8 = 20
 
-export function createPool(options: PostgresOptions, connectionsMax: number): ConnectionPool {
+export function createPool(
+  options: PostgresOptions,
+  connectionsMax: number,
+): ConnectionPool {
   const { statementTimeoutMs = options.timeoutMs, poolMode } = options
   const pools = options.hosts.map(host => createPoolOfHost(host, options, connectionsMax))
   let writable: Promise<pg.Pool> | undefined
@@ -47,7 +53,11 @@ export function createPool(options: PostgresOptions, connectionsMax: number): Co
       throw error
     })
   }
-  const transact = async (client: pg.PoolClient, queries: readonly pg.QueryConfig[], isReading: boolean) => {
+  const transact = async (
+    client: pg.PoolClient,
+    queries: readonly pg.QueryConfig[],
+    isReading: boolean,
+  ) => {
     // A single statement is a transaction.
     if (queries.length === 1 && !isPooled) return send(client, queries)
     const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
@@ -89,7 +99,9 @@ export function createPool(options: PostgresOptions, connectionsMax: number): Co
         client.release(true)
         throw error
       }
-      return Object.assign(client, { [Symbol.asyncDispose]: async () => client.release(true) })
+      return Object.assign(client, {
+        [Symbol.asyncDispose]: async () => client.release(true),
+      })
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(pools.map(pool => pool.ending || pool.end()))
@@ -131,7 +143,8 @@ async function findWritable(pools: readonly pg.Pool[]): Promise<pg.Pool> {
       const { rows } = await client.query(
         "select current_setting('transaction_read_only') = 'off' as is_writable",
       )
-      if (!rows[0]?.is_writable) throw new Error(`${client.host}:${client.port} does not accept writes`)
+      if (!rows[0]?.is_writable)
+        throw new Error(`${client.host}:${client.port} does not accept writes`)
       return pool
     } finally {
       client.release()
@@ -190,7 +203,10 @@ const deadlock = '40P01'
 const attemptsMax = 10
 
 /** Retries a transaction that the server rolled back, until it succeeds or the time is over. */
-export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
+export async function retrying<Result>(
+  timeoutMs: number,
+  attempt: () => Promise<Result>,
+): Promise<Result> {
   const startedMs = performance.now()
   for (let attempts = 1; ; attempts++) {
     try {

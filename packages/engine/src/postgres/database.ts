@@ -6,7 +6,13 @@ import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import { type Statement, type Value, valuesOf } from '../statements/statement.ts'
-import type { EngineOptions, PostgresHandle, PostgresOptions, Storage, StorageObserver } from '../storage.ts'
+import type {
+  EngineOptions,
+  PostgresHandle,
+  PostgresOptions,
+  Storage,
+  StorageObserver,
+} from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
@@ -28,15 +34,28 @@ export function postgresStore<Entered extends Entities>(
       ...observer
     }: EngineOptions) {
       const server = { ...location, timeoutMs }
-      const shared: PostgresHandle = { kind: 'postgres', server, readConnectionsMax, queueChangesMax }
+      const shared: PostgresHandle = {
+        kind: 'postgres',
+        server,
+        readConnectionsMax,
+        queueChangesMax,
+      }
       const versionBefore = await migratePostgres(server, entities)
       const storage = attachPostgres(shared, entities, observer)
-      return { ...storage, versionBefore, schemaVersion: schemaVersionOf(entities), share: () => shared }
+      return {
+        ...storage,
+        versionBefore,
+        schemaVersion: schemaVersionOf(entities),
+        share: () => shared,
+      }
     },
     read: () => readPostgres(bulk, entities),
     async inspect() {
       await using reading = await readPostgres(bulk, entities)
-      return { schemaVersion: reading.schemaVersion, counts: await countsIn(entities, reading) }
+      return {
+        schemaVersion: reading.schemaVersion,
+        counts: await countsIn(entities, reading),
+      }
     },
   }
 }
@@ -49,15 +68,20 @@ async function readPostgres<Entered extends Entities>(
   entities: Entered,
 ): Promise<ReadTransaction<Entered>> {
   await using opening = new AsyncDisposableStack()
-  const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
-  const client = opening.use(await pool.begin('isolation level repeatable read read only'))
+  const pool = opening.use(
+    createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1),
+  )
+  const client = opening.use(
+    await pool.begin('isolation level repeatable read read only'),
+  )
   const schemaVersion = await findVersionOn(client, entities)
   if (schemaVersion === undefined) throw new NoStoreError('it is empty')
   const open = opening.move()
   return {
     schemaVersion,
     compiled: compileEntities(entities, postgresDialect),
-    query: async (sql, parameters = []) => (await client.query<object>(sql, [...parameters])).rows,
+    query: async (sql, parameters = []) =>
+      (await client.query<object>(sql, [...parameters])).rows,
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -87,7 +111,9 @@ export function attachPostgres<Entered extends Entities>(
   const reads = createGroupQueue<Ask, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([statement, ...values]) => queryOf(statement, values))
-      return (await retrying(timeoutMs, () => reading.run(queries, true))).map(({ rows }) => rows)
+      return (await retrying(timeoutMs, () => reading.run(queries, true))).map(
+        ({ rows }) => rows,
+      )
     },
     groupsMax: readConnectionsMax,
     groupChangesMax: readsMax,
@@ -96,7 +122,10 @@ export function attachPostgres<Entered extends Entities>(
     const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
     return rows as readonly object[]
   }
-  const checks = [{ text: missingRights, values: [compiled.tables] }, queryOf(compiled.probeWrite, [])]
+  const checks = [
+    { text: missingRights, values: [compiled.tables] },
+    queryOf(compiled.probeWrite, []),
+  ]
 
   return createStorage(
     {
@@ -104,16 +133,22 @@ export function attachPostgres<Entered extends Entities>(
       timeoutMs,
       async runGroup(group) {
         const begun = performance.now()
-        const affectedRows = await retrying(timeoutMs, () => runGroup(changing, compiled, group))
+        const affectedRows = await retrying(timeoutMs, () =>
+          runGroup(changing, compiled, group),
+        )
         onCommit({ changes: group.length, ms: performance.now() - begun })
         return affectedRows
       },
       groupsMax: 1,
       read,
       async check() {
-        const [[rights]] = await Promise.all([changing.run(checks), read(compiled.probeRead, {})])
+        const [[rights]] = await Promise.all([
+          changing.run(checks),
+          read(compiled.probeRead, {}),
+        ])
         const missing = rights?.rows.map(({ missing }) => missing)
-        if (missing?.length) throw new Error(`it lacks the right to ${missing.join(', ')}`)
+        if (missing?.length)
+          throw new Error(`it lacks the right to ${missing.join(', ')}`)
       },
       async close() {
         await reads.drain()

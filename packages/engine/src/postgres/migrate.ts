@@ -28,14 +28,20 @@ export async function migratePostgres(
 }
 
 /** First, so that an up-to-date store needs neither the lock nor the right to create tables. */
-async function checkedVersion(options: PostgresOptions, entities: Entities): Promise<number | undefined> {
+async function checkedVersion(
+  options: PostgresOptions,
+  entities: Entities,
+): Promise<number | undefined> {
   await using pool = createPool(options, 1)
   await using client = await pool.begin('read only')
   await checkServer(client)
   return await findVersionOn(client, entities)
 }
 
-async function migrateOnce(options: PostgresOptions, entities: Entities): Promise<number | undefined> {
+async function migrateOnce(
+  options: PostgresOptions,
+  entities: Entities,
+): Promise<number | undefined> {
   await using pool = createPool(options, 1)
   await using client = await pool.begin()
   await client.query(`select pg_advisory_xact_lock(${migrationLock})`)
@@ -45,7 +51,10 @@ async function migrateOnce(options: PostgresOptions, entities: Entities): Promis
 }
 
 /** Throws like {@link findVersion}. */
-export function findVersionOn(client: pg.Client, entities: Entities): Promise<number | undefined> {
+export function findVersionOn(
+  client: pg.Client,
+  entities: Entities,
+): Promise<number | undefined> {
   return findVersion(entities, kyselyOn(client), postgresDialect)
 }
 
@@ -54,7 +63,8 @@ function kyselyOn(client: pg.Client): Kysely<unknown> {
   return new Kysely<unknown>({
     dialect: new PostgresDialect({
       pool: {
-        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
+        connect: async () =>
+          ({ query: client.query.bind(client), release() {} }) as never,
         end: async () => {},
         options: {},
       },
@@ -67,6 +77,8 @@ async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ encoding: string; fsync: string | null }>(
     "select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync",
   )
-  if (rows[0]?.encoding !== 'UTF8') throw new Error(`its encoding must be UTF8, not ${rows[0]?.encoding}`)
-  if (rows[0].fsync === 'off') throw new Error('its fsync is off: acknowledged changes could be lost')
+  if (rows[0]?.encoding !== 'UTF8')
+    throw new Error(`its encoding must be UTF8, not ${rows[0]?.encoding}`)
+  if (rows[0].fsync === 'off')
+    throw new Error('its fsync is off: acknowledged changes could be lost')
 }

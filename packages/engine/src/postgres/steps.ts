@@ -49,7 +49,10 @@ interface Ordered {
  * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
  * do all before and after a barrier.
  */
-export function stepsOf({ changeStatements, tables }: Compiled, group: readonly Change[]): readonly Step[] {
+export function stepsOf(
+  { changeStatements, tables }: Compiled,
+  group: readonly Change[],
+): readonly Step[] {
   const steps: Step[] = []
   let waiting: Ordered[] = []
   const finish = () => {

@@ -52,10 +52,12 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>) {
   const receiveSingle = (groups: Group[]) =>
     counts.single < transactionChangesMax && receive(groups, 'single')
   const receiveBulk = (groups: Group[]) =>
-    (counts.bulk === 0 || (counts.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
+    (counts.bulk === 0 ||
+      (counts.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
     receive(groups, 'bulk')
   /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
-  const addNext = (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups)
+  const addNext = (groups: Group[]): boolean =>
+    receiveSingle(groups) || receiveBulk(groups)
 
   return {
     toGroup,

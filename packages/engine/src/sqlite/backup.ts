@@ -14,7 +14,10 @@ import { openReadOnly } from './schema.ts'
 import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
-export async function inspectSqlite(file: string, entities: Entities): Promise<Omit<StoreReport, 'store'>> {
+export async function inspectSqlite(
+  file: string,
+  entities: Entities,
+): Promise<Omit<StoreReport, 'store'>> {
   await using source = await openReadOnly(file, entities)
   checkPages(source.connection)
   return { bytes: sizeOf(file), ...(await contentsOf(source, entities)) }
@@ -74,7 +77,9 @@ export async function restoreSqlite(
     const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
     const copyTo = copierOf(source, entities, options)
     if (old === undefined || !(await copyInto(old, source, options)))
-      await replaceFile(store, options, partial => copyTo(partial, isNew ? dirname(store) : store))
+      await replaceFile(store, options, partial =>
+        copyTo(partial, isNew ? dirname(store) : store),
+      )
     report = { store, bytes: sizeOf(store), ...contents, isNew, changed }
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${named}`, cause)
@@ -91,12 +96,16 @@ export async function restoreSqlite(
 
 /** Returns the size of a store in bytes, with its WAL. */
 function sizeOf(file: string): number {
-  const sizes = filesOf(file).map(path => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  const sizes = filesOf(file).map(
+    path => statSync(path, { throwIfNoEntry: false })?.size ?? 0,
+  )
   return sizes.reduce((sum, size) => sum + size)
 }
 
 function failure(what: string, cause: unknown): Error {
-  return cause instanceof StoreInUseError ? cause : new Error(`${what}: ${reasonOf(cause)}`, { cause })
+  return cause instanceof StoreInUseError
+    ? cause
+    : new Error(`${what}: ${reasonOf(cause)}`, { cause })
 }
 
 /**
@@ -105,7 +114,11 @@ function failure(what: string, cause: unknown): Error {
  *
  * @param old the exclusive connection to the store, which is closed
  */
-async function copyInto(old: Database.Database, source: Source, options: CopyOptions): Promise<boolean> {
+async function copyInto(
+  old: Database.Database,
+  source: Source,
+  options: CopyOptions,
+): Promise<boolean> {
   const { name: store } = old
   // Without a WAL, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
   old.exec('rollback')
@@ -132,7 +145,8 @@ async function copyInto(old: Database.Database, source: Source, options: CopyOpt
 
 /** Returns a function that copies a database into a new file, checked and without a WAL, like another file or folder. */
 const copierOf =
-  (source: Source, entities: Entities, options: CopyOptions) => async (file: string, other: string) => {
+  (source: Source, entities: Entities, options: CopyOptions) =>
+  async (file: string, other: string) => {
     createFileLike(file, other)
     await copyPages(file, source, options)
     options.signal?.throwIfAborted()
@@ -146,7 +160,11 @@ const copierOf =
 const turnPages = 1_000
 
 /** Copies all pages or none. */
-async function copyPages(target: string, source: Source, options: CopyOptions): Promise<void> {
+async function copyPages(
+  target: string,
+  source: Source,
+  options: CopyOptions,
+): Promise<void> {
   const { totalPages: copied } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
       options.signal?.throwIfAborted()
@@ -183,7 +201,9 @@ async function openBackup(file: string, entities: Entities): Promise<Source> {
 function checkPages(connection: Database.Database): void {
   const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
   if (found[0] !== 'ok')
-    throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
+    throw new StoreDamagedError(
+      `it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`,
+    )
 }
 
 /** Compares the named rows of a backup with those of the store. `undefined` if the store's cannot be read. */
@@ -223,6 +243,9 @@ function namesIn(
   return new Map(rows.raw().all())
 }
 
-function namesWithout(names: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): string[] {
+function namesWithout(
+  names: ReadonlyMap<string, string>,
+  others: ReadonlyMap<string, string>,
+): string[] {
   return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
 }

@@ -9,7 +9,9 @@ connection.pragma('fullfsync = ON')
 
 owner.on('message', (command: 'copy' | 'close') => {
   if (command === 'copy') {
-    owner.postMessage(makePass(() => connection.pragma('wal_checkpoint(passive)'), descriptor))
+    owner.postMessage(
+      makePass(() => connection.pragma('wal_checkpoint(passive)'), descriptor),
+    )
     return
   }
   connection.close()

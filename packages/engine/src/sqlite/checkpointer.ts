@@ -65,7 +65,9 @@ export function createCheckpointer({
 }: CheckpointerOptions) {
   const { name: file } = connection
   const noop = connection.prepare<[], WalPages>('pragma wal_checkpoint(noop)')
-  const passive = connection.prepare<[], { busy: number }>('pragma wal_checkpoint(passive)')
+  const passive = connection.prepare<[], { busy: number }>(
+    'pragma wal_checkpoint(passive)',
+  )
   for (const statement of [noop, passive]) statement.safeIntegers(false)
   const exited = Promise.withResolvers<void>()
   let thread: Worker | undefined
@@ -85,8 +87,14 @@ export function createCheckpointer({
 
   const start = () => {
     const workerData: CheckpointerData = { file, descriptor }
-    const script = new URL(`./checkpointer-thread${extname(import.meta.url)}`, import.meta.url)
-    const started = new Worker(script, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 1 } })
+    const script = new URL(
+      `./checkpointer-thread${extname(import.meta.url)}`,
+      import.meta.url,
+    )
+    const started = new Worker(script, {
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: 1 },
+    })
     started.on('error', () => {})
     started.on('exit', () => {
       hasExited = true
@@ -119,7 +127,12 @@ export function createCheckpointer({
     copyIfLong({ single, bulk }: RecentChanges): string | undefined {
       const { pages, copied, left } = walState()
       if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
-      if (pages >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()
+      if (
+        pages >= writerPages ||
+        hasExited ||
+        (!isUnderWay && (bulk || left <= lastPagesMax))
+      )
+        passHere()
       else if (!isUnderWay) passInThread(copied)
       if (pages < walPagesMax || walState().left === 0) return
       return failure === undefined

@@ -5,7 +5,10 @@ import type { ChangeStatement, Statement, Value } from '../statements/statement.
 /** How long a connection waits for another's lock by default. */
 const busyTimeoutMs = 5_000
 
-export function openConnection(file: string, options: Database.Options = {}): Database.Database {
+export function openConnection(
+  file: string,
+  options: Database.Options = {},
+): Database.Database {
   const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
   // Overwrites what is deleted: what was removed would stay in free space, and in every later backup.
   connection.pragma('secure_delete = on')
@@ -28,7 +31,10 @@ export function prepareAll(
 }
 
 /** Makes a change. Returns the rows that it affected, and those that `alsoInserts` has inserted before it. */
-export type PreparedChange = (values: readonly Value[]) => { rows: number; alsoInserted: number }
+export type PreparedChange = (values: readonly Value[]) => {
+  rows: number
+  alsoInserted: number
+}
 
 export function prepareChange(
   connection: Database.Database,
@@ -38,7 +44,8 @@ export function prepareChange(
   const onlyIf = alsoInserts && connection.prepare(alsoInserts.onlyIf)
   const also = alsoInserts && connection.prepare(alsoInserts.sql)
   return values => {
-    const alsoInserted = onlyIf?.get() === undefined ? 0 : (also?.run(...values).changes ?? 0)
+    const alsoInserted =
+      onlyIf?.get() === undefined ? 0 : (also?.run(...values).changes ?? 0)
     return { rows: change.run(...values).changes, alsoInserted }
   }
 }
@@ -78,14 +85,17 @@ export function mergeWal(connection: Database.Database): void {
  */
 export function openExclusively(file: string): Database.Database | undefined {
   try {
-    return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
-      // Lets SQLite open a file that is shorter than its header says.
-      connection.unsafeMode().pragma('writable_schema = on')
-      connection.pragma('locking_mode = exclusive')
-      // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
-      connection.pragma('wal_checkpoint(truncate)')
-      return connection.exec('begin exclusive')
-    })
+    return closeOnError(
+      openConnection(file, { fileMustExist: true, timeout: 0 }),
+      connection => {
+        // Lets SQLite open a file that is shorter than its header says.
+        connection.unsafeMode().pragma('writable_schema = on')
+        connection.pragma('locking_mode = exclusive')
+        // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
+        connection.pragma('wal_checkpoint(truncate)')
+        return connection.exec('begin exclusive')
+      },
+    )
   } catch (cause) {
     if (isUnreadable(cause)) return undefined
     throw isBusy(cause) ? new StoreInUseError(file, { cause }) : cause

@@ -5,15 +5,28 @@ import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
 import type { ReadStatement } from '../statements/statement.ts'
-import type { EngineOptions, MainStorage, SqliteHandle, Storage, StorageObserver } from '../storage.ts'
+import type {
+  EngineOptions,
+  MainStorage,
+  SqliteHandle,
+  Storage,
+  StorageObserver,
+} from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, openConnection, prepareAll, withReason } from './connection.ts'
+import {
+  closeOnError,
+  detailedReasonOf,
+  openConnection,
+  prepareAll,
+  withReason,
+} from './connection.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
 export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
-    open: (options: EngineOptions) => withReason(() => openSqlite(file, entities, options)),
+    open: (options: EngineOptions) =>
+      withReason(() => openSqlite(file, entities, options)),
     read: () => withReason(() => openReadOnly(file, entities)),
     inspect: () => withReason(() => inspectSqlite(file, entities)),
   }
@@ -62,7 +75,10 @@ export function attachSqlite<Entered extends Entities>(
       try {
         return readRows(statement, given, prepared)
       } catch (cause) {
-        throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
+        throw unavailable(
+          'the store could not be read',
+          new Error(detailedReasonOf(cause)),
+        )
       }
     }
     const driver: DatabaseDriver<Entered> = {
@@ -74,7 +90,8 @@ export function attachSqlite<Entered extends Entities>(
       read,
       async check() {
         const reason = single.blockedBecause()
-        if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
+        if (reason !== undefined)
+          throw unavailable('the store cannot write', new Error(reason))
         await read(compiled.probeRead, {})
       },
       close() {

@@ -44,7 +44,9 @@ export function guardFiles(connection: Database.Database) {
   const opened = new Map([file, wal, shm].map(path => [path, statOf(path)]))
   const descriptors = { file: openSync(file, 'r+'), wal: openSync(wal, 'r') }
   const header = Buffer.alloc(headerBytes)
-  const frame = Buffer.alloc(24 + Number(connection.pragma('page_size', { simple: true })))
+  const frame = Buffer.alloc(
+    24 + Number(connection.pragma('page_size', { simple: true })),
+  )
   // Counts the frames and copies none.
   const walState = connection.prepare<[], { log: bigint }>('pragma wal_checkpoint(noop)')
   let bytesSeen = 0n
@@ -60,7 +62,8 @@ export function guardFiles(connection: Database.Database) {
   }
   const moved = (path: string) =>
     `${basename(path)} was removed, moved or replaced: ${path === shm ? '' : 'put it back, or '}stop the server`
-  const cut = (path: string) => `${basename(path)} was cut: stop the server and check the store`
+  const cut = (path: string) =>
+    `${basename(path)} was cut: stop the server and check the store`
   const overwritten = `${basename(file)} was overwritten: stop the server and restore a backup`
 
   const isOverwritten = () => {
@@ -74,14 +77,22 @@ export function guardFiles(connection: Database.Database) {
     return isEarlier || header[headerOffsets.writeVersion] !== 2
   }
   const hasFrame = (number: number) => {
-    const bytes = readSync(descriptors.wal, frame, 0, frame.length, 32 + (number - 1) * frame.length)
+    const bytes = readSync(
+      descriptors.wal,
+      frame,
+      0,
+      frame.length,
+      32 + (number - 1) * frame.length,
+    )
     // It begins with the number of its page, from 1.
     return bytes === frame.length && frame.readUInt32BE(0) > 0
   }
   const isWalWhole = () => {
     const frames = Number(walState.get()?.log)
     // Also the last one that was seen before: what was written since may hide a gap there.
-    const isWhole = [frames, Math.min(frames, framesSeen)].every(number => number <= 0 || hasFrame(number))
+    const isWhole = [frames, Math.min(frames, framesSeen)].every(
+      number => number <= 0 || hasFrame(number),
+    )
     if (isWhole) framesSeen = frames
     return isWhole
   }
@@ -97,7 +108,8 @@ export function guardFiles(connection: Database.Database) {
     wasShmMoved ||= isMoved(shm)
     const isMergeable = !wasShmMoved || statOf(shm) === undefined
     // What no name leads to any more is then safe in the file, whatever becomes of this process.
-    if (isMergeable && statOf(wal) === undefined) connection.pragma('wal_checkpoint(passive)')
+    if (isMergeable && statOf(wal) === undefined)
+      connection.pragma('wal_checkpoint(passive)')
     if (isMoved(wal)) return { reason: moved(wal), isMergeable }
     if (!isWalWhole()) return { reason: cut(wal), isMergeable: false }
     return wasShmMoved ? { reason: moved(shm), isMergeable } : undefined
@@ -131,7 +143,10 @@ export function guardFiles(connection: Database.Database) {
      * restarts it while this one reads it, and the next that opens the store alone copies all of it.
      */
     noteLostPages(reason: string) {
-      permanentFault ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }
+      permanentFault ??= {
+        reason: `${reason}: stop every program that uses the store`,
+        isMergeable: false,
+      }
       if (!walKeeper.inTransaction) walKeeper.exec('begin').pragma('user_version')
     },
     /** Closes the connection, and merges the WAL into the file unless that could do harm. */

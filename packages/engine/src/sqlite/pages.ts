@@ -20,16 +20,26 @@ export function idsOnPages(connection: Database.Database): BigInt64Array {
   }
   for (const page of pagesOf(connection.name, 0, 0, pageBytes)) addIds(page, add)
   // It begins with a header, as does each page in it.
-  for (const page of pagesOf(`${connection.name}-wal`, 32, 24, pageBytes)) addIds(page, add)
+  for (const page of pagesOf(`${connection.name}-wal`, 32, 24, pageBytes))
+    addIds(page, add)
   return ids.subarray(0, count).sort()
 }
 
-function* pagesOf(file: string, headerBytes: number, pageHeaderBytes: number, pageBytes: number) {
+function* pagesOf(
+  file: string,
+  headerBytes: number,
+  pageHeaderBytes: number,
+  pageBytes: number,
+) {
   const descriptor = keepOpen(file)
   if (descriptor === undefined) return
   const { size } = fstatSync(descriptor)
   const page = Buffer.alloc(pageBytes)
-  for (let at = headerBytes + pageHeaderBytes; at < size; at += pageHeaderBytes + pageBytes) {
+  for (
+    let at = headerBytes + pageHeaderBytes;
+    at < size;
+    at += pageHeaderBytes + pageBytes
+  ) {
     // The last page of a file that was cut is zero where it ends, as SQLite takes it.
     const bytes = readSync(descriptor, page, 0, pageBytes, at)
     yield page.fill(0, bytes)

@@ -31,14 +31,16 @@ export function createFileLike(file: string, other: string, text = ''): void {
   writeFileSync(descriptor, text)
   tryToGive(() => {
     const stat = statSync(other)
-    if (isOfAnother(stat, fstatSync(descriptor))) fchownSync(descriptor, stat.uid, stat.gid)
+    if (isOfAnother(stat, fstatSync(descriptor)))
+      fchownSync(descriptor, stat.uid, stat.gid)
     if (stat.isFile()) fchmodSync(descriptor, stat.mode & 0o660)
   })
   closeSync(descriptor)
 }
 
 /** A sandbox may refuse the call for any owner. */
-const isOfAnother = (stat: Stats, own: Stats) => stat.uid !== own.uid || stat.gid !== own.gid
+const isOfAnother = (stat: Stats, own: Stats) =>
+  stat.uid !== own.uid || stat.gid !== own.gid
 
 function tryToGive(give: () => void): void {
   try {

@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, lstatSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
@@ -52,15 +59,20 @@ const staleMs = 24 * 3_600_000
 
 function removeStalePartials(folder: string): void {
   try {
-    for (const name of readdirSync(folder).filter(each => /^\.plant-store-[\da-f]{12}\.part/.test(each)))
-      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs) rmSync(join(folder, name))
+    for (const name of readdirSync(folder).filter(each =>
+      /^\.plant-store-[\da-f]{12}\.part/.test(each),
+    ))
+      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs)
+        rmSync(join(folder, name))
   } catch {
     // It belongs to another user, or another process removed it.
   }
 }
 
 function refuseTarget(file: string, named: string, force: boolean): void {
-  const stores = sideFileSuffixes.map(suffix => file.endsWith(suffix) && file.slice(0, -suffix.length))
+  const stores = sideFileSuffixes.map(
+    suffix => file.endsWith(suffix) && file.slice(0, -suffix.length),
+  )
   const owner = stores.find(each => each && existsSync(each))
   if (owner) throw new Error(`${named} belongs to ${owner}`)
 

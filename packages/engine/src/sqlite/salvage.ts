@@ -19,7 +19,10 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       // Lets SQLite open a file that is shorter than its header says.
       connection.unsafeMode().pragma('writable_schema = on')
       // Not from `sqlite_schema`, of which a page may be damaged.
-      const tables = namesIn(connection, "select name from pragma_table_list where name not like 'sqlite_%'")
+      const tables = namesIn(
+        connection,
+        "select name from pragma_table_list where name not like 'sqlite_%'",
+      )
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const salvages = new Map<string, SalvageOf<unknown>>()
       const counts: Record<string, number | undefined> = {}
@@ -45,7 +48,9 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       }
     })
   } catch (cause) {
-    throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
+    throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, {
+      cause,
+    })
   }
 }
 
@@ -54,7 +59,11 @@ type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
 const nothing: SalvageOf<unknown> = { count: 0, unread: () => 0, async *all() {} }
 
-function salvage(connection: Database.Database, table: string, reading: Rows<unknown>): SalvageOf<unknown> {
+function salvage(
+  connection: Database.Database,
+  table: string,
+  reading: Rows<unknown>,
+): SalvageOf<unknown> {
   const rowOf = connection.prepare<[bigint], Row>(
     `select ${columnsIn(connection, table, reading)} from "${table}" where id = ?`,
   )
@@ -70,7 +79,8 @@ function salvage(connection: Database.Database, table: string, reading: Rows<unk
     count,
     unread() {
       // Without an index, only a whole table says how many rows it has.
-      if (count === undefined) return countRows(connection, table) === read ? 0 : undefined
+      if (count === undefined)
+        return countRows(connection, table) === read ? 0 : undefined
       return count < read ? undefined : count - read
     },
     async *all() {
@@ -80,7 +90,9 @@ function salvage(connection: Database.Database, table: string, reading: Rows<unk
         // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
         const some = ids.subarray(from, from + pageRows)
-        const items = [...some].flatMap((id, n) => (id === ids[from + n - 1] ? [] : itemOf(id)))
+        const items = [...some].flatMap((id, n) =>
+          id === ids[from + n - 1] ? [] : itemOf(id),
+        )
         read += items.length
         yield items
       }
@@ -113,7 +125,9 @@ function countInIndex(connection: Database.Database, table: string): number | un
     `select name from pragma_index_list('${table}') where "unique" = 0`,
   )) {
     const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${index}"`
-    const found = tryTo(() => connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get())
+    const found = tryTo(() =>
+      connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get(),
+    )
     // If they differ, one page of the index is in the place of another.
     if (found && found.rows === found.ids) return Number(found.rows)
   }
@@ -121,7 +135,11 @@ function countInIndex(connection: Database.Database, table: string): number | un
 }
 
 function countRows(connection: Database.Database, table: string): number | undefined {
-  return tryTo(() => Number(connection.prepare(`select count(*) from "${table}" not indexed`).pluck().get()))
+  return tryTo(() =>
+    Number(
+      connection.prepare(`select count(*) from "${table}" not indexed`).pluck().get(),
+    ),
+  )
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

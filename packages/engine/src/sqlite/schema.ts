@@ -16,7 +16,13 @@ import {
   withReason,
 } from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
-import { createFileLike, createFolder, hideFromOthers, isCreatedBy, privateMode } from './private-file.ts'
+import {
+  createFileLike,
+  createFolder,
+  hideFromOthers,
+  isCreatedBy,
+  privateMode,
+} from './private-file.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
@@ -48,12 +54,17 @@ export async function migrateSqlite(
   return found
 }
 
-async function migrateOnce(file: string, entities: Entities, timeout: number): Promise<number | undefined> {
+async function migrateOnce(
+  file: string,
+  entities: Entities,
+  timeout: number,
+): Promise<number | undefined> {
   const connection = openConnection(file, { timeout })
   try {
     refuseOldSqlite(connection)
     // SQLite would take such a file for an empty one, and overwrite it.
-    if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+    if (statSync(file).size === 1)
+      throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.
     connection.exec('begin immediate')
@@ -74,9 +85,14 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
 const oldestSqlite = '3.51.3'
 
 function refuseOldSqlite(connection: Database.Database): void {
-  const version = connection.prepare<[], string>('select sqlite_version()').pluck().get() as string
+  const version = connection
+    .prepare<[], string>('select sqlite_version()')
+    .pluck()
+    .get() as string
   if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0)
-    throw new Error(`SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`)
+    throw new Error(
+      `SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`,
+    )
 }
 
 /**
@@ -89,10 +105,13 @@ export function openToRead(file: string): Database.Database {
   refuseWalElsewhere(file)
   // Otherwise closing would merge a WAL that a crash left. Without one, it is what removes an empty one.
   const readonly = ['-wal', '-journal'].some(suffix => existsSync(file + suffix))
-  return closeOnError(openConnection(file, { fileMustExist: true, readonly }), connection => {
-    connection.pragma('query_only = on')
-    return connection.exec('begin')
-  })
+  return closeOnError(
+    openConnection(file, { fileMustExist: true, readonly }),
+    connection => {
+      connection.pragma('query_only = on')
+      return connection.exec('begin')
+    },
+  )
 }
 
 /**
@@ -128,11 +147,15 @@ export function openReadOnly<Entered extends Entities>(
 async function checkedVersion(entities: Entities, connection: Database.Database) {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
   const others = connection
-    .prepare<[], string>("select type || ' ' || name from sqlite_schema where type not in ('table', 'index')")
+    .prepare<[], string>(
+      "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
+    )
     .pluck()
     .all()
   if (others.length > 0)
-    throw new Error(`it contains ${others.join(', ')}, and a store has only tables and indexes`)
+    throw new Error(
+      `it contains ${others.join(', ')}, and a store has only tables and indexes`,
+    )
   if (version === schemaVersionOf(entities)) prepareEvery(entities, connection)
   return version
 }

@@ -10,7 +10,8 @@ export function refuseSecondPath(file: string): void {
     throw new Error(
       `it has another name, a hard link: remove the name that the server does not use, as ${reason}`,
     )
-  if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${reason}`)
+  if (isMountPoint(file))
+    throw new Error(`it is mounted alone: mount its folder, as ${reason}`)
 }
 
 /** Refuses to read a store whose latest changes may be in a WAL beside another path. A backup has no WAL. */

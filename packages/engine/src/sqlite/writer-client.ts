@@ -15,7 +15,9 @@ export interface WriterData {
 }
 
 /** Sent by the thread that started the writer. */
-export type WriterCommand = { readonly connect: MessagePort; readonly kind: ChangeKind } | 'close'
+export type WriterCommand =
+  | { readonly connect: MessagePort; readonly kind: ChangeKind }
+  | 'close'
 
 /** Starts the only thread that writes to a store. */
 export async function startWriter(workerData: WriterData) {
@@ -24,7 +26,8 @@ export async function startWriter(workerData: WriterData) {
   // `.ts` in tests, `.js` in a build.
   const script = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url)
   const thread = new Worker(script, { workerData, resourceLimits })
-  const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
+  const tell = (command: WriterCommand, transfer: MessagePort[] = []) =>
+    thread.postMessage(command, transfer)
   // Rejects with the reason why the thread could not open the store.
   await once(thread, 'message')
 
@@ -58,7 +61,8 @@ export function connectToWriter(
       if (blockedBecause !== undefined) onBlocked(couldNotWrite(blockedBecause))
       return
     }
-    if ('checkpointFailure' in answer) return onCheckpointFailure(answer.checkpointFailure)
+    if ('checkpointFailure' in answer)
+      return onCheckpointFailure(answer.checkpointFailure)
     if ('commit' in answer && answer.commit !== undefined) onCommit(answer.commit)
     if (!('affectedRows' in answer || 'reason' in answer)) return
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
@@ -69,7 +73,8 @@ export function connectToWriter(
   return {
     /** Makes the changes of a group, as `runGroup` does. */
     send(group: readonly Change[]): Promise<readonly number[]> {
-      if (blockedBecause !== undefined) return Promise.reject(couldNotWrite(blockedBecause))
+      if (blockedBecause !== undefined)
+        return Promise.reject(couldNotWrite(blockedBecause))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
       port.postMessage(group)

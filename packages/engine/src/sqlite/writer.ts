@@ -4,7 +4,13 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import { type ChangeKind, createArrivals, type Group } from './arrivals.ts'
 import { createCheckpointer } from './checkpointer.ts'
-import { detailedReasonOf, isBusy, type PreparedChange, prepareChange, sleep } from './connection.ts'
+import {
+  detailedReasonOf,
+  isBusy,
+  type PreparedChange,
+  prepareChange,
+  sleep,
+} from './connection.ts'
 import { guardFiles } from './guard.ts'
 
 /** Sent to a MessagePort, group by group in order of arrival. */
@@ -68,7 +74,10 @@ export function createWriter(
   changeStatements: ReadonlyMap<string, ChangeStatement>,
 ) {
   const prepared = new Map(
-    [...changeStatements].map(([name, statement]) => [name, prepareChange(connection, statement)]),
+    [...changeStatements].map(([name, statement]) => [
+      name,
+      prepareChange(connection, statement),
+    ]),
   )
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
@@ -84,7 +93,8 @@ export function createWriter(
     let waiting = [arrivals.toGroup(sender, changes)]
     while (waiting.length > 0) {
       waiting = commitOnce(waiting)
-      if (blockedBecause === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
+      if (blockedBecause === undefined && performance.now() - checkpointMs > lookEveryMs)
+        checkpoint()
       const [next] = waiting
       if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
     }
@@ -100,7 +110,8 @@ export function createWriter(
       const count = runTransaction(groups)
       const commit = { changes: count, ms: performance.now() - begun }
       checkFiles()
-      const isComplete = ({ changes, affectedRows }: Group) => affectedRows.length === changes.length
+      const isComplete = ({ changes, affectedRows }: Group) =>
+        affectedRows.length === changes.length
       const end = groups.findIndex(group => !isComplete(group))
       const complete = end === -1 ? groups : groups.slice(0, end)
       // There is at least the group that began it.
@@ -142,7 +153,8 @@ export function createWriter(
     const { rows, alsoInserted } = run(values)
     affectedRows.push(rows)
     let bytes = rowBytes
-    for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
+    for (const value of values)
+      if (typeof value === 'string') bytes += Buffer.byteLength(value)
     return (rows + alsoInserted) * bytes
   }
 
@@ -209,7 +221,9 @@ export function createWriter(
     /** Takes groups of changes from a MessagePort, and answers there. */
     connect(sender: MessagePort, kind: ChangeKind) {
       senders.set(sender, kind)
-      sender.on('message', (changes: readonly Change[]) => commitAllWaiting(sender, changes))
+      sender.on('message', (changes: readonly Change[]) =>
+        commitAllWaiting(sender, changes),
+      )
       sender.on('close', () => senders.delete(sender))
     },
     /** Closes the connection and all MessagePorts. */

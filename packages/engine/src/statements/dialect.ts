@@ -76,24 +76,34 @@ export interface AlsoInserts<Row> {
   readonly postgres: (insert: Query<unknown>) => Query<unknown>
 }
 
-export const columnList = (names: readonly string[]) => sql.join(names.map(name => sql.ref(name)))
+export const columnList = (names: readonly string[]) =>
+  sql.join(names.map(name => sql.ref(name)))
 
 // biome-ignore lint/suspicious/noExplicitAny: it compiles statements on any tables, whose types are the caller's
 type Compiler = Kysely<any>
 
-interface Differences extends Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'> {
+interface Differences
+  extends Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'> {
   /** Whether one statement inserts several rows, with an array for each column. */
   readonly takesArrays: boolean
   /** Returns the rows to insert, given the parameter and the type of each column. */
-  rows(values: readonly (readonly [RawBuilder<unknown>, ColumnType])[]): RawBuilder<unknown>
+  rows(
+    values: readonly (readonly [RawBuilder<unknown>, ColumnType])[],
+  ): RawBuilder<unknown>
 }
 
-function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Differences): Dialect {
+function createDialect(
+  compiler: Compiler,
+  { rows, takesArrays, ...others }: Differences,
+): Dialect {
   const inserting =
-    (onConflict: (key: string, columns: readonly string[]) => RawBuilder<unknown>): Dialect['insert'] =>
+    (
+      onConflict: (key: string, columns: readonly string[]) => RawBuilder<unknown>,
+    ): Dialect['insert'] =>
     (_, table, key, types, also) => {
       const columns = Object.keys(types) as (keyof typeof types)[]
-      const returning = also?.postgres ?? (insert => sql`${insert} returning ${sql.ref(key)}`)
+      const returning =
+        also?.postgres ?? (insert => sql`${insert} returning ${sql.ref(key)}`)
       const compiled = compile<typeof types>(p => {
         const values = columns.map(name => [p[name], types[name]] as const)
         const insert = sql`
@@ -101,24 +111,40 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
           on conflict ${onConflict(key, columns)}`
         return takesArrays ? returning(insert) : insert
       }, compiler)
-      const others = takesArrays || also === undefined ? {} : compileAlso(also.sqlite, compiled)
-      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...others }
+      const others =
+        takesArrays || also === undefined ? {} : compileAlso(also.sqlite, compiled)
+      return {
+        kind: 'change',
+        order: { of: table, by: key },
+        takesArrays,
+        ...compiled,
+        ...others,
+      }
     }
   return {
     ...others,
     tables: () => compiler,
     read: build => ({ kind: 'read', ...compile(build, compiler) }),
-    change: (order, build) => ({ kind: 'change', order, takesArrays: false, ...compile(build, compiler) }),
+    change: (order, build) => ({
+      kind: 'change',
+      order,
+      takesArrays: false,
+      ...compile(build, compiler),
+    }),
     insert: inserting(() => sql`do nothing`),
     save: inserting((key, columns) => {
       const others = columns.filter(name => name !== key)
-      const assigned = others.map(name => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`)
+      const assigned = others.map(
+        name => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`,
+      )
       return sql`(${sql.ref(key)}) do update set ${sql.join(assigned)}`
     }),
   }
 }
 
-const sqlite: Compiler = new Kysely({ dialect: new SqliteDialect({ database: () => Promise.reject() }) })
+const sqlite: Compiler = new Kysely({
+  dialect: new SqliteDialect({ database: () => Promise.reject() }),
+})
 
 export const sqliteDialect: Dialect = createDialect(sqlite, {
   name: 'sqlite',
@@ -141,7 +167,11 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
       return build(p, pageColumns(types, unlessLong))
     }, sqlite)
     const whole = compile<Given>(p => build(p, pageColumns(types)), sqlite)
-    return { kind: 'read', ...whole, bound: { texts, guarded: { kind: 'read', ...guarded } } }
+    return {
+      kind: 'read',
+      ...whole,
+      bound: { texts, guarded: { kind: 'read', ...guarded } },
+    }
   },
 })
 
@@ -151,11 +181,15 @@ function compileAlso<Row>(
 ): Pick<ChangeStatement, 'alsoInserts'> {
   const { sql: text, parameters } = compile(statement, sqlite)
   if (`${parameters}` !== `${insert.parameters}`)
-    throw new Error(`it has not the parameters ${insert.parameters} of what it precedes: ${text}`)
+    throw new Error(
+      `it has not the parameters ${insert.parameters} of what it precedes: ${text}`,
+    )
   return { alsoInserts: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: text } }
 }
 
-const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })
+const postgres: Compiler = new Kysely({
+  dialect: new PostgresDialect({ pool: () => Promise.reject() }),
+})
 
 export const postgresDialect: Dialect = createDialect(postgres, {
   name: 'postgres',
@@ -191,7 +225,9 @@ export const postgresDialect: Dialect = createDialect(postgres, {
 
 /** Returns the length of all texts of a row in UTF-8, which both databases know without reading them. */
 export function bytesOf(types: Readonly<Record<string, ColumnType>>): RawBuilder<number> {
-  const lengths = textsOf(types).map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`)
+  const lengths = textsOf(types).map(
+    text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`,
+  )
   return sql.join([sql`0`, ...lengths], sql` + `)
 }
 
@@ -201,8 +237,13 @@ function textsOf(types: Readonly<Record<string, ColumnType>>): readonly string[]
 
 function pageColumns<Row>(
   types: ColumnTypes<Row>,
-  expressionOf: (column: RawBuilder<unknown>, name: string) => RawBuilder<unknown> = column => column,
+  expressionOf: (
+    column: RawBuilder<unknown>,
+    name: string,
+  ) => RawBuilder<unknown> = column => column,
 ): PageColumns<Row> {
   // Each expression has the type of the column whose name it has.
-  return Object.keys(types).map(name => expressionOf(sql.ref(name), name).as(name)) as never
+  return Object.keys(types).map(name =>
+    expressionOf(sql.ref(name), name).as(name),
+  ) as never
 }

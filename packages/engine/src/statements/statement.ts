@@ -14,7 +14,9 @@ export type Value = bigint | number | string | null
  *     dialect.read((p: Parameters<{ id: bigint }>) => db.selectFrom('plants').selectAll().where('id', '=', p.id))
  *     // select * from "plants" where "id" = ?, with the parameters ['id']
  */
-export type Parameters<Given> = { readonly [Name in keyof Given]-?: RawBuilder<Given[Name]> }
+export type Parameters<Given> = {
+  readonly [Name in keyof Given]-?: RawBuilder<Given[Name]>
+}
 
 /** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
 export type Query<Row> = Compilable<Row> | RawBuilder<Row>
@@ -68,13 +70,17 @@ export interface ChangeStatement<Given = never> extends Statement {
  *     dialect.change({ of: 'plants', by: 'id' }, …)  // changes of plants are sent in order of id, those of one id as they came
  *     dialect.change('barrier', …)                   // deletes by name, whose ids nobody knows
  */
-export type Order<Name extends string> = { readonly of: string; readonly by: Name } | 'barrier'
+export type Order<Name extends string> =
+  | { readonly of: string; readonly by: Name }
+  | 'barrier'
 
 export type ColumnType = 'bigint' | 'text'
 
 /** The type of each column of a row. */
 export type ColumnTypes<Row> = {
-  readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint ? 'bigint' : 'text'
+  readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint
+    ? 'bigint'
+    : 'text'
 }
 
 /** The columns of a page, to be selected. */
@@ -88,7 +94,10 @@ export type Change = readonly [name: string, ...values: Value[]]
 /** Returns an expression for each parameter. The value of each is a symbol with its name, which the statement then lists. */
 function parametersOf<Given>(): Parameters<Given> {
   // A proxy has every member that the type requires.
-  return new Proxy({}, { get: (_, name) => sql.val(Symbol(String(name))) }) as Parameters<Given>
+  return new Proxy(
+    {},
+    { get: (_, name) => sql.val(Symbol(String(name))) },
+  ) as Parameters<Given>
 }
 
 /** Returns the SQL of a query, with the names of its parameters. */
@@ -97,10 +106,13 @@ export function compile<Given>(
   compiler: QueryExecutorProvider,
 ) {
   const query = build(parametersOf<Given>())
-  const { sql: text, parameters } = 'isRawBuilder' in query ? query.compile(compiler) : query.compile()
+  const { sql: text, parameters } =
+    'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
     if (typeof parameter === 'symbol') return `${parameter.description}`
-    throw new Error(`a constant must be written with sql.lit: ${String(parameter)} in ${text}`)
+    throw new Error(
+      `a constant must be written with sql.lit: ${String(parameter)} in ${text}`,
+    )
   })
   return { sql: text.trim(), parameters: names }
 }
@@ -117,5 +129,7 @@ export function pick<Given, Name extends keyof Given>(
   names: readonly Name[],
 ): Parameters<Pick<Given, Name>> {
   // A proxy has no members to spread.
-  return Object.fromEntries(names.map(name => [name, p[name]])) as unknown as Parameters<Pick<Given, Name>>
+  return Object.fromEntries(names.map(name => [name, p[name]])) as unknown as Parameters<
+    Pick<Given, Name>
+  >
 }

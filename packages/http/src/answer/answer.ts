@@ -12,7 +12,9 @@ export type Answered = FastifyReply['raw']
 const serializers = new Map<unknown, (value: unknown) => string>()
 
 /** Returns what writes values of a schema. Cached by title, as descriptions differ from route to route. */
-export function serializerOf(schema: { readonly title?: string }): (value: unknown) => string {
+export function serializerOf(schema: {
+  readonly title?: string
+}): (value: unknown) => string {
   const key = schema.title ?? schema
   const serializer = serializers.get(key) ?? fastJsonStringify(schema)
   serializers.set(key, serializer)
@@ -25,12 +27,21 @@ export function serializerOf(schema: { readonly title?: string }): (value: unkno
  * @param budget counts the answer if it is long
  * @throws RequestError `too-many-bytes`
  */
-export function answer(reply: FastifyReply, status: number, value: unknown, budget?: Budget): Answered {
+export function answer(
+  reply: FastifyReply,
+  status: number,
+  value: unknown,
+  budget?: Budget,
+): Answered {
   reply.code(status)
   // With no body at all, Fastify's HEAD would announce a 304 of 0 bytes (RFC 9110, 8.6).
-  if (value === null) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined).raw
+  if (value === null)
+    return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined).raw
   // `Operation` promises that it fits the schema.
-  const text = reply.serializeInput(value as Record<string, unknown>, `${status}`) as string
+  const text = reply.serializeInput(
+    value as Record<string, unknown>,
+    `${status}`,
+  ) as string
   if (budget === undefined || text.length < countedBytesMin) {
     // Releases what a page has reserved.
     budget?.setHeld(reply.raw, 0)
@@ -43,7 +54,8 @@ export function answer(reply: FastifyReply, status: number, value: unknown, budg
 
 /** Sends finished JSON. Without the serializer Fastify would add a charset, which JSON does not have (RFC 8259, 11). */
 export function answerText(reply: FastifyReply, text: string): Answered {
-  return reply.header('content-type', 'application/json').serializer(unchanged).send(text).raw
+  return reply.header('content-type', 'application/json').serializer(unchanged).send(text)
+    .raw
 }
 
 const unchanged = (text: string) => text

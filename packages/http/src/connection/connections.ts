@@ -91,10 +91,15 @@ export class Connection {
   /** Takes a request whose header section has arrived. */
   receive(response: ServerResponse): void {
     const { headers, httpVersion } = response.req
-    const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    const hasBody =
+      headers['content-length'] !== undefined ||
+      headers['transfer-encoding'] !== undefined
     const body = hasBody ? new Body(response.req, this) : undefined
     // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
-    if (headers.upgrade !== undefined || (headers['transfer-encoding'] && httpVersion === '1.0'))
+    if (
+      headers.upgrade !== undefined ||
+      (headers['transfer-encoding'] && httpVersion === '1.0')
+    )
       response.setHeader('connection', 'close')
     if (this.#sendRefusal !== undefined) {
       // The refusal is the last answer. After it the body of one request is read, which may be on its way already.
@@ -108,7 +113,10 @@ export class Connection {
     } else {
       this.#all.waitingCount++
       this.waiting.push(response)
-      if (this.#all.waitingCount > waitingMax && this.waiting.length > waitingPerConnection)
+      if (
+        this.#all.waitingCount > waitingMax &&
+        this.waiting.length > waitingPerConnection
+      )
         this.socket.destroy()
       this.note(0)
     }
@@ -157,14 +165,16 @@ export class Connection {
   }
 
   get #mayRead(): boolean {
-    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0) return false
+    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0)
+      return false
     return this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
   }
 
   /** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */
   get waitsForServer(): boolean {
     const { socket, current } = this
-    if (current === undefined || current.writableEnded || socket.writableLength > 0) return false
+    if (current === undefined || current.writableEnded || socket.writableLength > 0)
+      return false
     return current.req.complete || !bodyOf(current.req)?.waitsForClient
   }
 

@@ -14,7 +14,10 @@ const preflightSeconds = '7200'
  *
  * @param origins as browsers write them: scheme, host, and port if it is not the default
  */
-export function allowOrigins(origins: readonly string[], handle: RequestListener): RequestListener {
+export function allowOrigins(
+  origins: readonly string[],
+  handle: RequestListener,
+): RequestListener {
   if (origins.length === 0) return handle
   const allowed = new Set(origins)
   return (request, response) => {
@@ -22,7 +25,8 @@ export function allowOrigins(origins: readonly string[], handle: RequestListener
     const { origin } = request.headers
     if (origin !== undefined && allowed.has(origin)) {
       response.setHeader('access-control-allow-origin', origin)
-      if (!isPreflight(request)) response.setHeader('access-control-expose-headers', exposedHeaders)
+      if (!isPreflight(request))
+        response.setHeader('access-control-expose-headers', exposedHeaders)
     }
     handle(request, response)
   }
@@ -34,7 +38,8 @@ const isPreflight = ({ method, headers }: IncomingMessage) =>
 /** Answers preflights without a token, as browsers send none. */
 export function answerPreflights(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw }, reply, done) => {
-    if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin')) return done()
+    if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin'))
+      return done()
     reply
       .code(204)
       .headers({

@@ -22,7 +22,10 @@ export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> {
 
 const parserFailures: Record<string, [RequestErrorCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [
+    'body-too-large',
+    'the chunk extensions of the body are too large',
+  ],
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
@@ -51,8 +54,14 @@ export function createNodeServer(
   const connections = new Connections(handle)
   connectionsOfServers.set(server, connections)
 
-  const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) =>
-    connection.refuse(error, () => writeRefusal(error, logRequest, connection.socket, request))
+  const refuse = (
+    connection: Connection,
+    error: RequestError,
+    request?: IncomingMessage,
+  ) =>
+    connection.refuse(error, () =>
+      writeRefusal(error, logRequest, connection.socket, request),
+    )
 
   server.on('connection', (socket: Socket) => {
     const connection = connections.add(socket)
@@ -61,23 +70,30 @@ export function createNodeServer(
     refuse(connection, new RequestError('too-many-connections', message))
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.on(event, ({ socket }, response) => connections.open.get(socket)?.receive(response))
+    server.on(event, ({ socket }, response) =>
+      connections.open.get(socket)?.receive(response),
+    )
   server.on('timeout', (socket: Socket) => {
-    if (connections.open.get(socket)?.waitsForServer) socket.setTimeout(limits.inactivityTimeoutMs)
+    if (connections.open.get(socket)?.waitsForServer)
+      socket.setTimeout(limits.inactivityTimeoutMs)
     else socket.destroy()
   })
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {})
-    const error = new RequestError('method-not-allowed', 'this server is not a proxy', { allow: '' })
+    const error = new RequestError('method-not-allowed', 'this server is not a proxy', {
+      allow: '',
+    })
     refuse(connections.open.get(socket) as Connection, error, request)
   })
   server.on('clientError', ({ code }: Error & { code?: string }, socket: Socket) => {
     const connection = connections.open.get(socket)
     // What follows the last request gets no answer.
-    if (connection === undefined || !socket.writable || code === 'HPE_CLOSED_CONNECTION') return
+    if (connection === undefined || !socket.writable || code === 'HPE_CLOSED_CONNECTION')
+      return
     // A request that waits for the server is not late.
     const { current, waiting, waitsForServer } = connection
-    const isExcused = waiting.length > 0 || (current?.req.complete === false && waitsForServer)
+    const isExcused =
+      waiting.length > 0 || (current?.req.complete === false && waitsForServer)
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) return
     const [failure, message] = parserFailures[`${code}`] ?? [
       'bad-request',
@@ -97,7 +113,15 @@ function writeRefusal(
 ): string {
   const { status, headers, body } = requestFailure(error)
   const [reqId, content] = [requestId(request), writeFailure(body)]
-  logRequest({ reqId, client, method: request?.method, route: undefined, status, error: body.error, ms: 0 })
+  logRequest({
+    reqId,
+    client,
+    method: request?.method,
+    route: undefined,
+    status,
+    error: body.error,
+    ms: 0,
+  })
   const fields = {
     date: new Date().toUTCString(),
     ...headers,

@@ -60,12 +60,16 @@ export async function stopListening(server: Server): Promise<void> {
  *
  * @returns the number of connections closed with a request unanswered
  */
-export async function stopServer(app: FastifyInstance, timeoutMs: number): Promise<number> {
+export async function stopServer(
+  app: FastifyInstance,
+  timeoutMs: number,
+): Promise<number> {
   const open = connectionsOf(app.server)
   let unanswered = 0
   const looking = setInterval(() => {
     for (const { socket, current } of open.values())
-      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs) socket.setTimeout(stalledTimeoutMs)
+      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs)
+        socket.setTimeout(stalledTimeoutMs)
   }, lookEveryMs)
   const cutting = setTimeout(() => {
     for (const { socket, current } of open.values()) {

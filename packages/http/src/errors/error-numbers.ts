@@ -17,7 +17,10 @@ export const commonFailures = {
   'repeated-field': [40008, 'A header field that may occur only once is repeated'],
   'repeated-parameter': [40009, 'A query parameter is repeated'],
   'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole resource'],
-  'bad-condition': [40011, 'If-Match or If-None-Match is neither * nor a list of entity tags'],
+  'bad-condition': [
+    40011,
+    'If-Match or If-None-Match is neither * nor a list of entity tags',
+  ],
   'unknown-parameter': [40012, 'The operation has no such query parameter'],
   'no-token': [40101, 'No access token was sent'],
   'invalid-token': [40102, 'The access token is unknown, revoked or expired'],
@@ -30,8 +33,14 @@ export const commonFailures = {
     41301,
     'The body, or a line of it, is larger than the limit in `message`, by default 1 MiB',
   ],
-  'unsupported-media-type': [41501, 'The body must have the media type of the operation, in UTF-8'],
-  'unsupported-coding': [41502, 'The body has an unsupported coding; see Accept-Encoding'],
+  'unsupported-media-type': [
+    41501,
+    'The body must have the media type of the operation, in UTF-8',
+  ],
+  'unsupported-coding': [
+    41502,
+    'The body has an unsupported coding; see Accept-Encoding',
+  ],
   'expectation-failed': [41701, 'The expectation in Expect cannot be met'],
   'too-many-wrong-tokens': [
     42901,
@@ -45,12 +54,18 @@ export const commonFailures = {
     'The store is unavailable, and a change may or may not have been made; try again after Retry-After',
   ],
   draining: [50303, 'The server is shutting down; try another instance'],
-  'too-many-connections': [50304, 'The server is at its connection limit; try again after Retry-After'],
+  'too-many-connections': [
+    50304,
+    'The server is at its connection limit; try again after Retry-After',
+  ],
   'too-many-bytes': [
     50305,
     'The server is at its memory limit for bodies and answers; try again after Retry-After',
   ],
-  'access-unavailable': [50306, 'Access cannot be checked at the moment; try again after Retry-After'],
+  'access-unavailable': [
+    50306,
+    'Access cannot be checked at the moment; try again after Retry-After',
+  ],
 } as const satisfies Record<AccessErrorCode | 'internal', FailureRow> & FailureRows
 
 /** The failures of a request itself. */

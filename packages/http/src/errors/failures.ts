@@ -1,13 +1,22 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import { commonFailures, type FailureRow, type FailureRows, type RequestErrorCode } from './error-numbers.ts'
+import {
+  commonFailures,
+  type FailureRow,
+  type FailureRows,
+  type RequestErrorCode,
+} from './error-numbers.ts'
 
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: RequestErrorCode
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(code: RequestErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    code: RequestErrorCode,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     super(message)
     this.code = code
     this.headers = headers
@@ -32,7 +41,10 @@ export function createToFailure(rows: FailureRows): ToFailure {
     if (error instanceof AccessError)
       return failure(commonFailures[error.code], error.message, challenge(error))
     // A domain of another version may know codes that this table does not.
-    const row = isDomainError(error) && Object.hasOwn(rows, error.code) ? rows[error.code] : undefined
+    const row =
+      isDomainError(error) && Object.hasOwn(rows, error.code)
+        ? rows[error.code]
+        : undefined
     if (row) return failure(row, (error as Error).message)
     const code = fastifyFailures.get((error as { code?: unknown }).code)
     if (code !== undefined) return failure(commonFailures[code], commonFailures[code][1])
@@ -44,7 +56,11 @@ export function requestFailure({ code, message, headers }: RequestError): Failur
   return failure(commonFailures[code], message, headers)
 }
 
-function failure(row: FailureRow, message: string, headers: Failure['headers'] = {}): Failure {
+function failure(
+  row: FailureRow,
+  message: string,
+  headers: Failure['headers'] = {},
+): Failure {
   const [number] = row
   const status = Math.floor(number / 100)
   return {
@@ -61,7 +77,10 @@ function challenge({ code, message, scope }: AccessError): Failure['headers'] {
   const realm = 'Bearer realm="plant-store"'
   if (code === 'no-token') return { 'www-authenticate': realm }
   const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
-  return { 'www-authenticate': scope === undefined ? described : `${described}, scope=${quoted(scope)}` }
+  return {
+    'www-authenticate':
+      scope === undefined ? described : `${described}, scope=${quoted(scope)}`,
+  }
 }
 
 /** Returns a quoted-string (RFC 9110, 5.6.4) in ASCII on one line. */

@@ -22,12 +22,20 @@ const aboutIds = [
  *
  * @param serverUrl the base of every path; without a host it is relative to the description's URL
  */
-export function describeInterface(sections: readonly Section[], serverUrl: string): string {
+export function describeInterface(
+  sections: readonly Section[],
+  serverUrl: string,
+): string {
   const failures = describeFailures(sections)
-  const operations = sections.flatMap(section => Object.values<Operation>(section.operations))
+  const operations = sections.flatMap(section =>
+    Object.values<Operation>(section.operations),
+  )
   const isUsed = (status: string) =>
     operations.some(({ failureStatuses }) => failureStatuses.includes(Number(status)))
-  const schemas: Named[] = [FailureBody, ...sections.flatMap(section => Object.values(section.schemas))]
+  const schemas: Named[] = [
+    FailureBody,
+    ...sections.flatMap(section => Object.values(section.schemas)),
+  ]
   const description = {
     openapi: '3.1.0',
     info: {
@@ -65,7 +73,11 @@ function pathsOf(sections: readonly Section[], failures: Failures): object {
   for (const { tag, operations } of sections) {
     for (const [operationId, operation] of Object.entries<Operation>(operations)) {
       const path = operation.url.replaceAll(/:(\w+)/g, '{$1}')
-      const described = { operationId, tags: [tag.name], ...describeOperation(operation, failures) }
+      const described = {
+        operationId,
+        tags: [tag.name],
+        ...describeOperation(operation, failures),
+      }
       paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described }
     }
   }
@@ -88,24 +100,35 @@ function describeOperation(operation: Operation, failures: Failures): object {
     requestBody: body && { ...response(body), required: true },
     responses: {
       ...Object.fromEntries(
-        operation.failureStatuses.map(status => [status, failureOf(operation, status, failures)]),
+        operation.failureStatuses.map(status => [
+          status,
+          failureOf(operation, status, failures),
+        ]),
       ),
       ...mapValues(operation.response, each => response(each)),
     },
   }
 }
 
-function failureOf({ failureDescriptions = {} }: Operation, status: number, failures: Failures): object {
+function failureOf(
+  { failureDescriptions = {} }: Operation,
+  status: number,
+  failures: Failures,
+): object {
   const own = failureDescriptions[status]
   if (own === undefined) return { $ref: `#/components/responses/Failure${status}` }
   return response(about(own, failures[status] as Described))
 }
 
-function parameters(place: 'path' | 'query' | 'header', schema = Type.Object({})): object[] {
+function parameters(
+  place: 'path' | 'query' | 'header',
+  schema = Type.Object({}),
+): object[] {
   const { properties, required }: TObject = schema
   const names = required as readonly string[] | undefined
   return Object.entries(properties).map(([name, property]) => {
-    const { description, ...schema } = property as TSchema & Named & { description?: string }
+    const { description, ...schema } = property as TSchema &
+      Named & { description?: string }
     return {
       name,
       in: place,
@@ -126,7 +149,12 @@ function response(
   return {
     description,
     headers:
-      headers && mapValues(headers, ({ description, ...schema }) => ({ description, required, schema })),
+      headers &&
+      mapValues(headers, ({ description, ...schema }) => ({
+        description,
+        required,
+        schema,
+      })),
     content: schema.type === 'null' ? undefined : mapValues(content ?? json, withExample),
   }
 }
@@ -148,7 +176,9 @@ function mapValues<Value>(
   record: Readonly<Record<string, Value>>,
   map: (value: Value) => unknown,
 ): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
+  return Object.fromEntries(
+    Object.entries(record).map(([key, value]) => [key, map(value)]),
+  )
 }
 
 /** ES2026, not yet in TypeScript's types. */
@@ -158,7 +188,12 @@ const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 export function withReferences(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return rawJSON(`${value}`)
   if (typeof value !== 'object' || value === null) return value
-  const { title, format, minimum = int64Min, maximum = int64Max } = value as Record<string, unknown>
+  const {
+    title,
+    format,
+    minimum = int64Min,
+    maximum = int64Max,
+  } = value as Record<string, unknown>
   if (example in value) return { $ref: `#/components/schemas/${title}` }
   return format === 'int64' ? { ...value, minimum, maximum } : value
 }

@@ -55,4 +55,6 @@ export interface Section {
 export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503] as const
 export const aroundBody = [413, 415] as const
 
-export const header = (name: string, description: string) => ({ [name]: { type: 'string', description } })
+export const header = (name: string, description: string) => ({
+  [name]: { type: 'string', description },
+})

@@ -7,11 +7,15 @@ import { about } from './schemas.ts'
 
 export const conditionFields = Type.Object({
   'If-Match': Type.Optional(
-    Type.String({ description: 'What is stored must have one of these entity tags, or with `*` must exist' }),
+    Type.String({
+      description:
+        'What is stored must have one of these entity tags, or with `*` must exist',
+    }),
   ),
   'If-None-Match': Type.Optional(
     Type.String({
-      description: 'What is stored must have none of these entity tags, or with `*` must not exist',
+      description:
+        'What is stored must have none of these entity tags, or with `*` must not exist',
     }),
   ),
 })

@@ -11,7 +11,10 @@ export interface Announcing {
 
 export const announceParameter = {
   announce: Type.Optional(
-    Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
+    Type.Boolean({
+      description: 'Whether the plants are announced to webhooks',
+      default: true,
+    }),
   ),
 }
 
@@ -21,7 +24,8 @@ export function useCasesFor(
   { plants, unannounced = plants }: Announcing,
 ): PlantUseCases {
   const announce = readBoolean(query.announce) ?? true
-  if (typeof announce === 'string') throw new DomainError('invalid-query', 'announce must be true or false')
+  if (typeof announce === 'string')
+    throw new DomainError('invalid-query', 'announce must be true or false')
   return announce ? plants : unannounced
 }
 
@@ -43,9 +47,15 @@ export const plantAdded = {
       description: 'Information about a new plant added to the store',
       security: [],
       parameters: [
-        field('webhook-id', 'The same at every attempt to deliver this plant (Standard Webhooks)'),
+        field(
+          'webhook-id',
+          'The same at every attempt to deliver this plant (Standard Webhooks)',
+        ),
         field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
-        field('webhook-signature', 'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret'),
+        field(
+          'webhook-signature',
+          'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret',
+        ),
       ],
       requestBody: {
         description: 'Plant added to the store',
@@ -53,8 +63,14 @@ export const plantAdded = {
         content: { 'application/json': { schema: NewPlant } },
       },
       responses: {
-        200: { description: 'Return a 200 status to indicate that the data was received successfully' },
-        410: { description: 'Removes the webhook. After any other status but 2xx, it is tried again' },
+        200: {
+          description:
+            'Return a 200 status to indicate that the data was received successfully',
+        },
+        410: {
+          description:
+            'Removes the webhook. After any other status but 2xx, it is tried again',
+        },
       },
     },
   },

@@ -51,7 +51,8 @@ export function createBatch(
 
     const { bodyBytesMax: lineBytesMax, requestTimeoutMs: lineTimeoutMs } = limits
     const body = bodyOf(request.raw)
-    const pieces = body === undefined ? [] : readLines(body, { lineBytesMax, lineTimeoutMs, ending })
+    const pieces =
+      body === undefined ? [] : readLines(body, { lineBytesMax, lineTimeoutMs, ending })
     let counted = Promise.resolve()
     let isFailed = false
     try {
@@ -63,7 +64,9 @@ export function createBatch(
         notesOf(request).failureSuffix = '; plants of earlier lines may have been created'
         if (isFailed) break
         await underWay.acquire(part.size)
-        counted = Promise.all([create(part), counted]).then(([outcomes]) => count(part, outcomes))
+        counted = Promise.all([create(part), counted]).then(([outcomes]) =>
+          count(part, outcomes),
+        )
         counted.catch(() => {
           isFailed = true
         })
@@ -123,9 +126,14 @@ function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Part)
 }
 
 /** Returns the faults of a part in order of line, given the outcomes of its plants. */
-function faultsOf({ plants, lines, faults }: Part, outcomes: readonly CreateOutcome[]): readonly LineFault[] {
+function faultsOf(
+  { plants, lines, faults }: Part,
+  outcomes: readonly CreateOutcome[],
+): readonly LineFault[] {
   const taken = outcomes.flatMap((outcome, index) =>
-    outcome === 'id-taken' ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))] : [],
+    outcome === 'id-taken'
+      ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))]
+      : [],
   )
   return [...faults, ...taken].sort((a, b) => a.line - b.line)
 }
@@ -134,7 +142,11 @@ function faultOf(line: number, error: unknown): LineFault {
   const { body, isDefect } = toFailure(error)
   if (isDefect) throw error
   // A copy: a slice would keep the whole message in memory.
-  return { line, error: body.error, message: Buffer.from(body.message.slice(0, messageLengthMax)).toString() }
+  return {
+    line,
+    error: body.error,
+    message: Buffer.from(body.message.slice(0, messageLengthMax)).toString(),
+  }
 }
 
 /** Admits in order of arrival what fits, or is alone. */

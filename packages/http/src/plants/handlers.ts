@@ -1,4 +1,10 @@
-import { isMet, type PlantId, parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
+import {
+  isMet,
+  type PlantId,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+} from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
@@ -10,7 +16,10 @@ import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
 import { StoredPlant } from './schemas.ts'
 
-export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<typeof operations> {
+export function handlers(
+  announcing: Announcing,
+  pipeline: Pipeline,
+): Handlers<typeof operations> {
   const { plants: useCases } = announcing
   return {
     async createPlant({ request, answer }) {
@@ -27,9 +36,12 @@ export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<t
         name_contains: query.name_contains,
         count: readBoolean(query.count),
       })
-      const page = await pipeline.readPage(reply, textBytesMax => useCases.list({ ...asked, textBytesMax }))
+      const page = await pipeline.readPage(reply, textBytesMax =>
+        useCases.list({ ...asked, textBytesMax }),
+      )
       const { headerBytesMax } = pipeline.limits
-      if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked, headerBytesMax))
+      if (page.next !== undefined)
+        reply.header('link', nextPage(request, page.next, asked, headerBytesMax))
       if (page.total !== undefined) reply.header('total-count', page.total)
       return answer(200, page.plants)
     },
@@ -46,7 +58,11 @@ export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<t
       const plant = parsePlant(sent, id)
       const version = await useCases.replace(plant, readCondition(request))
       // PUT may answer with an ETag only if all that was sent is stored, unchanged (RFC 9110, 9.3.4).
-      if (Object.keys(sent as object).every(name => Object.hasOwn(StoredPlant.properties, name)))
+      if (
+        Object.keys(sent as object).every(name =>
+          Object.hasOwn(StoredPlant.properties, name),
+        )
+      )
         reply.header('etag', toEntityTag(version))
       return answer(200, plant)
     },

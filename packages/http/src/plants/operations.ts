@@ -1,9 +1,25 @@
-import { type PlantErrorCode, pageLimitMax, searchedTextMax, totalMax } from '@plant-store/domain'
+import {
+  type PlantErrorCode,
+  pageLimitMax,
+  searchedTextMax,
+  totalMax,
+} from '@plant-store/domain'
 import { Type } from 'typebox'
 import type { FailureRow } from '../errors/error-numbers.ts'
-import { aroundBody, aroundRequest, header, type Operations, type Section } from '../openapi/operation.ts'
+import {
+  aroundBody,
+  aroundRequest,
+  header,
+  type Operations,
+  type Section,
+} from '../openapi/operation.ts'
 import { about } from '../openapi/schemas.ts'
-import { conditionFields, entityTag, nextPageLink, pageParameters } from '../openapi/stored.ts'
+import {
+  conditionFields,
+  entityTag,
+  nextPageLink,
+  pageParameters,
+} from '../openapi/stored.ts'
 import { announceParameter, plantAdded } from './announce.ts'
 import * as wire from './schemas.ts'
 
@@ -32,7 +48,9 @@ export const operations = {
       'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit, and one of a search may be empty. It is the last page only if it has no Link.',
     querystring: Type.Object({
       ...pageParameters(wire.PlantId),
-      tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
+      tag: Type.Optional(
+        Type.String({ description: 'Only plants with exactly this tag' }),
+      ),
       name_contains: Type.Optional(
         Type.String({
           description:
@@ -50,7 +68,10 @@ export const operations = {
     }),
     response: {
       200: {
-        ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
+        ...about(
+          'A page of plants',
+          Type.Array(wire.StoredPlant, { maxItems: pageLimitMax }),
+        ),
         headers: {
           ...nextPageLink,
           ...header(
@@ -87,7 +108,9 @@ export const operations = {
     params: plantPath,
     headers: conditionFields,
     body: about('The new plant', wire.PlantWithoutId),
-    response: { 200: { ...about('The stored plant', wire.PlantWithoutId), headers: entityTag } },
+    response: {
+      200: { ...about('The stored plant', wire.PlantWithoutId), headers: entityTag },
+    },
     failureStatuses: [412, ...aroundRequest, ...aroundBody],
   },
   removePlant: {

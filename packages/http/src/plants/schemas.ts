@@ -9,7 +9,9 @@ import { failureMembers, int64, named } from '../openapi/schemas.ts'
 const fields = {
   id: int64('Identification number of the plant'),
   name: Type.String({ description: 'The name of the plant' }),
-  tag: Type.Optional(Type.String({ description: 'Tag that specifies the type of the plant' })),
+  tag: Type.Optional(
+    Type.String({ description: 'Tag that specifies the type of the plant' }),
+  ),
 } satisfies Record<keyof Plant, TSchema>
 const { id, ...withoutId } = fields
 
@@ -18,7 +20,11 @@ const newPlant = { id: 42n, ...plant }
 
 /** The published name is `Plant`. An answer written by this schema has no id. */
 export const PlantWithoutId = named('Plant', Type.Object(withoutId), plant)
-export const NewPlant = named('NewPlant', Type.Intersect([PlantWithoutId, Type.Object({ id })]), newPlant)
+export const NewPlant = named(
+  'NewPlant',
+  Type.Intersect([PlantWithoutId, Type.Object({ id })]),
+  newPlant,
+)
 export const StoredPlant = named('StoredPlant', Type.Object(fields), newPlant)
 export const PlantId = named('PlantId', id, newPlant.id)
 export const PlantLines = named(
@@ -33,10 +39,13 @@ export const CreatedPlants = named(
     created: count('Plants created'),
     existing: count('Plants that the store already had, exactly equal'),
     refused: count('Lines that are not a valid plant, or whose id another plant has'),
-    faults: Type.Array(Type.Object({ line: count('Counted from 1'), ...failureMembers }), {
-      description: 'The faults of the first refused lines',
-      maxItems: faultsMax,
-    }),
+    faults: Type.Array(
+      Type.Object({ line: count('Counted from 1'), ...failureMembers }),
+      {
+        description: 'The faults of the first refused lines',
+        maxItems: faultsMax,
+      },
+    ),
   }),
   {
     created: 1,

@@ -5,14 +5,20 @@ import { notesOf } from '../request-context.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Returns `undefined` for a request that the gate has admitted, and a failure in every other case. */
-export type Authenticate = (request: FastifyRequest, scope: Scope) => Refusal | Promise<Refusal>
+export type Authenticate = (
+  request: FastifyRequest,
+  scope: Scope,
+) => Refusal | Promise<Refusal>
 type Refusal = Error | undefined
 
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
   return (request, scope) => {
     const { headers } = request
     try {
-      const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
+      const admission = gate(
+        { token: bearerToken(headers.authorization), headers },
+        scope,
+      )
       if (!(admission instanceof Promise)) return noteHolder(request, admission)
       return admission
         .then(holder => noteHolder(request, holder))
@@ -31,7 +37,8 @@ function noteHolder(request: FastifyRequest, holder: Holder): undefined {
 function nameOf(holder: Holder | undefined): string {
   const isHolder = typeof holder === 'object' && !(holder instanceof Error)
   const name = isHolder ? holder?.name : undefined
-  if (typeof name !== 'string' || name === '') throw new TypeError('the gate returned no holder with a name')
+  if (typeof name !== 'string' || name === '')
+    throw new TypeError('the gate returned no holder with a name')
   return name
 }
 
@@ -43,7 +50,9 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
   const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
   if (seconds === 0) return thrown
   const message = 'too many wrong access tokens from this address: try again later'
-  return new RequestError('too-many-wrong-tokens', message, { 'retry-after': `${seconds}` })
+  return new RequestError('too-many-wrong-tokens', message, {
+    'retry-after': `${seconds}`,
+  })
 }
 
 /**

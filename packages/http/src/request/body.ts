@@ -42,7 +42,10 @@ export function createBodyReader(bodyBytesMax: number) {
     const body = bodyOf(stream) as Body
     const readMore = () => {
       if (Math.max(body.length, Number(headers['content-length'] ?? 0)) > bodyBytesMax)
-        body.error ??= new RequestError('body-too-large', `the body is longer than ${bodyBytesMax} bytes`)
+        body.error ??= new RequestError(
+          'body-too-large',
+          `the body is longer than ${bodyBytesMax} bytes`,
+        )
       if (body.error !== undefined) {
         body.drop()
         done(body.error)
@@ -141,9 +144,13 @@ export class Body {
 
   /** Removes and returns this many bytes. Those of a whole body are counted until its answer has left. */
   take(length: number): Buffer {
-    const taken = length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, length)
+    const taken =
+      length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, length)
     // A copy: a slice would keep what was taken in memory.
-    this.#buffer = length === this.length ? nothing : Buffer.from(this.#buffer.subarray(length, this.length))
+    this.#buffer =
+      length === this.length
+        ? nothing
+        : Buffer.from(this.#buffer.subarray(length, this.length))
     this.length -= length
     if (!this.isEnded || this.#isDropped) this.#count()
     this.#carrier.resumeOrPause()

@@ -1,7 +1,12 @@
 import { isIPv6 } from 'node:net'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+} from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import { notesOf } from '../request-context.ts'
@@ -30,7 +35,11 @@ export function checkRequests(
   budget: Budget,
   bodyBytesMax: number,
 ): void {
-  const checkRest = (request: FastifyRequest, reply: FastifyReply, refusal: Error | undefined) => {
+  const checkRest = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    refusal: Error | undefined,
+  ) => {
     const { config = {} } = notesOf(request)
     checkRoute(request, config, refusal)
     if (hasBody(request, config)) {
@@ -75,40 +84,65 @@ function checkRoute(
   refusal: Error | undefined,
 ): void {
   // A path or method that does not exist is 404 or 405, whatever the scope.
-  const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
+  const isForScope =
+    refusal instanceof AccessError && refusal.code === 'insufficient-scope'
   if (refusal !== undefined && !isForScope) throw refusal
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
   if (allow !== undefined)
-    throw new RequestError('method-not-allowed', `the methods of this path are ${allow}`, { allow })
+    throw new RequestError(
+      'method-not-allowed',
+      `the methods of this path are ${allow}`,
+      { allow },
+    )
   // A PUT of a part would be taken for the whole (RFC 9110, 14.5).
   if (method === 'PUT' && headers['content-range'] !== undefined)
-    throw new RequestError('partial-put', 'PUT replaces the whole resource: remove Content-Range')
+    throw new RequestError(
+      'partial-put',
+      'PUT replaces the whole resource: remove Content-Range',
+    )
   if (refusal !== undefined) throw refusal
 }
 
 /** @throws RequestError */
 function checkBody({ headers }: FastifyRequest, config: FastifyContextConfig): void {
-  const { 'content-encoding': contentCoding, 'transfer-encoding': transferCoding } = headers
+  const { 'content-encoding': contentCoding, 'transfer-encoding': transferCoding } =
+    headers
   if (contentCoding !== undefined && contentCoding.toLowerCase() !== 'identity')
-    throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
-      'accept-encoding': 'identity',
-    })
+    throw new RequestError(
+      'unsupported-coding',
+      'the body must be sent without Content-Encoding',
+      {
+        'accept-encoding': 'identity',
+      },
+    )
   // Node decodes no other.
   if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked')
-    throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
+    throw new RequestError(
+      'unsupported-coding',
+      'chunked is the only transfer coding accepted',
+    )
   const { streamedMediaType: wanted = 'application/json' } = config
   if (headers['content-type'] === wanted) return
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
   if (type !== wanted)
-    throw new RequestError('unsupported-media-type', `the media type of the body must be ${wanted}`)
+    throw new RequestError(
+      'unsupported-media-type',
+      `the media type of the body must be ${wanted}`,
+    )
   if (charset.toLowerCase() !== 'utf-8')
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }
 
-function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
-  const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
+function hasBody(
+  { method, headers }: FastifyRequest,
+  { streamedMediaType }: FastifyContextConfig,
+): boolean {
+  const isSent =
+    headers['transfer-encoding'] !== undefined ||
+    Number(headers['content-length'] ?? 0) > 0
+  const isStreamed =
+    streamedMediaType !== undefined && headers['content-type'] !== undefined
   return (isSent || isStreamed) && method !== 'GET' && method !== 'HEAD'
 }
 
@@ -133,7 +167,10 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
     }
     seen |= bit
     if (field === 0 && !isHost(rawHeaders[at + 1] as string))
-      throw new RequestError('bad-host', 'the header field host must be a host with an optional port')
+      throw new RequestError(
+        'bad-host',
+        'the header field host must be a host with an optional port',
+      )
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
@@ -143,20 +180,28 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
 function checkFraming({ raw: { headers } }: FastifyRequest): void {
   const last = headers['transfer-encoding']?.split(',').at(-1)?.trim().toLowerCase()
   if (last !== undefined && last !== 'chunked')
-    throw new RequestError('bad-request', 'chunked must be the last transfer coding', { connection: 'close' })
+    throw new RequestError('bad-request', 'chunked must be the last transfer coding', {
+      connection: 'close',
+    })
 }
 
 /** HTTP/1.0 has no expectations. */
-function expectation({ raw: { headers, httpVersion } }: FastifyRequest): string | undefined {
+function expectation({
+  raw: { headers, httpVersion },
+}: FastifyRequest): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect
 }
 
 function checkExpectation(request: FastifyRequest): void {
   const expected = expectation(request)
   if (expected !== undefined && !/^100-continue$/i.test(expected)) {
-    throw new RequestError('expectation-failed', `the expectation ${expected} cannot be met`, {
-      connection: 'close',
-    })
+    throw new RequestError(
+      'expectation-failed',
+      `the expectation ${expected} cannot be met`,
+      {
+        connection: 'close',
+      },
+    )
   }
 }
 
@@ -167,7 +212,10 @@ function isContinued(
   bodyBytesMax: number,
 ): boolean {
   if (expectation(request) === undefined) return false
-  return streamedMediaType !== undefined || Number(request.headers['content-length'] ?? 0) <= bodyBytesMax
+  return (
+    streamedMediaType !== undefined ||
+    Number(request.headers['content-length'] ?? 0) <= bodyBytesMax
+  )
 }
 
 /** RFC 3986, 3.2.2, without the comma, which joins the values of repeated fields. */

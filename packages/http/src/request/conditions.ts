@@ -1,4 +1,9 @@
-import { type Condition, isVersion, type Version, type Versions } from '@plant-store/domain'
+import {
+  type Condition,
+  isVersion,
+  type Version,
+  type Versions,
+} from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 
@@ -9,16 +14,24 @@ export const toEntityTag = (version: Version) => `"${version}"`
  *
  * @throws RequestError `bad-condition`
  */
-export function readCondition({ raw: { headers } }: FastifyRequest): Condition | undefined {
+export function readCondition({
+  raw: { headers },
+}: FastifyRequest): Condition | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   if (ifMatch === undefined && ifNoneMatch === undefined) return undefined
-  return { matches: readVersions('If-Match', ifMatch), differs: readVersions('If-None-Match', ifNoneMatch) }
+  return {
+    matches: readVersions('If-Match', ifMatch),
+    differs: readVersions('If-None-Match', ifNoneMatch),
+  }
 }
 
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
 /** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no version can be. */
-function readVersions(field: 'If-Match' | 'If-None-Match', value: string | undefined): Versions | undefined {
+function readVersions(
+  field: 'If-Match' | 'If-None-Match',
+  value: string | undefined,
+): Versions | undefined {
   if (value === undefined) return undefined
   if (value === '*') return 'any'
   // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).

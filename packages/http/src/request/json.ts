@@ -7,7 +7,8 @@ import { RequestError } from '../errors/failures.ts'
 export function readJsonBody({ body }: FastifyRequest): unknown {
   // As its parser has left it.
   const bytes = body as Buffer | undefined
-  if (bytes === undefined || bytes.length === 0) throw new RequestError('bad-json', 'the request has no body')
+  if (bytes === undefined || bytes.length === 0)
+    throw new RequestError('bad-json', 'the request has no body')
   return readJson(bytes, 'body')
 }
 
@@ -16,6 +17,9 @@ export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
   try {
     return parseJsonRecord(bytes.toString())
   } catch (error) {
-    throw new RequestError('bad-json', `the ${what} is not valid JSON: ${(error as Error).message}`)
+    throw new RequestError(
+      'bad-json',
+      `the ${what} is not valid JSON: ${(error as Error).message}`,
+    )
   }
 }

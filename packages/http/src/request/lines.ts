@@ -25,8 +25,11 @@ export async function* readLines(
   { lineBytesMax, lineTimeoutMs, ending }: LineLimits,
 ): AsyncGenerator<Iterable<Buffer>, void, void> {
   const late = () =>
-    body.fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
-  const stop = () => body.fail(new RequestError('draining', 'the server is shutting down'))
+    body.fail(
+      new RequestError('request-timeout', 'a line of the body did not arrive in time'),
+    )
+  const stop = () =>
+    body.fail(new RequestError('draining', 'the server is shutting down'))
   body.isTimed = true
   let timer = setTimeout(late, lineTimeoutMs)
   ending.addEventListener('abort', stop)
@@ -58,7 +61,8 @@ function* linesIn(bytes: Buffer, lineBytesMax: number): Generator<Buffer, void, 
   while (start < bytes.length) {
     const next = bytes.indexOf(newline, start)
     const line = bytes.subarray(start, next === -1 ? bytes.length : next)
-    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
+    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn))
+      throw tooLong(lineBytesMax)
     yield line
     start += line.length + 1
   }
@@ -69,5 +73,8 @@ export function isEmptyLine(line: Buffer): boolean {
 }
 
 function tooLong(lineBytesMax: number): RequestError {
-  return new RequestError('body-too-large', `a line of the body is longer than ${lineBytesMax} bytes`)
+  return new RequestError(
+    'body-too-large',
+    `a line of the body is longer than ${lineBytesMax} bytes`,
+  )
 }

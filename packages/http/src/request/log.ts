@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type AnsweredRequest, notesOf, type RequestTrace, requestIdField } from '../request-context.ts'
+import {
+  type AnsweredRequest,
+  notesOf,
+  type RequestTrace,
+  requestIdField,
+} from '../request-context.ts'
 
 /** Is told of each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
@@ -13,7 +18,11 @@ export type RequestTracer = (request: {
 }) => RequestTrace
 
 /** Names, traces and logs every request. */
-export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
+export function logRequests(
+  app: FastifyInstance,
+  logRequest: RequestLog,
+  begin?: RequestTracer,
+): void {
   app.addHook('onRequest', (request, reply, done) => {
     const notes = notesOf(request)
     notes.startedMs = performance.now()
@@ -26,7 +35,9 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
   if (begin !== undefined) {
     // Not earlier: reading the body loses the async context.
-    app.addHook('preHandler', (request, _reply, done) => (notesOf(request).trace as RequestTrace).run(done))
+    app.addHook('preHandler', (request, _reply, done) =>
+      (notesOf(request).trace as RequestTrace).run(done),
+    )
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest)
@@ -35,7 +46,11 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
 }
 
 /** Logs a request once its answer was handed over or can no longer be. Fastify's onResponse misses the second. */
-export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
+export function logOnceAnswered(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  logRequest: RequestLog,
+): void {
   const log = () => {
     const { id, ip, method } = request
     const status = reply.statusCode

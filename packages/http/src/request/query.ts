@@ -20,7 +20,10 @@ export function readQuery<Name extends string>(
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
     if (!names.includes(name)) throw unknownParameter(name, names)
     if (query[name] !== undefined)
-      throw new RequestError('repeated-parameter', `the query parameter ${name} occurs more than once`)
+      throw new RequestError(
+        'repeated-parameter',
+        `the query parameter ${name} occurs more than once`,
+      )
     query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
   }
   return query
@@ -39,11 +42,17 @@ function unknownParameter(name: string, names: readonly string[]): RequestError 
 function decode(text: string): string {
   // Node reads other bytes as Latin-1, which may not be what the client sent.
   if (/[^\x21-\x7e]/.test(text))
-    throw new RequestError('bad-target', 'the query has characters that must be percent-encoded')
+    throw new RequestError(
+      'bad-target',
+      'the query has characters that must be percent-encoded',
+    )
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw new RequestError('bad-target', 'the query is not correctly percent-encoded UTF-8')
+    throw new RequestError(
+      'bad-target',
+      'the query is not correctly percent-encoded UTF-8',
+    )
   }
 }
 
@@ -79,10 +88,14 @@ export function nextPage(
   query: { readonly limit: number },
   headerBytesMax: number,
 ): string {
-  const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
+  const [, path = ''] =
+    /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
   let target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${query.limit}&after=${after}`
-  const filters = Object.entries(query).filter(([name]) => name !== 'limit' && name !== 'after')
-  for (const [name, value] of filters) target += `&${name}=${encodeURIComponent(`${value}`)}`
+  const filters = Object.entries(query).filter(
+    ([name]) => name !== 'limit' && name !== 'after',
+  )
+  for (const [name, value] of filters)
+    target += `&${name}=${encodeURIComponent(`${value}`)}`
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
     return `<${target}>; rel="next"`

@@ -13,11 +13,15 @@ const windowSeconds = 60n
  * @param wrongTokensMax for one network, within a minute of the first
  * @param counts eight bytes a network; threads with the same buffer count together
  */
-export function createThrottle(wrongTokensMax: number, counts = new SharedArrayBuffer(64 * 1024)): Throttle {
+export function createThrottle(
+  wrongTokensMax: number,
+  counts = new SharedArrayBuffer(64 * 1024),
+): Throttle {
   // The high half is the second at which a window ends, the low half its wrong tokens.
   const windows = new BigInt64Array(counts)
   return address => {
-    const at = hash('sha256', networkOf(address), 'buffer').readUInt32LE() % windows.length
+    const at =
+      hash('sha256', networkOf(address), 'buffer').readUInt32LE() % windows.length
     // Equal in all threads, and never set back.
     const now = process.hrtime.bigint() / 1_000_000_000n
     while (true) {

@@ -1,5 +1,10 @@
 import { Type } from 'typebox'
-import { aroundRequest, type Operation, type Operations, type Section } from '../openapi/operation.ts'
+import {
+  aroundRequest,
+  type Operation,
+  type Operations,
+  type Section,
+} from '../openapi/operation.ts'
 import { about, named } from '../openapi/schemas.ts'
 
 export const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
@@ -29,7 +34,9 @@ export const operations = {
     response: {
       200: {
         description: 'Metrics in the Prometheus text format',
-        content: { [metricsMediaType]: { schema: Type.String(), example: 'plant_store_ready 1\n' } },
+        content: {
+          [metricsMediaType]: { schema: Type.String(), example: 'plant_store_ready 1\n' },
+        },
       },
     },
     failureStatuses: aroundRequest,
@@ -37,7 +44,10 @@ export const operations = {
 } as const satisfies Operations
 
 export const service: Section = {
-  tag: { name: 'service', description: 'The service itself. Only the metrics need a token' },
+  tag: {
+    name: 'service',
+    description: 'The service itself. Only the metrics need a token',
+  },
   operations,
   schemas: { Status },
 }

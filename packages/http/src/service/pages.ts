@@ -7,14 +7,20 @@ import { failOtherMethods } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 
 /** Adds the API reference, the page at `/browse` if there is one, and the way from the root to the first of them. */
-export function addPages(app: FastifyInstance, docsFolder: URL, browseFolder?: URL): void {
+export function addPages(
+  app: FastifyInstance,
+  docsFolder: URL,
+  browseFolder?: URL,
+): void {
   addPage(app, 'docs', docs, docsFolder)
   if (browseFolder !== undefined) addPage(app, 'browse', browse, browseFolder)
   const first = browseFolder === undefined ? 'docs' : 'browse'
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
     const [path = ''] = url.split(/[?#]/, 1)
-    return reply.redirect(path.endsWith('/') ? first : `${path.slice(path.lastIndexOf('/') + 1)}/${first}`)
+    return reply.redirect(
+      path.endsWith('/') ? first : `${path.slice(path.lastIndexOf('/') + 1)}/${first}`,
+    )
   })
   failOtherMethods(app, '/', ['GET'], null)
 }
@@ -66,7 +72,8 @@ function addPage(
         etag: toEntityTag(version),
         vary: 'Accept-Encoding',
       })
-      if (!isMet({ differs: readCondition(request)?.differs }, version)) return void answer(reply, 304, null)
+      if (!isMet({ differs: readCondition(request)?.differs }, version))
+        return void answer(reply, 304, null)
       if (isCompressed) reply.header('content-encoding', 'gzip')
       return reply.header('content-type', mediaType).send(content)
     })
@@ -79,7 +86,10 @@ function readOnce(file: URL) {
   let representation: ReturnType<typeof read> | undefined
   const read = () => {
     const content = readFileSync(file)
-    return { content, version: createHash('sha256').update(content).digest('base64url') as Version }
+    return {
+      content,
+      version: createHash('sha256').update(content).digest('base64url') as Version,
+    }
   }
   return () => {
     representation ??= read()

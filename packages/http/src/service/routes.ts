@@ -35,7 +35,8 @@ export function addServiceRoutes(
       return answer(200, { status: 'ready' })
     },
     describe: async ({ reply }) => answerText(reply, description),
-    metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()).raw,
+    metrics: async ({ reply }) =>
+      reply.header('content-type', metricsMediaType).send(await metrics()).raw,
   }
   addRoutes(app, service, handlers, pipeline)
 

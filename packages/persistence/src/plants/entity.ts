@@ -32,5 +32,9 @@ async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void>
     .addColumn('version', int64, column => column.notNull().defaultTo(version))
     .modifyEnd(tableOptions)
     .execute()
-  await db.schema.createIndex('plants_by_tag').on('plants').expression(tagIndex(dialect)).execute()
+  await db.schema
+    .createIndex('plants_by_tag')
+    .on('plants')
+    .expression(tagIndex(dialect))
+    .execute()
 }

@@ -27,14 +27,23 @@ export function createPlantRepository(
 ): PlantRepository {
   const { find, insert, save, saveIf, remove, removeIf } = statements
   const { pageOfTag, countedOfTag, spanOfTag, searchOfTag } = statements
-  const ofTag = { page: pageOfTag, counted: countedOfTag, span: spanOfTag, search: searchOfTag }
+  const ofTag = {
+    page: pageOfTag,
+    counted: countedOfTag,
+    span: spanOfTag,
+    search: searchOfTag,
+  }
   const listOf = ({ tag }: PlantPageQuery) => (tag === undefined ? statements : ofTag)
 
   /** Returns where a search stops, or `undefined` if there is nothing to look at. */
-  const stopOf = async (query: PlantSearch, limit = query.lookAtMax): Promise<Stop | undefined> => {
+  const stopOf = async (
+    query: PlantSearch,
+    limit = query.lookAtMax,
+  ): Promise<Stop | undefined> => {
     const [found] = await read(listOf(query).span, { ...boundsOf(query), limit })
     if (typeof found?.last !== 'bigint') return undefined
-    if (limit > 1 && Number(found.bytes) > searchedBytesMax) return stopOf(query, Math.floor(limit / 2))
+    if (limit > 1 && Number(found.bytes) > searchedBytesMax)
+      return stopOf(query, Math.floor(limit / 2))
     // A row was parsed before it was written.
     return { last: found.last as PlantId, isEnd: found.count < limit }
   }
@@ -42,7 +51,9 @@ export function createPlantRepository(
   return {
     insert: plant => submit(insert, fromPlant(plant)).then(outcomeOf),
     async insertAll(plants) {
-      const affectedRows = await submitAll(plants.map(plant => bind(insert, fromPlant(plant))))
+      const affectedRows = await submitAll(
+        plants.map(plant => bind(insert, fromPlant(plant))),
+      )
       return affectedRows.map(outcomeOf)
     },
     find: id => read(find, { id }).then(versionedOf),
@@ -56,13 +67,19 @@ export function createPlantRepository(
       const rows = query.after === int64Max ? [] : await read(counted, given)
       const isEnd = rows.length === 0 && query.after !== undefined
       // The end of a list does not say how many plants are before it.
-      const [first] = isEnd ? await read(counted, { ...given, from: int64Min, limit: 1 }) : rows
+      const [first] = isEnd
+        ? await read(counted, { ...given, from: int64Min, limit: 1 })
+        : rows
       return { plants: rows.map(toPlant), total: Number(first?.total ?? 0) }
     },
     async search(query) {
       const stop = query.after === int64Max ? undefined : await stopOf(query)
       if (stop === undefined) return { plants: [] }
-      const given = { ...boundsOf(query), name_contains: query.name_contains, to: stop.last }
+      const given = {
+        ...boundsOf(query),
+        name_contains: query.name_contains,
+        to: stop.last,
+      }
       const plants = (await read(listOf(query).search, given)).map(toPlant)
       const bytes = plants.reduce((sum, plant) => sum + textBytes(plant), 0)
       const isCut = plants.length === given.limit || bytes >= given.textBytesMax
@@ -102,6 +119,11 @@ const versionedOf = ([row]: readonly VersionedRow[]) =>
   row && { plant: toPlant(row), version: toVersion(row.version) }
 
 /** What the statements of a page are given. */
-function boundsOf({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }: PlantPageQuery) {
+function boundsOf({
+  limit,
+  after,
+  tag,
+  textBytesMax = Number.MAX_SAFE_INTEGER,
+}: PlantPageQuery) {
   return { from: after === undefined ? int64Min : after + 1n, limit, tag, textBytesMax }
 }

@@ -8,7 +8,13 @@ import {
   pick,
 } from '@plant-store/engine'
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
+import {
+  type PlantRow,
+  plantColumns,
+  type VersionedRow,
+  versionedColumns,
+  versionedNames,
+} from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
 
@@ -21,7 +27,10 @@ interface From extends PageGiven {
 interface CountedRow extends PlantRow {
   total: bigint
 }
-const countedColumns = { ...plantColumns, total: 'bigint' } as const satisfies ColumnTypes<CountedRow>
+const countedColumns = {
+  ...plantColumns,
+  total: 'bigint',
+} as const satisfies ColumnTypes<CountedRow>
 
 /** Changes of one plant keep their order. */
 const order = { of: 'plants', by: 'id' } as const
@@ -78,16 +87,28 @@ function listStatements<Given extends object>(
     listOf(p).where('id', '>=', p.from).orderBy('id').limit(p.limit)
 
   return {
-    page: dialect.page(plantColumns, (p: Parameters<From & Given>, columns: PageColumns<PlantRow>) =>
-      spanOf(p).select(columns),
+    page: dialect.page(
+      plantColumns,
+      (p: Parameters<From & Given>, columns: PageColumns<PlantRow>) =>
+        spanOf(p).select(columns),
     ),
     counted: dialect.page(
       countedColumns,
-      (p: Parameters<From & Given & { countMax: number }>, columns: PageColumns<CountedRow>) => {
+      (
+        p: Parameters<From & Given & { countMax: number }>,
+        columns: PageColumns<CountedRow>,
+      ) => {
         const some = listOf(p).select(sql.lit(1).as('one')).limit(p.countMax).as('some')
-        const total = db.selectFrom(some).select(({ fn }) => fn.countAll<bigint>().as('total'))
+        const total = db
+          .selectFrom(some)
+          .select(({ fn }) => fn.countAll<bigint>().as('total'))
         const each = listOf(p).selectAll().select(total.as('total')).as('plants')
-        return db.selectFrom(each).select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit)
+        return db
+          .selectFrom(each)
+          .select(columns)
+          .where('id', '>=', p.from)
+          .orderBy('id')
+          .limit(p.limit)
       },
     ),
     /** The last of some plants, their number, and the bytes of their names, of which it reads none. */
@@ -95,13 +116,18 @@ function listStatements<Given extends object>(
       db
         .selectFrom(spanOf(p).select(['id', 'name']).as('some'))
         .select(({ fn }) => [fn.max('id').as('last'), fn.countAll<bigint>().as('count')])
-        .select(sql<bigint | null>`sum(octet_length(${sql.ref('some.name')}))`.as('bytes')),
+        .select(
+          sql<bigint | null>`sum(octet_length(${sql.ref('some.name')}))`.as('bytes'),
+        ),
     ),
     /** Looks at the plants up to and with `to`. */
     search: dialect.page(
       plantColumns,
       (p: Parameters<From & Given & Searched>, columns: PageColumns<PlantRow>) =>
-        spanOf(p).select(columns).where('id', '<=', p.to).where(nameContains(dialect, p.name_contains)),
+        spanOf(p)
+          .select(columns)
+          .where('id', '<=', p.to)
+          .where(nameContains(dialect, p.name_contains)),
     ),
   }
 }

@@ -22,9 +22,14 @@ export const versionedColumns = {
   ...plantColumns,
   version: 'bigint',
 } as const satisfies ColumnTypes<VersionedRow>
-export const versionedNames = Object.keys(versionedColumns) as readonly (keyof VersionedRow)[]
+export const versionedNames = Object.keys(
+  versionedColumns,
+) as readonly (keyof VersionedRow)[]
 
-export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
+export function fromPlant(
+  { id, name, tag }: Plant,
+  version = newVersion(),
+): VersionedRow {
   return { id, name, tag: tag ?? null, version }
 }
 

@@ -1,5 +1,11 @@
 import type { AccessToken, Scope, TokenRepository } from '@plant-store/access'
-import { type Dialect, type Entity, type Parameters, pick, type Runner } from '@plant-store/engine'
+import {
+  type Dialect,
+  type Entity,
+  type Parameters,
+  pick,
+  type Runner,
+} from '@plant-store/engine'
 import type { Kysely } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
 
@@ -34,7 +40,9 @@ function tokenStatements(dialect: Dialect) {
   const all = db.selectFrom('access_tokens').select([...written, 'last_used_at'])
   const byHash = { of: 'access_tokens', by: 'hash' } as const
   return {
-    find: dialect.read((p: Parameters<{ hash: string }>) => all.where('hash', '=', p.hash)),
+    find: dialect.read((p: Parameters<{ hash: string }>) =>
+      all.where('hash', '=', p.hash),
+    ),
     list: dialect.read(() => all),
     insert: dialect.change(byHash, (p: Parameters<Written>) =>
       db
@@ -47,7 +55,9 @@ function tokenStatements(dialect: Dialect) {
         .updateTable('access_tokens')
         .set({ last_used_at: p.usedAt })
         .where('hash', '=', p.hash)
-        .where(({ eb, or }) => or([eb('last_used_at', 'is', null), eb('last_used_at', '<', p.usedAt)])),
+        .where(({ eb, or }) =>
+          or([eb('last_used_at', 'is', null), eb('last_used_at', '<', p.usedAt)]),
+        ),
     ),
     // Every order is by hash, which only the row knows.
     remove: dialect.change('barrier', (p: Parameters<{ name: string }>) =>
@@ -89,7 +99,13 @@ function createTokenRepository(
   }
 }
 
-function toToken({ name, scopes, created_at, expires_at, last_used_at }: TokenRow): AccessToken {
+function toToken({
+  name,
+  scopes,
+  created_at,
+  expires_at,
+  last_used_at,
+}: TokenRow): AccessToken {
   return {
     name,
     scopes: scopes.split(' ').filter(Boolean) as Scope[],
@@ -99,7 +115,10 @@ function toToken({ name, scopes, created_at, expires_at, last_used_at }: TokenRo
   }
 }
 
-async function createTable(db: Kysely<unknown>, { int64, tableOptions }: Dialect): Promise<void> {
+async function createTable(
+  db: Kysely<unknown>,
+  { int64, tableOptions }: Dialect,
+): Promise<void> {
   await db.schema
     .createTable('access_tokens')
     .addColumn('name', 'text', column => column.primaryKey().notNull())

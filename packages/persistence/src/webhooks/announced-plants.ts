@@ -50,7 +50,10 @@ const announcing: AlsoInserts<VersionedRow> = {
 }
 
 /** The plants, and the same plants without announcing those that are added. */
-export const announcedPlants: Entity<PlantRepository & { readonly unannounced: PlantRepository }, Plant> = {
+export const announcedPlants: Entity<
+  PlantRepository & { readonly unannounced: PlantRepository },
+  Plant
+> = {
   ...plants,
   compile(dialect) {
     const { insert, save } = plantStatements(dialect)

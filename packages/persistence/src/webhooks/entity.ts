@@ -20,7 +20,10 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
   },
 }
 
-async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialect): Promise<void> {
+async function createTables(
+  db: Kysely<unknown>,
+  { int64, tableOptions }: Dialect,
+): Promise<void> {
   await db.schema
     .createTable('webhooks')
     .addColumn('id', 'text', column => column.primaryKey().notNull())
@@ -43,9 +46,13 @@ async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialec
   await db.schema
     .createTable('outbox')
     .addColumn('position', int64, column =>
-      int64 === 'bigint' ? column.primaryKey().generatedAlwaysAsIdentity() : column.primaryKey(),
+      int64 === 'bigint'
+        ? column.primaryKey().generatedAlwaysAsIdentity()
+        : column.primaryKey(),
     )
-    .addColumn('webhook', 'text', column => column.notNull().references('webhooks.id').onDelete('cascade'))
+    .addColumn('webhook', 'text', column =>
+      column.notNull().references('webhooks.id').onDelete('cascade'),
+    )
     .addColumn('version', int64, column => column.notNull())
     .addColumn('id', int64, column => column.notNull())
     .addColumn('name', 'text', column => column.notNull())

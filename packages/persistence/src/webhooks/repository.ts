@@ -37,7 +37,8 @@ export function createWebhookRepository(
     async remove(id) {
       // A stopped webhook gets no new deliveries. Somebody may start it meanwhile.
       while (await affects(submit(stop, { id })))
-        if (!(await affects(submit(removeDeliveries, { id })))) return affects(submit(remove, { id }))
+        if (!(await affects(submit(removeDeliveries, { id }))))
+          return affects(submit(remove, { id }))
       return false
     },
     rotate: (id, secret) => affects(submit(statements.rotate, { id, secret })),
@@ -52,7 +53,10 @@ export function createOutbox(
   { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): Outbox {
-  const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
+  const release = (
+    held: { id: WebhookId; lease: string },
+    { delivered, failed }: ClaimOutcome,
+  ) =>
     bind(statements.release, {
       ...held,
       delivered: flag(delivered.length > 0),
@@ -66,14 +70,26 @@ export function createOutbox(
       for (const row of await read(statements.due, {})) {
         const { id, lease: lastLease, secret, failing_for_ms } = row
         const lease = crypto.randomUUID()
-        if ((await submit(statements.lease, { id, lastLease, lease, leaseMs: BigInt(leaseMs) })) === 0)
+        if (
+          (await submit(statements.lease, {
+            id,
+            lastLease,
+            lease,
+            leaseMs: BigInt(leaseMs),
+          })) === 0
+        )
           continue
         const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
         if (due.length === 0) {
           await submitAll([release({ id, lease }, { delivered: [] })])
           continue
         }
-        const claim = { webhook: toWebhook(row), failingForMs: Number(failing_for_ms), secret, lease }
+        const claim = {
+          webhook: toWebhook(row),
+          failingForMs: Number(failing_for_ms),
+          secret,
+          lease,
+        }
         return { ...claim, deliveries: due.map(toDelivery) }
       }
       return undefined
@@ -85,7 +101,10 @@ export function createOutbox(
       )
       if (failed !== undefined) {
         const { id: position, reason, retryInMs } = failed
-        const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
+        const retry = {
+          reason,
+          retryInMs: retryInMs === undefined ? null : BigInt(retryInMs),
+        }
         changes.push(bind(statements.failDelivery, { position, lease, ...retry }))
       }
       await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
@@ -111,13 +130,22 @@ export function createOutbox(
         ...toDelivery(row),
         ...(row.reason !== null && { reason: row.reason }),
         // A new delivery is due from when its plant was added.
-        ...(row.next_at !== null && { nextAttemptAt: toDate(row.next_at || row.added_at) }),
+        ...(row.next_at !== null && {
+          nextAttemptAt: toDate(row.next_at || row.added_at),
+        }),
       }))
     },
   }
 }
 
-type Known = 'id' | 'url' | 'allows_private' | 'created_at' | 'is_paused' | 'failures' | 'failing_since'
+type Known =
+  | 'id'
+  | 'url'
+  | 'allows_private'
+  | 'created_at'
+  | 'is_paused'
+  | 'failures'
+  | 'failing_since'
 
 function toWebhook(row: Pick<Selectable<WebhookRow>, Known>): Webhook {
   return {
@@ -131,11 +159,22 @@ function toWebhook(row: Pick<Selectable<WebhookRow>, Known>): Webhook {
   }
 }
 
-function toDelivery({ position, version, added_at, attempts, ...plant }: DeliveryRow): Delivery {
-  const added = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
+function toDelivery({
+  position,
+  version,
+  added_at,
+  attempts,
+  ...plant
+}: DeliveryRow): Delivery {
+  const added = {
+    plant: toPlant(plant),
+    version: toVersion(version),
+    addedAt: toDate(added_at),
+  }
   return { id: position, added, attempts: Number(attempts) }
 }
 
-const stateOf = (isPaused: bigint): WebhookState => (isPaused === 1n ? 'stopped' : 'active')
+const stateOf = (isPaused: bigint): WebhookState =>
+  isPaused === 1n ? 'stopped' : 'active'
 
 const flag = (is: boolean) => (is ? 1n : 0n)

@@ -1,11 +1,19 @@
-import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
+import {
+  bytesOf,
+  type Dialect,
+  type Parameters,
+  pick,
+  type Query,
+} from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import { plantColumns } from '../plants/tables.ts'
 import { type DeliveryRow, plantNames, type WebhookRow } from './tables.ts'
 
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
-type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string } & Others>
+type OfDelivery<Others = unknown> = Parameters<
+  { position: bigint; lease: string } & Others
+>
 type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
 type Lease = OfWebhook<{ lastLease: string; lease: string; leaseMs: bigint }>
 /** Flags are 0 or 1. */
@@ -32,7 +40,10 @@ const [zero, one] = [sql.lit(0n), sql.lit(1n)]
  */
 export function webhookStatements(dialect: Dialect) {
   const { name, now } = dialect
-  const db = dialect.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
+  const db = dialect.tables<{
+    webhooks: WebhookRow
+    outbox: DeliveryRow & { webhook: WebhookId }
+  }>()
 
   const webhooks = db
     .selectFrom('webhooks')
@@ -43,8 +54,17 @@ export function webhookStatements(dialect: Dialect) {
   )`
   const deliveries = db
     .selectFrom('outbox')
-    .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
-  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('barrier', build)
+    .select([
+      'position',
+      'version',
+      ...plantNames,
+      'added_at',
+      'attempts',
+      'next_at',
+      'reason',
+    ])
+  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) =>
+    dialect.change('barrier', build)
   // Counting at each create would cost as much as announcing. So from a stop on, `missed` is less by the plants that there
   // are, and a start adds those that there are then.
   const isActive = sql`is_paused = 0`
@@ -64,7 +84,9 @@ export function webhookStatements(dialect: Dialect) {
     due: dialect.read(() =>
       webhooks
         .where('is_paused', '=', zero)
-        .where(sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now}`)
+        .where(
+          sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now}`,
+        )
         .orderBy('leased_at')
         .orderBy('created_at')
         .limit(sql.lit(10)),
@@ -95,7 +117,11 @@ export function webhookStatements(dialect: Dialect) {
           missedUntilNow.as('missed'),
           fn.count<bigint>('next_at').as('waiting'),
           sql<bigint>`count(position) - count(next_at)`.as('given_up'),
-          sql<bigint | null>`${now} - min(case when next_at is not null then added_at end)`.as('oldest_ms'),
+          sql<
+            bigint | null
+          >`${now} - min(case when next_at is not null then added_at end)`.as(
+            'oldest_ms',
+          ),
         ])
         .groupBy(['webhooks.id', 'is_paused', 'missed']),
     ),
@@ -111,7 +137,9 @@ export function webhookStatements(dialect: Dialect) {
     /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
     awaitAdding: change(() =>
       // On SQLite nobody else writes meanwhile.
-      name === 'sqlite' ? sql`delete from webhooks where false` : sql`lock table webhooks in exclusive mode`,
+      name === 'sqlite'
+        ? sql`delete from webhooks where false`
+        : sql`lock table webhooks in exclusive mode`,
     ),
     insert: change((p: Parameters<Pick<WebhookRow, (typeof insertedColumns)[number]>>) =>
       db
@@ -120,18 +148,28 @@ export function webhookStatements(dialect: Dialect) {
         .onConflict(conflict => conflict.doNothing()),
     ),
     remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
-    stop: change((p: OfWebhook) => updateOf(p).set({ is_paused: one, missed: missedFrom(isActive) })),
-    rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) => updateOf(p).set({ secret: p.secret })),
+    stop: change((p: OfWebhook) =>
+      updateOf(p).set({ is_paused: one, missed: missedFrom(isActive) }),
+    ),
+    rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) =>
+      updateOf(p).set({ secret: p.secret }),
+    ),
     /** Only if the webhook is unchanged since it was read. */
     lease: change((p: Lease) =>
       updateOf(p)
-        .set({ lease: p.lease, leased_at: now, leased_until: sql<bigint>`${now} + ${p.leaseMs}` })
+        .set({
+          lease: p.lease,
+          leased_at: now,
+          leased_until: sql<bigint>`${now} + ${p.leaseMs}`,
+        })
         .where('lease', '=', p.lastLease)
         .where('is_paused', '=', zero)
         .where(sql<boolean>`leased_until <= ${now}`),
     ),
     release: change((p: Release) => {
-      const failingSince = sql<bigint | null>`case when ${p.delivered} = 1 then null else failing_since end`
+      const failingSince = sql<
+        bigint | null
+      >`case when ${p.delivered} = 1 then null else failing_since end`
       return updateOf(p)
         .set({
           leased_until: zero,
@@ -162,10 +200,15 @@ export function webhookStatements(dialect: Dialect) {
           ${p.id} and next_at > 0 union all select position from outbox where webhook = ${p.id} and next_at is null`),
         ),
     ),
-    removeDeliveries: change((p: OfWebhook) => db.deleteFrom('outbox').where(isInStep(p.id))),
+    removeDeliveries: change((p: OfWebhook) =>
+      db.deleteFrom('outbox').where(isInStep(p.id)),
+    ),
     /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
     removeDelivery: change((p: OfDelivery) =>
-      db.deleteFrom('outbox').where('position', '=', p.position).where(isLeasedAs(p.lease)),
+      db
+        .deleteFrom('outbox')
+        .where('position', '=', p.position)
+        .where(isLeasedAs(p.lease)),
     ),
     /** Without a delay, `next_at` becomes null: the delivery is given up. */
     failDelivery: change((p: FailedDelivery) =>

@@ -5,7 +5,9 @@ const { PORT, DATABASE_URL, SYNCHRONOUS } = process.env
 const db = new Database(new URL(DATABASE_URL).pathname)
 db.run('pragma journal_mode = wal')
 db.run(`pragma synchronous = ${SYNCHRONOUS}`)
-db.run('create table if not exists plants (id integer primary key, name text not null, tag text)')
+db.run(
+  'create table if not exists plants (id integer primary key, name text not null, tag text)',
+)
 const insert = db.query('insert into plants (id, name, tag) values (?, ?, ?)')
 const find = db.query('select id, name, tag from plants where id = ?')
 const page = db.query('select id, name, tag from plants where id > ? order by id limit ?')
@@ -29,7 +31,8 @@ Bun.serve({
         const query = new URL(request.url).searchParams
         const after = Number(query.get('after') ?? Number.MIN_SAFE_INTEGER)
         const limit = Number(query.get('limit') ?? 100)
-        if (!Number.isSafeInteger(after) || !(limit >= 1 && limit <= 1000)) return refuse(400, 'not a page')
+        if (!Number.isSafeInteger(after) || !(limit >= 1 && limit <= 1000))
+          return refuse(400, 'not a page')
         return Response.json(page.all(after, limit))
       },
     },

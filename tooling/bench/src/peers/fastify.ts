@@ -9,7 +9,11 @@ interface Plant {
 }
 const properties = { name: { type: 'string' }, tag: { type: 'string' } }
 const answer = { type: 'object', required: ['name'], properties }
-const plant = { ...answer, required: ['id', 'name'], properties: { id: { type: 'integer' }, ...properties } }
+const plant = {
+  ...answer,
+  required: ['id', 'name'],
+  properties: { id: { type: 'integer' }, ...properties },
+}
 
 const { PORT, DATABASE_URL = '', SYNCHRONOUS } = process.env
 const plants = openPlants(fileURLToPath(DATABASE_URL))
@@ -63,7 +67,9 @@ function openPlants(file: string) {
   const db = new Database(file)
   db.pragma('journal_mode = WAL')
   db.pragma(`synchronous = ${SYNCHRONOUS}`)
-  db.exec('create table if not exists plants (id integer primary key, name text not null, tag text)')
+  db.exec(
+    'create table if not exists plants (id integer primary key, name text not null, tag text)',
+  )
   return {
     insert: db.prepare('insert into plants (id, name, tag) values (?, ?, ?)'),
     find: db.prepare('select id, name, tag from plants where id = ?'),

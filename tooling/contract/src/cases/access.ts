@@ -17,9 +17,12 @@ const invalidToken = /^Bearer realm="plant-store", error="invalid_token"/
 
 type Request = readonly [method: string, path: string, options?: AskOptions]
 
-const requests = (text: string) => barred(text).map(each => each.split(' ') as [string, string])
+const requests = (text: string) =>
+  barred(text).map(each => each.split(' ') as [string, string])
 /** Requests that no scope would allow. */
-const undeclared = requests('PATCH /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch')
+const undeclared = requests(
+  'PATCH /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch',
+)
 
 /** Wrong in other respects than the token. */
 const wrong: readonly Request[] = [
@@ -37,7 +40,12 @@ export const accessCases: readonly ContractCase[] = [
         client.ask('GET', path, { token: null, headers: { authorization } })
       for (const scheme of ['Bearer', 'bEaReR'])
         assertSuccess(await ask('/plants?tag=none%20such', `${scheme} ${full}`), [])
-      for (const authorization of [`Basic bearer ${full}`, full, 'Bearer', `Bearer${full}`]) {
+      for (const authorization of [
+        `Basic bearer ${full}`,
+        full,
+        'Bearer',
+        `Bearer${full}`,
+      ]) {
         const answer = await ask('/plants', authorization)
         assertFailure(answer, 40101)
         assert.equal(challengeOf(answer), realm)
@@ -47,34 +55,68 @@ export const accessCases: readonly ContractCase[] = [
     'a token must be it to the letter, and stand in the header only': async client => {
       const { full } = client.store.tokens
       const short = full.slice(0, -1)
-      for (const token of [short, `${full}x`, `${full} ${full}`, `"${full}"`, full.toUpperCase()]) {
+      for (const token of [
+        short,
+        `${full}x`,
+        `${full} ${full}`,
+        `"${full}"`,
+        full.toUpperCase(),
+      ]) {
         const answer = await client.ask('GET', '/plants', { token })
         assertFailure(answer, 40102)
         assert.match(challengeOf(answer), invalidToken)
-        assert.doesNotMatch(`${answer.body}${[...answer.headers.values()]}`, new RegExp(short))
+        assert.doesNotMatch(
+          `${answer.body}${[...answer.headers.values()]}`,
+          new RegExp(short),
+        )
       }
-      assertFailure(await client.ask('GET', `/plants?access_token=${full}`, { token: null }), 40101)
-      const form = await client.ask('POST', '/plants', { token: null, body: `access_token=${full}` })
+      assertFailure(
+        await client.ask('GET', `/plants?access_token=${full}`, { token: null }),
+        40101,
+      )
+      const form = await client.ask('POST', '/plants', {
+        token: null,
+        body: `access_token=${full}`,
+      })
       assertFailure(form, 40101)
     },
 
     'an expired token is an invalid one': async client => {
-      const answer = await client.ask('GET', '/plants', { token: client.store.tokens.expired })
+      const answer = await client.ask('GET', '/plants', {
+        token: client.store.tokens.expired,
+      })
       assertFailure(answer, 40102, 'expired')
       assert.match(challengeOf(answer), invalidToken)
     },
 
-    'a token without the scope changes nothing, and one with it needs no other': async client => {
-      const { readOnly, writeOnly } = client.store.tokens
-      const plant = { id: ownId(), name: 'kept' }
-      const body = toJson(plant)
-      assertFailure(await client.ask('POST', '/plants', { token: readOnly, body }), 40301)
-      await assertAbsent(client, plant.id)
-      assert.equal((await client.ask('POST', '/plants', { token: writeOnly, body })).status, 200)
-      assertFailure(await client.ask('DELETE', `/plants/${plant.id}`, { token: readOnly }), 40301)
-      assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { token: readOnly }), plant)
-      assert.equal((await client.ask('DELETE', `/plants/${plant.id}`, { token: writeOnly })).status, 204)
-    },
+    'a token without the scope changes nothing, and one with it needs no other':
+      async client => {
+        const { readOnly, writeOnly } = client.store.tokens
+        const plant = { id: ownId(), name: 'kept' }
+        const body = toJson(plant)
+        assertFailure(
+          await client.ask('POST', '/plants', { token: readOnly, body }),
+          40301,
+        )
+        await assertAbsent(client, plant.id)
+        assert.equal(
+          (await client.ask('POST', '/plants', { token: writeOnly, body })).status,
+          200,
+        )
+        assertFailure(
+          await client.ask('DELETE', `/plants/${plant.id}`, { token: readOnly }),
+          40301,
+        )
+        assertSuccess(
+          await client.ask('GET', `/plants/${plant.id}`, { token: readOnly }),
+          plant,
+        )
+        assert.equal(
+          (await client.ask('DELETE', `/plants/${plant.id}`, { token: writeOnly }))
+            .status,
+          204,
+        )
+      },
 
     'no scope is asked of a good token for what no scope would allow': async client => {
       for (const token of [client.store.tokens.readOnly, client.store.tokens.metrics]) {
@@ -92,33 +134,40 @@ export const accessCases: readonly ContractCase[] = [
     '401 before 400, 404, 405, 413 and 415': async client => {
       for (const [method, path, options] of wrong) {
         assertFailure(await client.ask(method, path, { ...options, token: null }), 40101)
-        assertFailure(await client.ask(method, path, { ...options, token: 'plantstore_wrong' }), 40102)
+        assertFailure(
+          await client.ask(method, path, { ...options, token: 'plantstore_wrong' }),
+          40102,
+        )
       }
     },
 
-    '401 before the body is read, however large it says it is, and without a 100': async client => {
-      const asked = client.asked('POST /plants')
-      // The body never arrives. A server that waited for it would not answer.
-      for (const length of barred('content-length: 99999999999|transfer-encoding: chunked')) {
-        const fields = ['host: h', length, 'expect: 100-continue']
-        const answer = await client.exchange(asked, postHead(asked, fields))
-        assertFailure(answer, 40101)
-        assert.deepEqual(answer.interim, [])
-      }
-    },
+    '401 before the body is read, however large it says it is, and without a 100':
+      async client => {
+        const asked = client.asked('POST /plants')
+        // The body never arrives. A server that waited for it would not answer.
+        for (const length of barred(
+          'content-length: 99999999999|transfer-encoding: chunked',
+        )) {
+          const fields = ['host: h', length, 'expect: 100-continue']
+          const answer = await client.exchange(asked, postHead(asked, fields))
+          assertFailure(answer, 40101)
+          assert.deepEqual(answer.interim, [])
+        }
+      },
 
-    'Expect: 100-continue with a token gets 100, then the answer to the body': async client => {
-      const asked = client.asked('POST /plants')
-      const id = ownId()
-      const body = toJson({ id, name: 'expected' })
-      const fields = [...hostAndToken(client), 'Expect: 100-Continue']
-      using wire = await client.open()
-      wire.send(postHead(asked, [...fields, `content-length: ${body.length}`]))
-      assert.equal(await wire.interim(), 100)
-      await assertAbsent(client, id)
-      wire.send(body)
-      assertSuccess(await wire.answer(asked), { name: 'expected' })
-    },
+    'Expect: 100-continue with a token gets 100, then the answer to the body':
+      async client => {
+        const asked = client.asked('POST /plants')
+        const id = ownId()
+        const body = toJson({ id, name: 'expected' })
+        const fields = [...hostAndToken(client), 'Expect: 100-Continue']
+        using wire = await client.open()
+        wire.send(postHead(asked, [...fields, `content-length: ${body.length}`]))
+        assert.equal(await wire.interim(), 100)
+        await assertAbsent(client, id)
+        wire.send(body)
+        assertSuccess(await wire.answer(asked), { name: 'expected' })
+      },
   }),
 ]
 

@@ -14,7 +14,9 @@ import {
 const clause = 'the request around the operation'
 
 const operationsOf = (paths: Paths) =>
-  Object.entries(paths).flatMap(([path, methods]) => methods.map(method => `${method} ${path}`))
+  Object.entries(paths).flatMap(([path, methods]) =>
+    methods.map(method => `${method} ${path}`),
+  )
 
 /** What every operation refuses. */
 export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
@@ -24,7 +26,9 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
     path => `every method that ${path} does not have gets 405, with Allow`,
     async (client, path) => {
       const methods = paths[path] as readonly string[]
-      const allowed = (methods.includes('GET') ? [...methods, 'HEAD'] : [...methods]).sort()
+      const allowed = (
+        methods.includes('GET') ? [...methods, 'HEAD'] : [...methods]
+      ).sort()
       const unasked = [...allowed, 'HEAD', 'CONNECT']
       for (const method of METHODS.filter(each => !unasked.includes(each))) {
         const answer = await client.askBare(`${method} ${path}`, ['content-length: 0'])
@@ -37,7 +41,8 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ...casesForEach(
     clause,
     operationsOf(paths),
-    operation => `${operation} refuses a wrong Host, parameter or expectation, and fields too large`,
+    operation =>
+      `${operation} refuses a wrong Host, parameter or expectation, and fields too large`,
     async (client, operation) => {
       const { tokens, headerBytesMax } = client.store
       const [method, path] = operation.split(' ') as [string, string]
@@ -45,21 +50,37 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
       const bearer = `authorization: Bearer ${token}`
       for (const hosts of [[], ['host: a', 'host: a']]) {
         const request = bareRequest(client.asked(operation), [bearer, ...hosts])
-        assertFailure(await client.exchange(client.asked(operation), request), 40007, 'host')
+        assertFailure(
+          await client.exchange(client.asked(operation), request),
+          40007,
+          'host',
+        )
       }
       assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701)
 
       const unknown = `${path}?unheard_of=1`
-      assertFailure(await client.ask(method, unknown, { token }), 40012, 'unheard_of', 'this operation has')
-      if (method === 'GET') assert.equal((await client.ask('HEAD', unknown, { token })).status, 400)
+      assertFailure(
+        await client.ask(method, unknown, { token }),
+        40012,
+        'unheard_of',
+        'this operation has',
+      )
+      if (method === 'GET')
+        assert.equal((await client.ask('HEAD', unknown, { token })).status, 400)
 
-      const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
+      const many = Array.from(
+        { length: 40 },
+        (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`,
+      )
       for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
         const answer = await client.askBare(operation, fields)
         assertFailure(answer, 43101)
         assert.equal(answer.headers.get('connection'), 'close')
       }
-      assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
+      assertFailure(
+        await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`),
+        43101,
+      )
     },
   ),
 ]
@@ -70,15 +91,19 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
 
   ...casesOf(`paths near ${path}`, {
     'get 404 where nothing is': async client => {
-      for (const near of words(`${path.slice(0, -1)} ${path}/1/ ${path}/1/x ${path}// /${path} /v1${path}`))
-        for (const method of ['GET', 'POST', 'DELETE']) assertFailure(await client.ask(method, near), 40401)
+      for (const near of words(
+        `${path.slice(0, -1)} ${path}/1/ ${path}/1/x ${path}// /${path} /v1${path}`,
+      ))
+        for (const method of ['GET', 'POST', 'DELETE'])
+          assertFailure(await client.ask(method, near), 40401)
     },
   }),
 
   ...casesForEach(
     'every operation needs a token',
     operationsOf(paths),
-    operation => `${operation} gets 401 without one or with a wrong one, and 403 without its scope`,
+    operation =>
+      `${operation} gets 401 without one or with a wrong one, and 403 without its scope`,
     async (client, operation) => {
       const [method, target] = operation.split(' ') as [string, string]
       const { readOnly, writeOnly } = client.store.tokens
@@ -91,20 +116,29 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
       }
       await refused(null, 40101, '')
       await refused('plantstore_wrong', 40102, ', error="invalid_token".*')
-      await refused(other, 40301, `, error="insufficient_scope".*, scope="${path.slice(1)}:${scope}"`)
+      await refused(
+        other,
+        40301,
+        `, error="insufficient_scope".*, scope="${path.slice(1)}:${scope}"`,
+      )
     },
   ),
 
   ...casesForEach(
     clause,
     operationsOf(paths).filter(operation => !/^GET|batch$/.test(operation)),
-    operation => `${operation} with a body of another media type or too large gets 415 or 413`,
+    operation =>
+      `${operation} with a body of another media type or too large gets 415 or 413`,
     async (client, operation) => {
       const [method, target] = operation.split(' ') as [string, string]
       const headers = { 'content-type': 'text/plain' }
       assertFailure(await client.ask(method, target, { body: '{}', headers }), 41501)
       const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
-      assertFailure(await client.ask(method, target, { body }), 41301, `${client.store.bodyBytesMax}`)
+      assertFailure(
+        await client.ask(method, target, { body }),
+        41301,
+        `${client.store.bodyBytesMax}`,
+      )
     },
   ),
 ]

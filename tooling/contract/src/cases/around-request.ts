@@ -39,7 +39,10 @@ export const aroundRequestCases: readonly ContractCase[] = [
     'another media type gets 415': async client => {
       const id = ownId()
       for (const type of mediaTypes) {
-        const options = { body: toJson({ id, name: 'n' }), headers: { 'content-type': type } }
+        const options = {
+          body: toJson({ id, name: 'n' }),
+          headers: { 'content-type': type },
+        }
         assertFailure(await client.ask('POST', '/plants', options), 41501)
         assertFailure(await client.ask('PUT', `/plants/${id}`, options), 41501)
       }
@@ -54,12 +57,16 @@ export const aroundRequestCases: readonly ContractCase[] = [
       }
     },
 
-    'application/json is taken in any case and with a charset that is UTF-8': async client => {
-      for (const type of jsonTypes) {
-        const options = { body: toJson({ id: ownId(), name: type }), headers: { 'content-type': type } }
-        assertSuccess(await client.ask('POST', '/plants', options), { name: type })
-      }
-    },
+    'application/json is taken in any case and with a charset that is UTF-8':
+      async client => {
+        for (const type of jsonTypes) {
+          const options = {
+            body: toJson({ id: ownId(), name: type }),
+            headers: { 'content-type': type },
+          }
+          assertSuccess(await client.ask('POST', '/plants', options), { name: type })
+        }
+      },
 
     'a content coding gets 415, and the codings that are taken': async client => {
       const id = ownId()
@@ -81,36 +88,49 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertSuccess(await postCoded('identity', plain), { name: 'n' })
     },
 
-    'only a body is judged: reading is not refused for a coding or a charset': async client => {
-      const plant = { id: ownId(), name: 'n' }
-      await create(client, plant)
-      for (const [name, value] of [
-        ['content-encoding', 'gzip'],
-        ['content-type', 'application/json; charset=utf-16'],
-        ['content-type', ''],
-        ['content-range', 'bytes 0-1/2'],
-      ] as const) {
-        const headers = { [name]: value }
-        assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { headers }), plant)
-      }
-    },
+    'only a body is judged: reading is not refused for a coding or a charset':
+      async client => {
+        const plant = { id: ownId(), name: 'n' }
+        await create(client, plant)
+        for (const [name, value] of [
+          ['content-encoding', 'gzip'],
+          ['content-type', 'application/json; charset=utf-16'],
+          ['content-type', ''],
+          ['content-range', 'bytes 0-1/2'],
+        ] as const) {
+          const headers = { [name]: value }
+          assertSuccess(
+            await client.ask('GET', `/plants/${plant.id}`, { headers }),
+            plant,
+          )
+        }
+      },
 
     'a transfer coding other than chunked gets 415': async client => {
       const id = ownId()
       const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
-      assertFailure(await client.postBare(chunks, ['transfer-encoding: gzip, chunked']), 41502)
+      assertFailure(
+        await client.postBare(chunks, ['transfer-encoding: gzip, chunked']),
+        41502,
+      )
       await assertAbsent(client, id)
-      assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
+      assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), {
+        name: 'n',
+      })
     },
 
-    'a method that nobody has heard of is a failure in the one shape, and case counts': async client => {
-      for (const method of ['BREW', 'get', 'Post', 'GETT'])
-        assertFailure(await client.askBare(`${method} /plants`), 40000)
-    },
+    'a method that nobody has heard of is a failure in the one shape, and case counts':
+      async client => {
+        for (const method of ['BREW', 'get', 'Post', 'GETT'])
+          assertFailure(await client.askBare(`${method} /plants`), 40000)
+      },
 
     'CONNECT gets 405: this is no proxy': async client => {
       const asked = { method: 'CONNECT', target: 'example.com:443' }
-      const fields = ['host: example.com:443', `authorization: Bearer ${client.store.tokens.full}`]
+      const fields = [
+        'host: example.com:443',
+        `authorization: Bearer ${client.store.tokens.full}`,
+      ]
       const answer = await client.exchange(undefined, bareRequest(asked, fields))
       assertFailure(answer, 40501)
       assert.equal(answer.headers.has('allow'), true)
@@ -121,7 +141,10 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertFailure(await client.ask('GET', '/Plants'), 40401)
       for (const target of ['*', 'plants']) {
         const asked = { method: 'OPTIONS', target: `/${target}` }
-        const answer = await client.exchange(asked, bareRequest({ ...asked, target }, hostAndToken(client)))
+        const answer = await client.exchange(
+          asked,
+          bareRequest({ ...asked, target }, hostAndToken(client)),
+        )
         assert.ok(answer.status === 404 || answer.status === 400)
       }
     },

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import { type AskOptions, bareRequest, type Client, chunk, hostAndToken } from '../client.ts'
+import {
+  type AskOptions,
+  bareRequest,
+  type Client,
+  chunk,
+  hostAndToken,
+} from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -18,18 +24,27 @@ import type { Answer } from '../wire.ts'
 
 const ndjson = 'content-type: application/x-ndjson'
 
-export function postLines(client: Client, body: string | Uint8Array, options: AskOptions = {}) {
+export function postLines(
+  client: Client,
+  body: string | Uint8Array,
+  options: AskOptions = {},
+) {
   const headers = { 'content-type': 'application/x-ndjson', ...options.headers }
   return client.ask('POST', '/plants/batch', { ...options, body, headers })
 }
 
 /** Posts lines with these header fields, on a connection of its own. */
-function postLinesBare(client: Client, body: string, ...fields: readonly string[]): Promise<Answer> {
+function postLinesBare(
+  client: Client,
+  body: string,
+  ...fields: readonly string[]
+): Promise<Answer> {
   return client.askBare('POST /plants/batch', [ndjson, ...fields], body)
 }
 
 const named = (...names: readonly string[]) => names.map(name => ({ id: ownId(), name }))
-const linesOf = (plants: readonly object[]) => plants.map(plant => `${toJson(plant)}\n`).join('')
+const linesOf = (plants: readonly object[]) =>
+  plants.map(plant => `${toJson(plant)}\n`).join('')
 
 interface Counted {
   readonly created?: bigint
@@ -40,7 +55,10 @@ interface Counted {
 }
 
 /** Returns the messages of the faults. */
-export function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted): readonly string[] {
+export function assertCounts(
+  answer: Answer,
+  { faults = {}, ...counts }: Counted,
+): readonly string[] {
   assert.equal(answer.status, 200, `${answer.body}`)
   const { faults: given, ...counted } = held(answer) as Record<string, bigint> & {
     faults: { line: bigint; error: bigint; message: string }[]
@@ -53,52 +71,98 @@ export function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted
 
 export const batchCases: readonly ContractCase[] = [
   ...casesOf('POST /plants/batch', {
-    'counts what is new, what was there to the letter, and what is refused': async client => {
-      const [known, fresh] = [{ id: ownId(), name: 'known', tag: 't' }, ownId()]
-      const greatest = { id: 2n ** 63n - 1n, name: 'greatest' }
-      await free(client, [greatest.id])
-      await create(client, known)
-      const plants = [{ id: fresh, name: 'fresh' }, { ...known, ignored: 1 }, { ...known, tag: '' }, greatest]
-      const body = `${linesOf(plants)}${linesOf([{ id: 2n ** 63n, name: 5 }])}`
-      const answer = await postLines(client, body)
-      const faults = { 3: 40003, 5: 40002 }
-      const messages = assertCounts(answer, { created: 2n, existing: 1n, refused: 2n, faults })
-      const problem = 'id must be an integer from -9223372036854775808 to 9223372036854775807'
-      assert.deepEqual(messages, [`id ${known.id} is already taken`, `${problem}; name must be a string`])
-      assert.equal(answer.headers.get('content-type'), 'application/json')
-      for (const plant of [known, greatest, { id: fresh, name: 'fresh' }]) await assertKept(client, plant)
-      assertCounts(await postLines(client, body), { existing: 3n, refused: 2n, faults })
-      await free(client, [greatest.id])
-    },
+    'counts what is new, what was there to the letter, and what is refused':
+      async client => {
+        const [known, fresh] = [{ id: ownId(), name: 'known', tag: 't' }, ownId()]
+        const greatest = { id: 2n ** 63n - 1n, name: 'greatest' }
+        await free(client, [greatest.id])
+        await create(client, known)
+        const plants = [
+          { id: fresh, name: 'fresh' },
+          { ...known, ignored: 1 },
+          { ...known, tag: '' },
+          greatest,
+        ]
+        const body = `${linesOf(plants)}${linesOf([{ id: 2n ** 63n, name: 5 }])}`
+        const answer = await postLines(client, body)
+        const faults = { 3: 40003, 5: 40002 }
+        const messages = assertCounts(answer, {
+          created: 2n,
+          existing: 1n,
+          refused: 2n,
+          faults,
+        })
+        const problem =
+          'id must be an integer from -9223372036854775808 to 9223372036854775807'
+        assert.deepEqual(messages, [
+          `id ${known.id} is already taken`,
+          `${problem}; name must be a string`,
+        ])
+        assert.equal(answer.headers.get('content-type'), 'application/json')
+        for (const plant of [known, greatest, { id: fresh, name: 'fresh' }])
+          await assertKept(client, plant)
+        assertCounts(await postLines(client, body), { existing: 3n, refused: 2n, faults })
+        await free(client, [greatest.id])
+      },
 
-    'creates the first of several plants with one id, however far apart': async client => {
-      const plant = { id: ownId(), name: 'first' }
-      const between = Array.from({ length: 1_200 }, () => ({ id: ownId(), name: 'between' }))
-      const body = linesOf([plant, { ...plant, name: 'second' }, ...between, plant, { ...plant, tag: 't' }])
-      const faults = { 2: 40003, 1204: 40003 }
-      assertCounts(await postLines(client, body), { created: 1_201n, existing: 1n, refused: 2n, faults })
-      await assertKept(client, plant)
-    },
+    'creates the first of several plants with one id, however far apart':
+      async client => {
+        const plant = { id: ownId(), name: 'first' }
+        const between = Array.from({ length: 1_200 }, () => ({
+          id: ownId(),
+          name: 'between',
+        }))
+        const body = linesOf([
+          plant,
+          { ...plant, name: 'second' },
+          ...between,
+          plant,
+          { ...plant, tag: 't' },
+        ])
+        const faults = { 2: 40003, 1204: 40003 }
+        assertCounts(await postLines(client, body), {
+          created: 1_201n,
+          existing: 1n,
+          refused: 2n,
+          faults,
+        })
+        await assertKept(client, plant)
+      },
 
     'lists the first hundred refused lines in order, and counts all': async client => {
       const taken = { id: ownId(), name: 'taken' }
       await create(client, taken)
       const lines = Array.from({ length: 1_500 }, (_, n) =>
-        n % 3 === 0 ? { ...taken, name: `${n}` } : n % 3 === 1 ? { id: 'x' } : { id: ownId(), name: 'n' },
+        n % 3 === 0
+          ? { ...taken, name: `${n}` }
+          : n % 3 === 1
+            ? { id: 'x' }
+            : { id: ownId(), name: 'n' },
       )
-      const refused = lines.flatMap((_, n) => (n % 3 === 2 ? [] : [[n + 1, n % 3 === 0 ? 40003 : 40002]]))
+      const refused = lines.flatMap((_, n) =>
+        n % 3 === 2 ? [] : [[n + 1, n % 3 === 0 ? 40003 : 40002]],
+      )
       const faults = Object.fromEntries(refused.slice(0, 100))
-      assertCounts(await postLines(client, linesOf(lines)), { created: 500n, refused: 1_000n, faults })
+      assertCounts(await postLines(client, linesOf(lines)), {
+        created: 500n,
+        refused: 1_000n,
+        faults,
+      })
     },
   }),
 
   ...casesOf('lines', {
     'may be none, and empty ones are ignored but counted': async client => {
-      for (const body of ['', '\n', '\r\n', '\n\n\r\n\n']) assertCounts(await postLines(client, body), {})
+      for (const body of ['', '\n', '\r\n', '\n\n\r\n\n'])
+        assertCounts(await postLines(client, body), {})
       assertCounts(await client.askBare('POST /plants/batch', ['content-length: 0']), {})
       const [a, b] = [ownId(), ownId()]
       const body = `\n{"id":${a},"name":"a"}\n\n\r\n{"id":${b},"name":"b"}\r\n\n5`
-      assertCounts(await postLines(client, body), { created: 2n, refused: 1n, faults: { 7: 40002 } })
+      assertCounts(await postLines(client, body), {
+        created: 2n,
+        refused: 1n,
+        faults: { 7: 40002 },
+      })
     },
 
     'are judged one by one': async client => {
@@ -116,7 +180,11 @@ export const batchCases: readonly ContractCase[] = [
       const bytes = Buffer.concat(body.flatMap(line => [line, Buffer.from('\n')]))
       const errors = [40001, 40001, 40002, 40001, 40001, 40001]
       const faults = Object.fromEntries(errors.map((error, n) => [2 * n + 1, error]))
-      const messages = assertCounts(await postLines(client, bytes), { created: 6n, refused: 6n, faults })
+      const messages = assertCounts(await postLines(client, bytes), {
+        created: 6n,
+        refused: 6n,
+        faults,
+      })
       assert.match(messages[4] as string, /^the line .*UTF-8/)
       // A fault may quote its line, but not all of it.
       for (const message of messages) assert.ok(message.length <= 300)
@@ -128,7 +196,13 @@ export const batchCases: readonly ContractCase[] = [
       const bytes = Buffer.from(linesOf(plants))
       using wire = await client.open()
       const asked = client.asked('POST /plants/batch')
-      wire.send(bareRequest(asked, [...hostAndToken(client), ndjson, 'transfer-encoding: chunked']))
+      wire.send(
+        bareRequest(asked, [
+          ...hostAndToken(client),
+          ndjson,
+          'transfer-encoding: chunked',
+        ]),
+      )
       for (const byte of bytes) wire.send('1\r\n', Buffer.of(byte), '\r\n')
       wire.send('0\r\n\r\n')
       assertCounts(await wire.answer(asked), { created: 2n })
@@ -146,9 +220,17 @@ export const batchCases: readonly ContractCase[] = [
       }
       const body = `${toJson({ id: before, name: 'n' })}\n ${longest}\n`
       const known = await postLinesBare(client, body, `content-length: ${body.length}`)
-      const chunks = await postLinesBare(client, `${chunk(body)}${chunk('')}`, 'transfer-encoding: chunked')
+      const chunks = await postLinesBare(
+        client,
+        `${chunk(body)}${chunk('')}`,
+        'transfer-encoding: chunked',
+      )
       // The rest never arrives.
-      const endless = await postLinesBare(client, chunk(`${body.trimEnd()} `), 'transfer-encoding: chunked')
+      const endless = await postLinesBare(
+        client,
+        chunk(`${body.trimEnd()} `),
+        'transfer-encoding: chunked',
+      )
       for (const answer of [known, chunks, endless]) assertFailure(answer, 41301, 'line')
       assert.equal(endless.headers.get('connection'), 'close')
     },
@@ -160,17 +242,25 @@ export const batchCases: readonly ContractCase[] = [
         postLines(client, linesOf(named('n')), { headers: { 'content-type': type } })
       assertFailure(await post('application/json'), 41501, 'application/x-ndjson')
       assertFailure(await post('application/x-ndjson; charset=latin1'), 41501, 'UTF-8')
-      assertFailure(await client.askBare('POST /plants/batch', ['content-length: 2'], '{}'), 41501)
+      assertFailure(
+        await client.askBare('POST /plants/batch', ['content-length: 2'], '{}'),
+        41501,
+      )
       for (const type of ['Application/X-NDJSON', 'application/x-ndjson; charset=UTF-8'])
         assertCounts(await post(type), { created: 1n })
       // Only here.
       const headers = { 'content-type': 'application/x-ndjson' }
-      assertFailure(await client.ask('POST', '/plants', { body: linesOf(named('n')), headers }), 41501)
+      assertFailure(
+        await client.ask('POST', '/plants', { body: linesOf(named('n')), headers }),
+        41501,
+      )
     },
 
     'must not be compressed': async client => {
       const body = gzipSync(toJson({ id: ownId(), name: 'n' }))
-      const answer = await postLines(client, body, { headers: { 'content-encoding': 'gzip' } })
+      const answer = await postLines(client, body, {
+        headers: { 'content-encoding': 'gzip' },
+      })
       assertFailure(answer, 41502)
       assert.equal(answer.headers.get('accept-encoding'), 'identity')
     },
@@ -179,7 +269,12 @@ export const batchCases: readonly ContractCase[] = [
       const asked = client.asked('POST /plants/batch')
       const plant = toJson({ id: ownId(), name: 'n' })
       const length = client.store.bodyBytesMax + 1
-      const fields = [...hostAndToken(client), ndjson, 'expect: 100-continue', `content-length: ${length}`]
+      const fields = [
+        ...hostAndToken(client),
+        ndjson,
+        'expect: 100-continue',
+        `content-length: ${length}`,
+      ]
       using wire = await client.open()
       wire.send(bareRequest(asked, fields))
       assert.equal(await wire.interim(), 100)
@@ -197,8 +292,13 @@ export const batchCases: readonly ContractCase[] = [
         wire.send(bareRequest(asked, fields), body)
       }
       for (const _ of plants) assertCounts(await wire.answer(asked), { created: 1n })
-      wire.send(bareRequest(client.asked(`GET /plants/${plants[0]?.id}`), hostAndToken(client)))
-      assertSuccess(await wire.answer(client.asked(`GET /plants/${plants[0]?.id}`)), plants[0])
+      wire.send(
+        bareRequest(client.asked(`GET /plants/${plants[0]?.id}`), hostAndToken(client)),
+      )
+      assertSuccess(
+        await wire.answer(client.asked(`GET /plants/${plants[0]?.id}`)),
+        plants[0],
+      )
     },
   }),
 ]

@@ -19,7 +19,10 @@ export const bodyCases: readonly ContractCase[] = [
     'answers 200 with name and tag, and no id': async client => {
       const answer = await client.post(toJson({ id: ownId(), name: 'Monstera', tag: '' }))
       assert.equal(`${answer.body}`, '{"name":"Monstera","tag":""}')
-      assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, 'application/json'])
+      assert.deepEqual(
+        [answer.status, answer.headers.get('content-type')],
+        [200, 'application/json'],
+      )
     },
 
     'answers with a tag only when one was sent': async client => {
@@ -28,65 +31,87 @@ export const bodyCases: readonly ContractCase[] = [
       await assertKept(client, plant)
     },
 
-    'takes members in any order, with white space between them and escapes within': async client => {
-      const id = ownId()
-      const name = '"\\ud83c\\udf31\\u00e9\\/\\"\\\\\\u0001"'
-      const body = `\r\n\t {"tag" :\n"t"\t,"name":${name}, "i\\u0064"  :  ${id} } \n`
-      await assertTaken(client, { id, name: '🌱é/"\\\u0001', tag: 't' }, body)
-    },
+    'takes members in any order, with white space between them and escapes within':
+      async client => {
+        const id = ownId()
+        const name = '"\\ud83c\\udf31\\u00e9\\/\\"\\\\\\u0001"'
+        const body = `\r\n\t {"tag" :\n"t"\t,"name":${name}, "i\\u0064"  :  ${id} } \n`
+        await assertTaken(client, { id, name: '🌱é/"\\\u0001', tag: 't' }, body)
+      },
 
     'names every field that is wrong, at once': async client => {
-      assertFailure(await client.post('{"id":"1","name":5,"tag":false}'), 40002, 'id', 'name', 'tag')
+      assertFailure(
+        await client.post('{"id":"1","name":5,"tag":false}'),
+        40002,
+        'id',
+        'name',
+        'tag',
+      )
       const missing = await client.post('{}')
       assertFailure(missing, 40002, 'id', 'name')
       assert.doesNotMatch((held(missing) as { message: string }).message, /\btag\b/)
     },
 
-    'refuses a name or a tag that is no string, and JSON that is no object': refuses(id => [
-      ...['5', 'null', '{}'].flatMap(value => [
-        [`{"id":${id},"name":${value}}`, 40002, 'name'] as const,
-        [`{"id":${id},"name":"n","tag":${value}}`, 40002, 'tag'] as const,
-      ]),
-      ...['null', '1', '""', `[{"id":${id},"name":"n"}]`].map(body => [body, 40002] as const),
-    ]),
+    'refuses a name or a tag that is no string, and JSON that is no object': refuses(
+      id => [
+        ...['5', 'null', '{}'].flatMap(value => [
+          [`{"id":${id},"name":${value}}`, 40002, 'name'] as const,
+          [`{"id":${id},"name":"n","tag":${value}}`, 40002, 'tag'] as const,
+        ]),
+        ...['null', '1', '""', `[{"id":${id},"name":"n"}]`].map(
+          body => [body, 40002] as const,
+        ),
+      ],
+    ),
 
     'refuses what is no JSON, and no body at all': async client => {
       const valid = `{"id":${ownId()},"name":"n"}`
-      const broken = ['', ' ', valid.slice(0, -1), `${valid}${valid}`, valid.replaceAll('"', "'"), 'id=1']
+      const broken = [
+        '',
+        ' ',
+        valid.slice(0, -1),
+        `${valid}${valid}`,
+        valid.replaceAll('"', "'"),
+        'id=1',
+      ]
       for (const body of broken) assertFailure(await client.post(body), 40001)
       assertFailure(await client.askBare('POST /plants'), 40001)
     },
 
     'refuses a member given twice': refuses(id =>
-      ['"name":"a"', '"n\\u0061me":"n"', `"id":${id}.0`, '"x":[{"y":{"z":1,"z":1}}]'].map(again => [
-        `{"id":${id},"name":"n",${again}}`,
-        40001,
-        'Duplicate',
-      ]),
+      ['"name":"a"', '"n\\u0061me":"n"', `"id":${id}.0`, '"x":[{"y":{"z":1,"z":1}}]'].map(
+        again => [`{"id":${id},"name":"n",${again}}`, 40001, 'Duplicate'],
+      ),
     ),
   }),
 
   ...casesOf('undeclared members are ignored', {
     'and never stored, whatever they are': async client => {
       const id = ownId()
-      const more = '"x":1e999,"Id":5,"NAME":"N","y":{"id":7,"name":[]},"z":"\\ud800\\u0000","":null'
+      const more =
+        '"x":1e999,"Id":5,"NAME":"N","y":{"id":7,"name":[]},"z":"\\ud800\\u0000","":null'
       await assertTaken(client, { id, name: 'n' }, `{"id":${id},"name":"n",${more}}`)
     },
 
-    '__proto__, constructor and toString too: nothing is inherited from them': async client => {
-      const id = ownId()
-      const inherited = `{"__proto__":{"id":${id},"name":"n","tag":"t"},"constructor":{"prototype":{"id":${id}}}}`
-      assertFailure(await client.post(inherited), 40002, 'id', 'name')
-      const body = `{"id":${id},"__proto__":{"tag":"t"},"name":"n","toString":1,"hasOwnProperty":1}`
-      await assertTaken(client, { id, name: 'n' }, body)
-    },
+    '__proto__, constructor and toString too: nothing is inherited from them':
+      async client => {
+        const id = ownId()
+        const inherited = `{"__proto__":{"id":${id},"name":"n","tag":"t"},"constructor":{"prototype":{"id":${id}}}}`
+        assertFailure(await client.post(inherited), 40002, 'id', 'name')
+        const body = `{"id":${id},"__proto__":{"tag":"t"},"name":"n","toString":1,"hasOwnProperty":1}`
+        await assertTaken(client, { id, name: 'n' }, body)
+      },
 
     'a hundred thousand levels deep too': async client => {
       const levels = 100_000
       const arrays = '['.repeat(levels) + ']'.repeat(levels)
       for (const deep of [arrays, `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`]) {
         const id = ownId()
-        await assertTaken(client, { id, name: 'n' }, `{"x":${deep},"id":${id},"name":"n"}`)
+        await assertTaken(
+          client,
+          { id, name: 'n' },
+          `{"x":${deep},"id":${id},"name":"n"}`,
+        )
       }
     },
   }),
@@ -112,7 +137,9 @@ export const bodyCases: readonly ContractCase[] = [
         Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]),
       )
       const body = Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')])
-      assertSuccess(await client.postBare(body, ['transfer-encoding: chunked']), { name: '🌱' })
+      assertSuccess(await client.postBare(body, ['transfer-encoding: chunked']), {
+        name: '🌱',
+      })
     },
   }),
 ]

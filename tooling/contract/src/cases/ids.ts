@@ -18,9 +18,25 @@ const idMax = 2n ** 63n - 1n
 
 /** Ids at which a 53-bit, 32-bit or unsigned representation fails. No other case uses them. */
 const edges = [
-  ...[idMin, idMin + 1n, -(2n ** 53n) - 2n, -(2n ** 53n) - 1n, -(2n ** 53n), -(2n ** 31n) - 1n],
+  ...[
+    idMin,
+    idMin + 1n,
+    -(2n ** 53n) - 2n,
+    -(2n ** 53n) - 1n,
+    -(2n ** 53n),
+    -(2n ** 31n) - 1n,
+  ],
   ...[-100n, -9n, -1n, 0n, 9n, 100n],
-  ...[2n ** 31n, 2n ** 32n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n + 2n, idMax - 1n, idMax],
+  ...[
+    2n ** 31n,
+    2n ** 32n,
+    2n ** 53n - 1n,
+    2n ** 53n,
+    2n ** 53n + 1n,
+    2n ** 53n + 2n,
+    idMax - 1n,
+    idMax,
+  ],
 ]
 
 /** Digits as sent, and the id that they denote. */
@@ -33,7 +49,9 @@ const exact: readonly (readonly [digits: string, id: bigint])[] = [
 ]
 
 /** JSON values that are not an int64. */
-const refused = words('11.5 1e-400 1e400 9223372036854775808 -9223372036854775809 true null "12" [1] {}')
+const refused = words(
+  '11.5 1e-400 1e400 9223372036854775808 -9223372036854775809 true null "12" [1] {}',
+)
 
 const refusedInPaths = words(`
   x 1.5 0x1 +1 01 1e3 %201 9223372036854775808 -9223372036854775809 --1 %C3%A9 %F0%9F%8C%B1
@@ -53,7 +71,9 @@ export function idCases(entity: Entity): readonly ContractCase[] {
         await free(client, edges, entity)
         // In neither numeric nor textual order.
         const backwards = (id: bigint) => `${id}`.split('').reverse()
-        for (const item of items.toSorted((a, b) => (backwards(a.id) < backwards(b.id) ? -1 : 1)))
+        for (const item of items.toSorted((a, b) =>
+          backwards(a.id) < backwards(b.id) ? -1 : 1,
+        ))
           await create(client, item, toJson(item), entity)
         for (const item of items) {
           const read = await client.ask('GET', `${path}/${item.id}`)
@@ -61,14 +81,20 @@ export function idCases(entity: Entity): readonly ContractCase[] {
           const again = toJson({ ...item, ...entity.members('another') })
           assertFailure(await post(client, again), 40003, `${item.id}`.replace('-', ''))
         }
-        assertSuccess(await client.ask('GET', `${path}?limit=1000&${entity.listOf(text)}`), items)
+        assertSuccess(
+          await client.ask('GET', `${path}?limit=1000&${entity.listOf(text)}`),
+          items,
+        )
         await free(client, edges, entity)
       },
 
     'takes any notation of a number for the id that it denotes': async client => {
       for (const [digits, id] of exact) {
         await free(client, [id], entity)
-        assertSuccess(await post(client, bodyOf(digits, 'exact')), entity.members('exact'))
+        assertSuccess(
+          await post(client, bodyOf(digits, 'exact')),
+          entity.members('exact'),
+        )
         const read = await client.ask('GET', `${path}/${id}`)
         assert.equal(`${read.body}`, toJson({ id, ...entity.members('exact') }))
         await free(client, [id], entity)
@@ -77,7 +103,11 @@ export function idCases(entity: Entity): readonly ContractCase[] {
 
     'refuses what is no int64, rounding and coercing nothing': async client => {
       for (const value of refused)
-        assertFailure(await post(client, bodyOf(value, 'refused id')), entity.errors.invalid, 'id')
+        assertFailure(
+          await post(client, bodyOf(value, 'refused id')),
+          entity.errors.invalid,
+          'id',
+        )
       assertSuccess(await client.ask('GET', `${path}?${entity.listOf('refused id')}`), [])
     },
 
@@ -85,7 +115,10 @@ export function idCases(entity: Entity): readonly ContractCase[] {
       const item = { id: ownId(), ...entity.members('an id in a path') }
       await create(client, item, toJson(item), entity)
       const digits = `${item.id}`
-      assertSuccess(await client.ask('GET', `${path}/%3${digits[0]}${digits.slice(1)}`), item)
+      assertSuccess(
+        await client.ask('GET', `${path}/%3${digits[0]}${digits.slice(1)}`),
+        item,
+      )
       for (const id of [...refusedInPaths, `${digits}%00`, `${digits}%20`])
         for (const method of ['GET', 'DELETE'])
           assertFailure(await client.askBare(`${method} ${path}/${id}`), 40004, 'id')

@@ -44,11 +44,24 @@ export function listCases(entity: Entity): readonly ContractCase[] {
     },
 
     'reaches each once by its links, also across zero': async client => {
-      const ids = [-7_000_003n, -7_000_002n, -7_000_001n, -7n, 7_000_001n, 7_000_002n, 7_000_003n]
+      const ids = [
+        -7_000_003n,
+        -7_000_002n,
+        -7_000_001n,
+        -7n,
+        7_000_001n,
+        7_000_002n,
+        7_000_003n,
+      ]
       await free(client, ids, entity)
       await createAll(client, ids, 'each once')
       const pages = await allPages(client, `${path}?limit=2&${listOf('each once')}`)
-      assert.deepEqual(pages.map(idsOf), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4, 6), ids.slice(6)])
+      assert.deepEqual(pages.map(idsOf), [
+        ids.slice(0, 2),
+        ids.slice(2, 4),
+        ids.slice(4, 6),
+        ids.slice(6),
+      ])
       // Without a filter the list has the items of other cases too, but only these between the two ids.
       const first = await client.ask('GET', `${path}?limit=2&after=-7000004`)
       assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
@@ -61,14 +74,25 @@ export function listCases(entity: Entity): readonly ContractCase[] {
         for (const value of values)
           assertFailure(await client.ask('GET', `${path}?${name}=${value}`), 40005, name)
       const all = Object.entries(wrong).map(([name, [value]]) => `${name}=${value}`)
-      assertFailure(await client.ask('GET', `${path}?${all.join('&')}`), 40005, ...Object.keys(wrong))
+      assertFailure(
+        await client.ask('GET', `${path}?${all.join('&')}`),
+        40005,
+        ...Object.keys(wrong),
+      )
     },
 
-    'refuses a parameter that it does not have, with the names of its own': async client => {
-      const names = ['limit', 'after', ...Object.keys(entity.wrongFilters)]
-      for (const unknown of ['Limit=5', 'x=1&x=2', '__proto__=1', 'limt=5&limit=0', 'l%69mits=1'])
-        assertFailure(await client.ask('GET', `${path}?${unknown}`), 40012, ...names)
-    },
+    'refuses a parameter that it does not have, with the names of its own':
+      async client => {
+        const names = ['limit', 'after', ...Object.keys(entity.wrongFilters)]
+        for (const unknown of [
+          'Limit=5',
+          'x=1&x=2',
+          '__proto__=1',
+          'limt=5&limit=0',
+          'l%69mits=1',
+        ])
+          assertFailure(await client.ask('GET', `${path}?${unknown}`), 40012, ...names)
+      },
 
     'refuses a parameter that is given twice': async client => {
       for (const [query, name] of [

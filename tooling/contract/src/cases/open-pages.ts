@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { assertFailure, assertSuccess, type ContractCase, casesOf, held } from '../contract-case.ts'
+import {
+  assertFailure,
+  assertSuccess,
+  type ContractCase,
+  casesOf,
+  held,
+} from '../contract-case.ts'
 
 export const openPageCases: readonly ContractCase[] = [
   ...casesOf('health is open to everybody', {
@@ -18,7 +24,10 @@ export const openPageCases: readonly ContractCase[] = [
         assertFailure(await client.ask('GET', '/metrics', { token: null }), 40101)
         const refused = await client.ask('GET', '/metrics', { token: full })
         assertFailure(refused, 40301)
-        assert.match(refused.headers.get('www-authenticate') ?? '', /scope="metrics:read"/)
+        assert.match(
+          refused.headers.get('www-authenticate') ?? '',
+          /scope="metrics:read"/,
+        )
         assertFailure(await client.ask('GET', '/plants', { token: metrics }), 40301)
         const answer = await client.ask('GET', '/metrics', { token: metrics })
         assert.equal(answer.status, 200)
@@ -27,19 +36,26 @@ export const openPageCases: readonly ContractCase[] = [
   }),
 
   ...casesOf('the served description', {
-    'is open, OpenAPI 3.1.0, of interface version 1.0.0, with exact bounds of int64': async client => {
-      const answer = await client.ask('GET', '/openapi.json', { token: null })
-      const { openapi, info } = held(answer) as { openapi: string; info: { version: string } }
-      assert.deepEqual([answer.status, openapi, info.version], [200, '3.1.0', '1.0.0'])
-      const text = `${answer.body}`
-      const bounds = [...text.matchAll(/"(?:minimum|maximum)":-?\d{10,}/g)].map(([bound]) => bound)
-      assert.deepEqual([...new Set(bounds)].sort(), [
-        '"maximum":9223372036854775807',
-        '"minimum":-9223372036854775808',
-      ])
-      const schemas = [...text.matchAll(/{[^{}]*"format":"int64"[^{}]*}/g)]
-      assert.notEqual(schemas.length, 0)
-      for (const [schema] of schemas) assert.match(schema, /"minimum":-?\d+,"maximum":\d+/)
-    },
+    'is open, OpenAPI 3.1.0, of interface version 1.0.0, with exact bounds of int64':
+      async client => {
+        const answer = await client.ask('GET', '/openapi.json', { token: null })
+        const { openapi, info } = held(answer) as {
+          openapi: string
+          info: { version: string }
+        }
+        assert.deepEqual([answer.status, openapi, info.version], [200, '3.1.0', '1.0.0'])
+        const text = `${answer.body}`
+        const bounds = [...text.matchAll(/"(?:minimum|maximum)":-?\d{10,}/g)].map(
+          ([bound]) => bound,
+        )
+        assert.deepEqual([...new Set(bounds)].sort(), [
+          '"maximum":9223372036854775807',
+          '"minimum":-9223372036854775808',
+        ])
+        const schemas = [...text.matchAll(/{[^{}]*"format":"int64"[^{}]*}/g)]
+        assert.notEqual(schemas.length, 0)
+        for (const [schema] of schemas)
+          assert.match(schema, /"minimum":-?\d+,"maximum":\d+/)
+      },
   }),
 ]

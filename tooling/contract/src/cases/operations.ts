@@ -29,8 +29,10 @@ const fieldsWithoutBody: readonly (readonly string[])[] = [
 /** Returns the cases of the operations of an entity. */
 export function operationCases(entity: Entity): readonly ContractCase[] {
   const { path, errors, members, required } = entity
-  const creating = (client: Client, item: { readonly id: bigint }) => create(client, item, undefined, entity)
-  const post = (client: Client, item: object) => client.ask('POST', path, { body: toJson(item) })
+  const creating = (client: Client, item: { readonly id: bigint }) =>
+    create(client, item, undefined, entity)
+  const post = (client: Client, item: object) =>
+    client.ask('POST', path, { body: toJson(item) })
   const put = (
     client: Client,
     id: bigint | string,
@@ -45,7 +47,10 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
       assert.equal(`${first.body}`, toJson(members('first')))
       await assertKept(client, { id, ...members('first') }, entity)
       for (let n = 0; n < 2; n++) {
-        assertSuccess(await put(client, id, toJson(required('second'))), required('second'))
+        assertSuccess(
+          await put(client, id, toJson(required('second'))),
+          required('second'),
+        )
         await assertKept(client, { id, ...required('second') }, entity)
       }
       assertFailure(await post(client, { id, ...members('third') }), 40003)
@@ -54,14 +59,17 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
     'refuses Content-Range: a part is not the whole (RFC 9110, 14.5)': async client => {
       const item = { id: ownId(), ...members('whole') }
       await creating(client, item)
-      const answer = await put(client, item.id, toJson(members('part')), { 'content-range': 'bytes 0-4/9' })
+      const answer = await put(client, item.id, toJson(members('part')), {
+        'content-range': 'bytes 0-4/9',
+      })
       assertFailure(answer, 40010, 'Content-Range')
       await assertKept(client, item, entity)
     },
 
     'takes an id in the body only when it is the one in the path': async client => {
       const id = 2n ** 53n + 1n
-      const bodyOf = (given: string) => toJson(members('n')).replace('{', `{"id":${given},`)
+      const bodyOf = (given: string) =>
+        toJson(members('n')).replace('{', `{"id":${given},`)
       await free(client, [id], entity)
       for (const other of [`${id + 1n}`, `"${id}"`, 'null'])
         assertFailure(await put(client, id, bodyOf(other)), errors.invalid, 'id')
@@ -91,7 +99,9 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
         async client => {
           const id = ownId()
           const texts = Array.from({ length: racers }, (_, n) => `racer ${n}`)
-          const answers = await Promise.all(texts.map(text => post(client, { id, ...members(text) })))
+          const answers = await Promise.all(
+            texts.map(text => post(client, { id, ...members(text) })),
+          )
           const winner = answers.findIndex(({ status }) => status === 200)
           const won = members(`${texts[winner]}`)
           for (const [n, answer] of answers.entries()) {
@@ -119,22 +129,31 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
         assertFailure(await client.ask('DELETE', `${path}/1.5`), 40004)
       },
 
-      'needs no media type without a body, whatever is said of the body that is not there': async client => {
-        const id = ownId()
-        for (const fields of fieldsWithoutBody) {
-          await creating(client, { id, ...members('n') })
-          const { status } = await client.askBare(`DELETE ${path}/${id}`, fields)
-          assert.deepEqual([fields, status], [fields, 204])
-        }
-      },
+      'needs no media type without a body, whatever is said of the body that is not there':
+        async client => {
+          const id = ownId()
+          for (const fields of fieldsWithoutBody) {
+            await creating(client, { id, ...members('n') })
+            const { status } = await client.askBare(`DELETE ${path}/${id}`, fields)
+            assert.deepEqual([fields, status], [fields, 204])
+          }
+        },
     }),
 
     ...casesOf(`HEAD of ${path} is GET without the body`, {
       'for one, for a list, and for failures': async client => {
         const id = ownId()
         await creating(client, { id, ...members('n') })
-        for (const target of [`${path}/${id}`, `${path}?limit=1`, `${path}/${ownId()}`, `${path}?limit=0`]) {
-          const [head, get] = [await client.ask('HEAD', target), await client.ask('GET', target)]
+        for (const target of [
+          `${path}/${id}`,
+          `${path}?limit=1`,
+          `${path}/${ownId()}`,
+          `${path}?limit=0`,
+        ]) {
+          const [head, get] = [
+            await client.ask('HEAD', target),
+            await client.ask('GET', target),
+          ]
           assert.equal(head.status, get.status)
           assert.equal(head.body.length, 0)
           for (const name of ['content-type', 'content-length', 'link'])

@@ -57,7 +57,10 @@ export const syntaxCases: readonly ContractCase[] = [
       const asked = client.asked('GET /healthz')
       for (const host of ['a b', ':80', '::1', '[::g]', '\u00e4'])
         for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
-          const request = Buffer.from(bareRequest(asked, [`host: ${host}`], version), 'latin1')
+          const request = Buffer.from(
+            bareRequest(asked, [`host: ${host}`], version),
+            'latin1',
+          )
           assertFailure(await client.exchange(asked, request), 40007, 'host')
         }
     },
@@ -66,9 +69,14 @@ export const syntaxCases: readonly ContractCase[] = [
   ...casesOf('RFC 9110, 10.1.1', {
     'HTTP/1.0 knows no expectations: each is ignored': async client => {
       for (const expectation of ['100-continue', 'a miracle']) {
-        const request = plantRequest(client, toJson({ id: ownId(), name: 'old' }), [`expect: ${expectation}`])
+        const request = plantRequest(client, toJson({ id: ownId(), name: 'old' }), [
+          `expect: ${expectation}`,
+        ])
         const asked = client.asked('POST /plants')
-        const answer = await client.exchange(asked, `${request}`.replace('HTTP/1.1', 'HTTP/1.0'))
+        const answer = await client.exchange(
+          asked,
+          `${request}`.replace('HTTP/1.1', 'HTTP/1.0'),
+        )
         assertSuccess(answer, { name: 'old' })
         assert.deepEqual(answer.interim, [])
       }
@@ -84,32 +92,45 @@ export const syntaxCases: readonly ContractCase[] = [
         return client.exchange(asked, bareRequest(asked, hostAndToken(client)))
       }
       assertSuccess(await ask('http://other.example:8080', `/plants/${plant.id}`), plant)
-      assertSuccess(await ask('HTTPS://h', '/plants?limit=1&tag=absolute%20form'), [plant])
+      assertSuccess(await ask('HTTPS://h', '/plants?limit=1&tag=absolute%20form'), [
+        plant,
+      ])
       assertFailure(await ask('http://h', '/x'), 40401)
     },
 
-    'HTTP/1.0 is answered too, without a Host, and its connection closed': async client => {
-      const post = client.asked('POST /plants')
-      using wire = await client.open()
-      const request = `${plantRequest(client, toJson({ id: ownId(), name: 'old' }))}`
-      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0').replace('host: h\r\n', ''))
-      assertSuccess(await wire.answer(post), { name: 'old' })
-      assert.equal((await wire.closed()).length, 0)
-      const list = client.asked('GET /plants')
-      using anonymous = await client.open()
-      anonymous.send(bareRequest(list, [], 'HTTP/1.0'))
-      assertFailure(await anonymous.answer(list), 40101)
-      assert.equal((await anonymous.closed()).length, 0)
-    },
+    'HTTP/1.0 is answered too, without a Host, and its connection closed':
+      async client => {
+        const post = client.asked('POST /plants')
+        using wire = await client.open()
+        const request = `${plantRequest(client, toJson({ id: ownId(), name: 'old' }))}`
+        wire.send(request.replace('HTTP/1.1', 'HTTP/1.0').replace('host: h\r\n', ''))
+        assertSuccess(await wire.answer(post), { name: 'old' })
+        assert.equal((await wire.closed()).length, 0)
+        const list = client.asked('GET /plants')
+        using anonymous = await client.open()
+        anonymous.send(bareRequest(list, [], 'HTTP/1.0'))
+        assertFailure(await anonymous.answer(list), 40101)
+        assert.equal((await anonymous.closed()).length, 0)
+      },
 
     'an answer to a request with Upgrade is the last of its connection: its body is no request':
       async client => {
         const id = ownId()
         const inner = plantRequest(client, toJson({ id, name: 'smuggled' }))
-        const fields = ['connection: upgrade', 'upgrade: h2c', `content-length: ${inner.length}`]
+        const fields = [
+          'connection: upgrade',
+          'upgrade: h2c',
+          `content-length: ${inner.length}`,
+        ]
         const asked = client.asked('POST /plants')
         using wire = await client.open()
-        wire.send(bareRequest(asked, [...hostAndToken(client), 'content-type: application/json', ...fields]))
+        wire.send(
+          bareRequest(asked, [
+            ...hostAndToken(client),
+            'content-type: application/json',
+            ...fields,
+          ]),
+        )
         await setTimeout(50)
         wire.send(inner)
         const answer = await wire.answer(asked)
@@ -118,61 +139,80 @@ export const syntaxCases: readonly ContractCase[] = [
         await assertAbsent(client, id)
       },
 
-    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)': async client => {
-      const asked = client.asked('POST /plants')
-      const id = ownId()
-      const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
-      const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
-      using wire = await client.open()
-      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
-      assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
-      assert.equal(`${await wire.closed()}`, '')
-    },
-
-    'requests sent without waiting are answered one by one, in their order': async client => {
-      const plants = Array.from({ length: 20 }, ownId).map(id => ({ id, name: `${id}` }))
-      const [create, read] = [client.asked('POST /plants'), client.asked('GET /healthz')]
-      using wire = await client.open()
-      const requests = plants.flatMap(plant => [
-        plantRequest(client, toJson(plant)),
-        Buffer.from(bareRequest(read, hostAndToken(client))),
-        plantRequest(client, toJson({ ...plant, name: 5 })),
-      ])
-      wire.send(Buffer.concat(requests))
-      for (const { name } of plants) {
-        assertSuccess(await wire.answer(create), { name })
-        assertSuccess(await wire.answer(read), { status: 'ok' })
-        assertFailure(await wire.answer(create), 40002, 'name')
-      }
-      for (const plant of plants) await assertKept(client, plant)
-    },
-
-    'bytes that are no HTTP after a request do not take its answer away': async client => {
-      for (const [garbage, error] of [
-        ['nonsense\r\n\r\n', 40000],
-        [`GET / HTTP/1.1\r\nx: ${'y'.repeat(client.store.headerBytesMax)}\r\n\r\n`, 43101],
-      ] as const) {
-        const plants = [ownId(), ownId()].map(id => ({ id, name: `${id}` }))
+    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)':
+      async client => {
+        const asked = client.asked('POST /plants')
+        const id = ownId()
+        const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
+        const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
         using wire = await client.open()
-        wire.send(...plants.map(plant => plantRequest(client, toJson(plant))), garbage)
-        for (const plant of plants) {
-          assertSuccess(await wire.answer(client.asked('POST /plants')), { name: plant.name })
-          await assertKept(client, plant)
-        }
-        assertFailure(await wire.answer(undefined), error)
-        assert.equal((await wire.closed()).length, 0)
-      }
-    },
+        wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
+        assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
+        assert.equal(`${await wire.closed()}`, '')
+      },
 
-    'one request gets one answer, also when it is refused before its broken body': async client => {
-      const asked = client.asked('POST /plants')
-      using wire = await client.open()
-      wire.send(
-        bareRequest(asked, ['host: h', 'content-type: application/json', 'transfer-encoding: chunked']),
-      )
-      assertFailure(await wire.answer(asked), 40101)
-      wire.send('zz\r\n')
-      assert.equal(`${await wire.closed()}`, '')
-    },
+    'requests sent without waiting are answered one by one, in their order':
+      async client => {
+        const plants = Array.from({ length: 20 }, ownId).map(id => ({
+          id,
+          name: `${id}`,
+        }))
+        const [create, read] = [
+          client.asked('POST /plants'),
+          client.asked('GET /healthz'),
+        ]
+        using wire = await client.open()
+        const requests = plants.flatMap(plant => [
+          plantRequest(client, toJson(plant)),
+          Buffer.from(bareRequest(read, hostAndToken(client))),
+          plantRequest(client, toJson({ ...plant, name: 5 })),
+        ])
+        wire.send(Buffer.concat(requests))
+        for (const { name } of plants) {
+          assertSuccess(await wire.answer(create), { name })
+          assertSuccess(await wire.answer(read), { status: 'ok' })
+          assertFailure(await wire.answer(create), 40002, 'name')
+        }
+        for (const plant of plants) await assertKept(client, plant)
+      },
+
+    'bytes that are no HTTP after a request do not take its answer away':
+      async client => {
+        for (const [garbage, error] of [
+          ['nonsense\r\n\r\n', 40000],
+          [
+            `GET / HTTP/1.1\r\nx: ${'y'.repeat(client.store.headerBytesMax)}\r\n\r\n`,
+            43101,
+          ],
+        ] as const) {
+          const plants = [ownId(), ownId()].map(id => ({ id, name: `${id}` }))
+          using wire = await client.open()
+          wire.send(...plants.map(plant => plantRequest(client, toJson(plant))), garbage)
+          for (const plant of plants) {
+            assertSuccess(await wire.answer(client.asked('POST /plants')), {
+              name: plant.name,
+            })
+            await assertKept(client, plant)
+          }
+          assertFailure(await wire.answer(undefined), error)
+          assert.equal((await wire.closed()).length, 0)
+        }
+      },
+
+    'one request gets one answer, also when it is refused before its broken body':
+      async client => {
+        const asked = client.asked('POST /plants')
+        using wire = await client.open()
+        wire.send(
+          bareRequest(asked, [
+            'host: h',
+            'content-type: application/json',
+            'transfer-encoding: chunked',
+          ]),
+        )
+        assertFailure(await wire.answer(asked), 40101)
+        wire.send('zz\r\n')
+        assert.equal(`${await wire.closed()}`, '')
+      },
   }),
 ]

@@ -16,32 +16,33 @@ import {
 
 /** What only a list of plants promises, and that of a tag. */
 export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag', {
-  'links to a page only when a request can carry the link, and says so otherwise': async client => {
-    const { headerBytesMax } = client.store
-    const outcomes = { followed: 0, refused: 0 }
-    const tryTag = async (tag: string, written: string) => {
-      const plants = plantsOf(tag, 2)
-      for (const plant of plants) await create(client, plant)
-      const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
-      if (first.status === 200) {
-        assert.deepEqual(held(await follow(client, first)), plants.slice(1))
-        outcomes.followed++
-      } else {
-        assertFailure(first, 43101)
-        if (/next page/.test(`${first.body}`)) outcomes.refused++
+  'links to a page only when a request can carry the link, and says so otherwise':
+    async client => {
+      const { headerBytesMax } = client.store
+      const outcomes = { followed: 0, refused: 0 }
+      const tryTag = async (tag: string, written: string) => {
+        const plants = plantsOf(tag, 2)
+        for (const plant of plants) await create(client, plant)
+        const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
+        if (first.status === 200) {
+          assert.deepEqual(held(await follow(client, first)), plants.slice(1))
+          outcomes.followed++
+        } else {
+          assertFailure(first, 43101)
+          if (/next page/.test(`${first.body}`)) outcomes.refused++
+        }
+        await free(client, idsOf(plants))
       }
-      await free(client, idsOf(plants))
-    }
-    for (let left = 1_400; left > 0; left -= 100) {
-      const tag = 'x'.repeat(headerBytesMax - left)
-      await tryTag(tag, tag)
-    }
-    assert.ok(outcomes.followed > 1 && outcomes.refused > 1, JSON.stringify(outcomes))
-    // A space is one character in a form, and three in a link.
-    outcomes.refused = 0
-    await tryTag(' '.repeat(headerBytesMax / 2), '+'.repeat(headerBytesMax / 2))
-    assert.equal(outcomes.refused, 1)
-  },
+      for (let left = 1_400; left > 0; left -= 100) {
+        const tag = 'x'.repeat(headerBytesMax - left)
+        await tryTag(tag, tag)
+      }
+      assert.ok(outcomes.followed > 1 && outcomes.refused > 1, JSON.stringify(outcomes))
+      // A space is one character in a form, and three in a link.
+      outcomes.refused = 0
+      await tryTag(' '.repeat(headerBytesMax / 2), '+'.repeat(headerBytesMax / 2))
+      assert.equal(outcomes.refused, 1)
+    },
 
   'distinguishes an empty tag from none': async client => {
     const [none, empty] = [ownId(), ownId()]
@@ -57,17 +58,26 @@ export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag',
       assertFailure(await client.ask('GET', `/plants?tag=${tag}`), 40006)
   },
 
-  'narrows to a tag of any characters, and keeps to it from page to page': async client => {
-    // With a meaning in a URL, a header field or a LIKE.
-    const tag = `a&b=c+d 100%25_<>;,"'\\|?#/..\r\n\u00a0🌱 été\u202e`
-    const plants = plantsOf(tag, 5)
-    const others = [`${tag}x`, '', tag.slice(0, -1)].flatMap(other => plantsOf(other, 1))
-    for (const plant of [...plants, ...others]) await create(client, plant)
-    const pages = await allPages(client, `/plants?limit=2&tag=${encodeURIComponent(tag)}`)
-    assert.deepEqual(pages, [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)])
-    // As in a form and in URLSearchParams.
-    assertSuccess(await client.ask('GET', `/plants?${new URLSearchParams({ tag })}`), plants)
-  },
+  'narrows to a tag of any characters, and keeps to it from page to page':
+    async client => {
+      // With a meaning in a URL, a header field or a LIKE.
+      const tag = `a&b=c+d 100%25_<>;,"'\\|?#/..\r\n\u00a0🌱 été\u202e`
+      const plants = plantsOf(tag, 5)
+      const others = [`${tag}x`, '', tag.slice(0, -1)].flatMap(other =>
+        plantsOf(other, 1),
+      )
+      for (const plant of [...plants, ...others]) await create(client, plant)
+      const pages = await allPages(
+        client,
+        `/plants?limit=2&tag=${encodeURIComponent(tag)}`,
+      )
+      assert.deepEqual(pages, [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)])
+      // As in a form and in URLSearchParams.
+      assertSuccess(
+        await client.ask('GET', `/plants?${new URLSearchParams({ tag })}`),
+        plants,
+      )
+    },
 })
 
 function plantsOf(tag: string, length: number): readonly PlantSent[] {

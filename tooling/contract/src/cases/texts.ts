@@ -22,13 +22,18 @@ const brokenUtf8 = [[0xff], [0xed, 0xa0, 0x80]]
 
 export const textCases: readonly ContractCase[] = casesOf('text is Unicode text', {
   'and comes back as it was sent, in name and in tag': async client => {
-    for (const text of texts) await assertTaken(client, { id: ownId(), name: text, tag: text })
+    for (const text of texts)
+      await assertTaken(client, { id: ownId(), name: text, tag: text })
   },
 
   'refuses broken UTF-8 wherever it is, and replaces nothing': refuses(id =>
     ['"name":"', '"name":"n","tag":"', '"name":"n","x":"'].flatMap(start =>
       brokenUtf8.map(bytes => [
-        Buffer.concat([Buffer.from(`{"id":${id},${start}`), Buffer.from(bytes), Buffer.from('"}')]),
+        Buffer.concat([
+          Buffer.from(`{"id":${id},${start}`),
+          Buffer.from(bytes),
+          Buffer.from('"}'),
+        ]),
         40001,
         'UTF-8',
       ]),
@@ -44,7 +49,11 @@ export const textCases: readonly ContractCase[] = casesOf('text is Unicode text'
     const id = ownId()
     for (const each of ['\\ud800', 'a\\udc00\\ud800b', 'a\\u0000b']) {
       assertFailure(await client.post(`{"id":${id},"name":"${each}"}`), 40002, 'name')
-      assertFailure(await client.post(`{"id":${id},"name":"n","tag":"a${each}"}`), 40002, 'tag')
+      assertFailure(
+        await client.post(`{"id":${id},"name":"n","tag":"a${each}"}`),
+        40002,
+        'tag',
+      )
       const put = await client.ask('PUT', `/plants/${id}`, { body: `{"name":"${each}"}` })
       assertFailure(put, 40002, 'name')
     }

@@ -14,7 +14,10 @@ export class Connections implements Disposable {
     // No more at a time than the listen queue holds.
     for (let made = 0; made < count; made += 200) {
       const batch = Array.from({ length: Math.min(200, count - made) }, async () => {
-        const socket = connect({ host: hostname, port: Number(port) }).on('error', () => {})
+        const socket = connect({ host: hostname, port: Number(port) }).on(
+          'error',
+          () => {},
+        )
         await once(socket, 'connect').catch(() => {})
         if (!socket.destroyed) opened.#add(socket)
       })
@@ -53,7 +56,10 @@ export class Connections implements Disposable {
 
   toString(): string {
     const sorted = [...this.counts].sort(([a], [b]) => a - b)
-    return sorted.map(([status, count]) => `${figure(count)} × ${status}`).join(', ') || 'no answer'
+    return (
+      sorted.map(([status, count]) => `${figure(count)} × ${status}`).join(', ') ||
+      'no answer'
+    )
   }
 
   [Symbol.dispose](): void {

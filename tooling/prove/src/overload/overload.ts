@@ -12,7 +12,13 @@ import {
   spacesInAuthorization,
   tenTimesTheRate,
 } from './sending.ts'
-import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
+import {
+  type Attack,
+  authorized,
+  healthRequest,
+  openFiles,
+  type Target,
+} from './target.ts'
 import {
   answered,
   batchesOf,
@@ -33,7 +39,9 @@ const attacks: Readonly<Record<string, Attack>> = {
   'idle connections after many fields': answered(9_900, manyFields, 200, 408, 503),
   'huge headers': flood({
     head: `GET /plants HTTP/1.1\r\n${authorized}`,
-    piece: Array.from({ length: 100 }, (_, n) => `x-${n}: ${'y'.repeat(150)}\r\n`).join(''),
+    piece: Array.from({ length: 100 }, (_, n) => `x-${n}: ${'y'.repeat(150)}\r\n`).join(
+      '',
+    ),
     status: 431,
   }),
   'endless bodies': flood({
@@ -46,20 +54,39 @@ const attacks: Readonly<Record<string, Attack>> = {
   pipelining: pipeline,
   'clients that never read': neverRead,
   'a list of long names': listLongNames,
-  'requests behind one whose answer is not read': unread(1, longListRequest, healthRequest.repeat(100_000)),
+  'requests behind one whose answer is not read': unread(
+    1,
+    longListRequest,
+    healthRequest.repeat(100_000),
+  ),
   'slow readers of long lists': unread(150, longListRequest),
   'slow readers of the API reference': unread(2_000, longPage),
   'spaces in Authorization': spacesInAuthorization,
-  'tiny chunks behind answers that are not read': unread(100, longPage.repeat(6), post + chunks('x', 30_000)),
+  'tiny chunks behind answers that are not read': unread(
+    100,
+    longPage.repeat(6),
+    post + chunks('x', 30_000),
+  ),
   'tiny requests on many connections': unread(800, healthRequest.repeat(5_000)),
-  'bodies on many connections': unread(6_000, longPage.repeat(6), post + chunks('x'.repeat(1_000), 60)),
+  'bodies on many connections': unread(
+    6_000,
+    longPage.repeat(6),
+    post + chunks('x'.repeat(1_000), 60),
+  ),
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),
   'batches of brackets': batchesOf(40, chunks('['.repeat(2 ** 20 - 1)) + chunks('\n')),
   'unfinished lines beside readers': unfinishedLines,
   'endless bodies after a refusal': endlessBodies(chunks('x', 30_000)),
-  'endless bodies beyond the connection limit': endlessBodies(chunks(' '.repeat(60_000), 4), 1_000),
-  'pipelined descriptions': answered(50, 'GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(5_000), 200),
+  'endless bodies beyond the connection limit': endlessBodies(
+    chunks(' '.repeat(60_000), 4),
+    1_000,
+  ),
+  'pipelined descriptions': answered(
+    50,
+    'GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(5_000),
+    200,
+  ),
   'slow headers': sendSlowly(`GET /plants HTTP/1.1\r\n${authorized}x: `),
   'slow bodies': sendSlowly(
     `POST /plants HTTP/1.1\r\n${authorized}content-type: application/json\r\ncontent-length: 99\r\n\r\n`,
@@ -96,7 +123,9 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   let lastId = 0n
   const nextId = () => ++lastId
   for (let n = 0; n < 20; n++)
-    await client.ask('POST', '/plants', { body: toJson({ id: BigInt(-1 - n), name: 'x'.repeat(100_000) }) })
+    await client.ask('POST', '/plants', {
+      body: toJson({ id: BigInt(-1 - n), name: 'x'.repeat(100_000) }),
+    })
   await (await fetch(`${program.url}/healthz`)).arrayBuffer()
   const filesBefore = openFiles(program)
 
@@ -137,7 +166,8 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   }
   for (const id of kept) {
     const { status } = await client.ask('GET', `/plants/${id}`)
-    if (status !== 200) failures.push(`plant ${id} was answered with success and is not there`)
+    if (status !== 200)
+      failures.push(`plant ${id} was answered with success and is not there`)
   }
   failures.push(...program.defects())
   const ended = await program.end('SIGTERM')
@@ -178,11 +208,14 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
           await ask('GET', `/plants/${id}`)
         }
       } catch (error) {
-        healthy.failures.push(`a healthy client was not answered: ${(error as Error).message}`)
+        healthy.failures.push(
+          `a healthy client was not answered: ${(error as Error).message}`,
+        )
       }
       await sleep(20)
     }
-    if (healthy.answers === 0) healthy.failures.push('a healthy client got no answer at all')
+    if (healthy.answers === 0)
+      healthy.failures.push('a healthy client got no answer at all')
   }
   const healthy = {
     answers: 0,
@@ -201,7 +234,11 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
 /** Waits until connections are gone and answers are quick again. */
 async function recovery({ program, nextId }: Target, filesBefore: number): Promise<void> {
   // Those of well-behaved clients may still be open.
-  await until('connections to go', () => openFiles(program) <= filesBefore + 20, recoveryMsMax)
+  await until(
+    'connections to go',
+    () => openFiles(program) <= filesBefore + 20,
+    recoveryMsMax,
+  )
   const isQuick = async () => {
     const beganAt = performance.now()
     const body = toJson({ id: nextId(), name: 'after' })

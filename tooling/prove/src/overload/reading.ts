@@ -10,7 +10,11 @@ import { authorized, openFiles, type Target } from './target.ts'
 /**
  * Plants with names as long as a body allows, behind all others. The emoji makes each character two bytes in memory.
  */
-const longNames = { count: 130, after: 10n ** 15n, name: `🌱${'x'.repeat(2 ** 20 - 100)}` }
+const longNames = {
+  count: 130,
+  after: 10n ** 15n,
+  name: `🌱${'x'.repeat(2 ** 20 - 100)}`,
+}
 const longListPath = `/plants?limit=1000&after=${longNames.after}`
 export const longListRequest = `GET ${longListPath} HTTP/1.1\r\n${authorized}\r\n`
 
@@ -47,12 +51,14 @@ export async function listLongNames({ program }: Target): Promise<string> {
         await sleep(100)
         continue
       }
-      if (answer.status !== 200) throw new Error(`a list was answered with ${answer.status}`)
+      if (answer.status !== 200)
+        throw new Error(`a list was answered with ${answer.status}`)
       plants += text.split('"id":').length - 1
       pages++
       path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
     }
-    if (plants !== longNames.count) throw new Error(`${plants} of ${longNames.count} plants were listed`)
+    if (plants !== longNames.count)
+      throw new Error(`${plants} of ${longNames.count} plants were listed`)
   }
   await Promise.all([listAll(), listAll(), listAll(), listAll()])
   return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`

@@ -5,7 +5,13 @@ import { toJson } from '@plant-store/contract'
 import { until } from '@plant-store/harness'
 import { figure } from '../part.ts'
 import { Connections } from './connections.ts'
-import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
+import {
+  type Attack,
+  authorized,
+  healthRequest,
+  openFiles,
+  type Target,
+} from './target.ts'
 
 /** Attacks that send too much, too fast, too slowly or without end. */
 
@@ -50,7 +56,11 @@ async function sustainableRate({ program, nextId }: Target): Promise<number> {
 }
 
 /** Opens idle connections that are answered once. All must still be open, and be answered, after the attack. */
-export async function idleConnections({ program, fallShort, healthyAnswers }: Target): Promise<string> {
+export async function idleConnections({
+  program,
+  fallShort,
+  healthyAnswers,
+}: Target): Promise<string> {
   // Each thread accepts its share, and the kernel spreads connections unevenly.
   const meant = 800
   // What a process has open besides connections, and some more.
@@ -59,7 +69,9 @@ export async function idleConnections({ program, fallShort, healthyAnswers }: Ta
   const files = Math.min(openFilesMax('self'), openFilesMax(program.pid))
   const wanted = Math.min(meant, files - filesBesides)
   if (wanted < meant)
-    fallShort(`only ${figure(wanted)}, as a process may have ${figure(files)} files open here`)
+    fallShort(
+      `only ${figure(wanted)}, as a process may have ${figure(files)} files open here`,
+    )
   const before = openFiles(program)
   using connections = await Connections.open(program.url, wanted)
   const count = connections.sockets.length
@@ -75,14 +87,16 @@ export async function idleConnections({ program, fallShort, healthyAnswers }: Ta
   await sleep(3_000)
   const answered = healthyAnswers() - answeredBefore
   const held = openFiles(program) - before
-  if (held < wanted - 20) throw new Error(`only ${held} of ${wanted} connections were still held`)
+  if (held < wanted - 20)
+    throw new Error(`only ${held} of ${wanted} connections were still held`)
   if (answered === 0) throw new Error('nobody else was answered meanwhile')
   await askAll()
   return `${figure(count)} held at once, each answered before and after; ${answered} healthy answers while they stood idle`
 }
 
 function openFilesMax(pid: number | 'self'): number {
-  const [, soft = '0'] = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8')) ?? []
+  const [, soft = '0'] =
+    /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8')) ?? []
   return Number(soft)
 }
 
@@ -97,7 +111,8 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
       socket.write(head)
       for (let n = 0; n < 4_000 && socket.writable && !socket.readableEnded; n++) {
         sent += piece.length
-        if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+        if (!socket.write(piece))
+          await Promise.race([once(socket, 'drain').catch(() => {}), closed])
       }
       socket.destroy()
     }
@@ -140,7 +155,9 @@ const createRequests = (count: number, { nextId }: Target): string =>
 export async function spacesInAuthorization({ program }: Target): Promise<string> {
   using connections = await Connections.open(program.url, 16)
   const spaces = ' '.repeat(16_000)
-  connections.keepAsking(() => `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer a${spaces}b\r\n\r\n`)
+  connections.keepAsking(
+    () => `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer a${spaces}b\r\n\r\n`,
+  )
   await sleep(4_000)
   connections.assertOnly(401, 429)
   return `${connections}`

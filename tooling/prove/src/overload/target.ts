@@ -19,4 +19,5 @@ export interface Target {
 export const authorized = `host: h\r\nauthorization: Bearer ${token}\r\n`
 export const healthRequest = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 
-export const openFiles = ({ pid }: Server): number => readdirSync(`/proc/${pid}/fd`).length
+export const openFiles = ({ pid }: Server): number =>
+  readdirSync(`/proc/${pid}/fd`).length

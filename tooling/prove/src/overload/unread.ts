@@ -22,7 +22,11 @@ export function unread(count: number, ...texts: readonly string[]): Attack {
 }
 
 /** Writes a text on many connections, and counts the answers, which may only have these statuses. */
-export function answered(count: number, text: string, ...statuses: readonly number[]): Attack {
+export function answered(
+  count: number,
+  text: string,
+  ...statuses: readonly number[]
+): Attack {
   return async ({ program }) => {
     using connections = await Connections.open(program.url, count)
     connections.write(text)
@@ -40,7 +44,8 @@ export function chunks(text: string, count = 1): string {
 }
 
 /** It needs no token. */
-export const post = 'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n'
+export const post =
+  'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n'
 const batch = `POST /plants/batch HTTP/1.1\r\n${authorized}content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n`
 export const longPage = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n'
 /** As many fields as fit. */
@@ -57,7 +62,10 @@ export const unfinishedLines: Attack = async ({ program }) => {
   connections.write(batch + chunks(' '.repeat(2 ** 20 - 10)))
   await sleep(1_000)
   for (let n = 0; n < 200; n++) {
-    const { status } = await program.client.ask('GET', n % 2 === 0 ? '/plants/1' : '/plants?limit=10')
+    const { status } = await program.client.ask(
+      'GET',
+      n % 2 === 0 ? '/plants/1' : '/plants?limit=10',
+    )
     if (status !== 200) throw new Error(`a reader got ${status}`)
   }
   return `200 answers to readers, ${connections}`
@@ -78,7 +86,8 @@ export const endlessBodies =
           socket.write(post)
           while (socket.writable && performance.now() < endAt) {
             sent += piece.length
-            if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+            if (!socket.write(piece))
+              await Promise.race([once(socket, 'drain').catch(() => {}), closed])
           }
         }
       }

@@ -10,7 +10,8 @@ const lower = (text: string) => text.replace(/[A-Z]/g, letter => letter.toLowerC
 export function createMemoryPlantRepository(): PlantRepository {
   const { listOf, ...items } = createMemoryItems(
     (plant: Plant, version) => ({ plant, version }),
-    (plant, { tag }: Pick<PlantPageQuery, 'tag'>) => tag === undefined || plant.tag === tag,
+    (plant, { tag }: Pick<PlantPageQuery, 'tag'>) =>
+      tag === undefined || plant.tag === tag,
   )
   return {
     ...items,
@@ -24,11 +25,15 @@ export function createMemoryPlantRepository(): PlantRepository {
       const { textBytesMax: _, ...list } = query
       const rest = pageOf(listOf(query), { ...list, limit: Number.POSITIVE_INFINITY })
       const looked = rest.slice(0, query.lookAtMax)
-      const matches = looked.filter(({ name }) => lower(name).includes(lower(query.name_contains)))
+      const matches = looked.filter(({ name }) =>
+        lower(name).includes(lower(query.name_contains)),
+      )
       const plants = pageOf(matches, query)
       const isCut = plants.length === query.limit || plants.length < matches.length
       const last = isCut ? plants.at(-1) : looked.at(-1)
-      return last === undefined || last === rest.at(-1) ? { plants } : { plants, next: last.id }
+      return last === undefined || last === rest.at(-1)
+        ? { plants }
+        : { plants, next: last.id }
     },
   }
 }
