@@ -5,7 +5,9 @@ import { join } from 'node:path'
 export default function setUp(project: {
   onTestsRerun(listener: () => Promise<void>): void
 }): void {
-  if (process.env['TESTS_HAVE_BUILT'] === undefined) build()
+  if (process.env['TESTS_HAVE_BUILT'] === undefined) {
+    build()
+  }
   process.env['TESTS_HAVE_BUILT'] = '1'
   project.onTestsRerun(async () => build())
 }
@@ -17,5 +19,7 @@ function build(): void {
     [turbo, 'run', 'build', '--output-logs=errors-only'],
     { encoding: 'utf8', env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' } },
   )
-  if (status !== 0) throw new Error(`the build failed:\n${stdout}${stderr}`)
+  if (status !== 0) {
+    throw new Error(`the build failed:\n${stdout}${stderr}`)
+  }
 }

@@ -13,11 +13,13 @@ await build({
   platform: 'browser',
   target: 'es2023',
 })
-for (const file of ['browse.html', 'page.css'])
+for (const file of ['browse.html', 'page.css']) {
   copyFileSync(join(import.meta.dirname, 'src', file), join(dist, file))
+}
 // The server sends these to clients that accept gzip.
-for (const file of readdirSync(dist))
+for (const file of readdirSync(dist)) {
   writeFileSync(
     join(dist, `${file}.gz`),
     gzipSync(readFileSync(join(dist, file)), { level: 9 }),
   )
+}

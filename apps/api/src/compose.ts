@@ -35,11 +35,12 @@ export async function startService(config: Config, log: ProcessLog) {
     }),
   )
   const { versionBefore, schemaVersion } = storage
-  if (versionBefore !== undefined && versionBefore !== schemaVersion)
+  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
     logger.warn(
       { from: versionBefore, to: schemaVersion },
       'the store was migrated to a new schema version',
     )
+  }
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
@@ -77,11 +78,12 @@ export async function startService(config: Config, log: ProcessLog) {
   const makesToken =
     versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
   const firstToken = makesToken ? mintToken() : undefined
-  if (firstToken !== undefined)
+  if (firstToken !== undefined) {
     await storage.tokens.insert(
       { name: 'first', scopes, createdAt: new Date() },
       hashToken(firstToken),
     )
+  }
   const usesJwt = config.jwt.jwksUrl !== undefined
   if (!hasGivenTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
     logger.warn(

@@ -85,13 +85,16 @@ export function readConfig(environment: Environment): Config {
   })
   const missing = jwtTogether.filter(name => !environment[name])
   const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])
-  if (missing.length > 0 && missing.length < jwtTogether.length)
+  if (missing.length > 0 && missing.length < jwtTogether.length) {
     faults.push(
       `${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`,
     )
-  else if (useless.length > 0)
+  } else if (useless.length > 0) {
     faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
-  if (faults.length > 0) throw new Error(faults.join('\n'))
+  }
+  if (faults.length > 0) {
+    throw new Error(faults.join('\n'))
+  }
   return config
 }
 
@@ -133,7 +136,9 @@ const amount =
   (text: string) => {
     const [, digits = 'none', unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
     const value = Number(digits) * (units[unit] ?? Number.NaN)
-    if (!(value >= min && value <= max)) throw new Error(`must be ${what}`)
+    if (!(value >= min && value <= max)) {
+      throw new Error(`must be ${what}`)
+    }
     return value
   }
 
@@ -157,7 +162,9 @@ const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min
 function oneOf<Word extends string>(words: readonly Word[]) {
   return (text: string) => {
     const word = words.find(each => each === text)
-    if (word === undefined) throw new Error(`must be one of ${words.join(', ')}`)
+    if (word === undefined) {
+      throw new Error(`must be one of ${words.join(', ')}`)
+    }
     return word
   }
 }
@@ -196,7 +203,9 @@ const jwksUrl = (text: string) => parseJwksUrl(text).href
 
 const listOf = (what: string, isValid: (item: string) => boolean) => (text: string) => {
   const items = text === '' ? [] : text.split(',').map(item => item.trim())
-  if (!items.every(isValid)) throw new Error(`must be ${what}`)
+  if (!items.every(isValid)) {
+    throw new Error(`must be ${what}`)
+  }
   return items
 }
 

@@ -26,8 +26,9 @@ async function checkStore({ databaseUrl }: Config): Promise<void> {
   try {
     await (await openReader(databaseUrl))[Symbol.asyncDispose]()
   } catch (error) {
-    if (!(error instanceof NoStoreError))
+    if (!(error instanceof NoStoreError)) {
       throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
+    }
   }
 }
 
@@ -51,13 +52,16 @@ export async function serve(): Promise<void> {
     process.exit(1)
   }
   // Otherwise the process ends when nothing is left to do.
-  if (!(await log.written())) process.exit()
+  if (!(await log.written())) {
+    process.exit()
+  }
 }
 
 async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
   const { logger } = log
-  for (const misspelt of misspeltSettings(process.env))
+  for (const misspelt of misspeltSettings(process.env)) {
     logger.warn(misspelt, 'an environment variable has almost the name of a setting')
+  }
   const stop = firstSignal().then(signal => {
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
@@ -76,7 +80,9 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
     { url: service.url, database: storageName(config.databaseUrl) },
     'listening',
   )
-  if (process.env['NOTIFY_SOCKET'] !== undefined) await notifySystemd(logger)
+  if (process.env['NOTIFY_SOCKET'] !== undefined) {
+    await notifySystemd(logger)
+  }
   if (service.firstToken !== undefined) {
     // The line that names the URL comes first.
     await log.written()
@@ -91,15 +97,18 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
 async function notifySystemd(logger: Logger): Promise<void> {
   const { execFile } = await import('node:child_process')
   execFile('systemd-notify', ['--ready'], error => {
-    if (error !== null)
+    if (error !== null) {
       logger.error({ err: error }, 'systemd cannot be notified of the start')
+    }
   })
 }
 
 /** Waits for the first signal and ignores further ones: terminals and package managers send the same signal twice. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, resolve)
+    }
   })
 }
 

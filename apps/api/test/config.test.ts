@@ -108,8 +108,9 @@ const rightValues = {
 test.each(Object.entries(rightValues))(
   'a value at the edge is taken: %s',
   (name, values) => {
-    for (const value of values.split('|'))
+    for (const value of values.split('|')) {
       expect(faultsOf({ [name]: value }), value).toEqual([])
+    }
   },
 )
 
@@ -202,8 +203,9 @@ const wrongValues = {
 test.each(Object.entries(wrongValues))(
   'a wrong value is refused, with the variable named: %s',
   (name, values) => {
-    for (const value of values.split('|'))
+    for (const value of values.split('|')) {
       expect(wrongVariables({ [name]: value }), `${name}=${value}`).toEqual([name])
+    }
   },
 )
 
@@ -234,7 +236,9 @@ test('every wrong variable is named at once, a line each, with what it should be
   expect(lines.map(line => line.split(' ')[0]).sort()).toEqual(
     Object.keys(wrongValues).sort(),
   )
-  for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
+  for (const line of lines) {
+    expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
+  }
 })
 
 test('a refused token is not repeated in the message, which a log may keep', () => {

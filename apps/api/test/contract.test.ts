@@ -23,8 +23,9 @@ test('the tests run on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
-for (const { clause, name, run } of contractCases)
+for (const { clause, name, run } of contractCases) {
   test(`${clause}: ${name}`, () => run(client))
+}
 
 test('afterwards a signal stops it in good order, and nothing of it was a defect to it', async () => {
   client.close()

@@ -34,7 +34,9 @@ test('every plant is delivered once, with every digit and text, beside listeners
   )
   await using gone = await listen(url, (_, __, response) => response.writeHead(410).end())
   await using good = await listen(url)
-  for (const plant of plants) await add('POST /plants', writeJsonRecord(plant))
+  for (const plant of plants) {
+    await add('POST /plants', writeJsonRecord(plant))
+  }
   await add('PUT /plants/6000', '{"name":"by PUT"}')
   await add('PUT /plants/6000', '{"name":"changed"}')
   await add(
@@ -52,7 +54,9 @@ test('every plant is delivered once, with every digit and text, beside listeners
   await until('the good one has all', () => good.received.length >= expected.length)
   expect(good.refused).toEqual([])
   expect(good.received).toEqual(expected)
-  for (const bad of [hangs, gone]) expect(bad.received).toEqual([plants[0]?.id])
+  for (const bad of [hangs, gone]) {
+    expect(bad.received).toEqual([plants[0]?.id])
+  }
   const metrics = async () =>
     (await ask(server, 'GET /metrics', { token: tokens.metrics })).text
   const counted = [
@@ -88,7 +92,9 @@ test('every plant is delivered once, with every digit and text, beside listeners
   const claimed = new Set()
   for (;;) {
     const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1 })
-    if (claim === undefined) break
+    if (claim === undefined) {
+      break
+    }
     claimed.add(claim.webhook.id)
   }
   expect(claimed).toContain(hangs.id)

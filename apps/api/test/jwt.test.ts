@@ -40,7 +40,9 @@ async function startProvider() {
   }
   const server = createServer((request, response) => {
     provider.asked++
-    if (provider.answer !== undefined) return provider.answer(request, response)
+    if (provider.answer !== undefined) {
+      return provider.answer(request, response)
+    }
     response.end(JSON.stringify({ keys: provider.keys }))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -66,7 +68,9 @@ const post = async (server: Server, token: string) =>
 test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
   const provider = await startProvider()
   const [first, forged] = await Promise.all(['1', '1'].map(makeKey))
-  if (!(first && forged)) throw new Error('no keys')
+  if (!(first && forged)) {
+    throw new Error('no keys')
+  }
   provider.keys = [first.jwk]
   await using server = await startServer({
     folder: temporaryFolder(),
@@ -78,12 +82,16 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(new Set(await Promise.all(answers))).toEqual(new Set([200]))
   // Once for each thread.
   expect(provider.asked).toBeLessThanOrEqual(2)
-  for (const opaque of ['given', 'a.b.c']) expect(await get(server, opaque)).toBe(200)
+  for (const opaque of ['given', 'a.b.c']) {
+    expect(await get(server, opaque)).toBe(200)
+  }
 
   expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(
     40301,
   )
-  for (let n = 0; n < 10; n++) expect(await get(server, await forged.sign())).toBe(40102)
+  for (let n = 0; n < 10; n++) {
+    expect(await get(server, await forged.sign())).toBe(40102)
+  }
   // They count as wrong tokens do.
   expect(await get(server, await forged.sign())).toBe(42901)
   expect(await get(server, token)).toBe(200)

@@ -36,7 +36,9 @@ export async function listen(
   const server = createServer(async (request, response) => {
     request.on('error', () => {})
     const chunks = []
-    for await (const chunk of request) chunks.push(chunk)
+    for await (const chunk of request) {
+      chunks.push(chunk)
+    }
     const body = Buffer.concat(chunks).toString()
     try {
       verifier.verify(body, request.headers as Record<string, string>)

@@ -36,7 +36,9 @@ const answered = (program: Server, status: number) =>
 function fill(file: string): void {
   const descriptor = openSync(file, 'w')
   try {
-    for (;;) writeSync(descriptor, Buffer.alloc(4096))
+    for (;;) {
+      writeSync(descriptor, Buffer.alloc(4096))
+    }
   } catch (error) {
     expect((error as { code: string }).code).toBe('ENOSPC')
   } finally {

@@ -226,15 +226,23 @@ describe('a server with settings', () => {
 
   test('opens no debugger for SIGUSR1, which would show every user of the machine its memory', async () => {
     server.process.kill('SIGUSR1')
-    for (let n = 0; n < 20; n++) expect(await statusOf(server.url, tokens[0])).toBe(200)
+    for (let n = 0; n < 20; n++) {
+      expect(await statusOf(server.url, tokens[0])).toBe(200)
+    }
   })
 
   test('admits the tokens of ACCESS_TOKENS, and no other', async () => {
     const headers = { 'x-forwarded-for': '203.0.113.7' }
-    for (const token of tokens)
+    for (const token of tokens) {
       expect((await ask(server, 'GET /plants', { token, headers })).status).toBe(200)
-    for (const wrong of ['third-secret', 'first-secret,', 'first-secret, second-secret'])
+    }
+    for (const wrong of [
+      'third-secret',
+      'first-secret,',
+      'first-secret, second-secret',
+    ]) {
       expect(await statusOf(server.url, wrong)).toBe(401)
+    }
   })
 
   test('has the path of BASE_URL before every route, and in the description', async () => {

@@ -41,7 +41,9 @@ async function outcomeOf(socket: Socket, id: number): Promise<string> {
   socket.setEncoding('latin1').on('data', text => {
     answer += text
     // The server keeps a connection open that it has served.
-    if (answer.startsWith('HTTP/1.1 200 ')) socket.end()
+    if (answer.startsWith('HTTP/1.1 200 ')) {
+      socket.end()
+    }
   })
   socket.write(rawPost(token, `{"id":${id},"name":"n"}`))
   return once(socket, 'end').then(

@@ -52,6 +52,7 @@ test('the figures are told although the files of the store cannot be looked at, 
   expect(figures).toMatch(/^plant_store_ready 0$/m)
   expect(figures).not.toMatch(/^plant_store_size_bytes \d/m)
   source.mockResolvedValueOnce({ plant_store_commit_seconds: [sample(0.5, {}, '_sum')] })
-  for (const _ of ['it works', 'it fails'])
+  for (const _ of ['it works', 'it fails']) {
     expect(await scrape()).toMatch(/^plant_store_commit_seconds_sum 0\.5$/m)
+  }
 })

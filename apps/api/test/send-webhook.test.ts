@@ -45,7 +45,9 @@ test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
   const { url } = await listen(async (request, response) => {
     let body = ''
-    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    for await (const chunk of request.setEncoding('utf8')) {
+      body += chunk
+    }
     const { method, url, headers } = request
     got.resolve({ method, url, headers, body })
     response.end()
@@ -83,7 +85,9 @@ test('reads an answer of megabytes up to a bound', async () => {
     response.writeHead(200)
     let written = 0
     const write = () => {
-      while (response.write(Buffer.alloc(65_536))) written += 65_536
+      while (response.write(Buffer.alloc(65_536))) {
+        written += 65_536
+      }
     }
     response.on('drain', write)
     response.on('close', () => cut.resolve(written))
@@ -232,10 +236,11 @@ describe('without --allow-private', () => {
       }))
       setImmediate(callback, null, found)
     }) as never)
-    for (const address of ['127.0.0.1', '127.0.0.1', '::1'])
+    for (const address of ['127.0.0.1', '127.0.0.1', '::1']) {
       await expect(guarded(`http://shop.example:${port}/`)).rejects.toThrow(
         `${address} is a private address`,
       )
+    }
     expect(connections).toBe(0)
   })
 

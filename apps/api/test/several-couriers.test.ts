@@ -12,7 +12,9 @@ test('several processes share the webhooks, and never deliver to one at the same
   for (let n = 0; n < 4; n++) {
     let underWay = 0
     const listener = await listen(database.url, async (_, __, response) => {
-      if (++underWay > 1) together++
+      if (++underWay > 1) {
+        together++
+      }
       await new Promise(setImmediate)
       underWay--
       response.end()
@@ -22,7 +24,9 @@ test('several processes share the webhooks, and never deliver to one at the same
   const servers = await Promise.all(
     [1, 2].map(() => startServer({ databaseUrl: database.url })),
   )
-  for (const server of servers) stack.use(server)
+  for (const server of servers) {
+    stack.use(server)
+  }
   const { full, metrics } = database.tokens
   const headers = { 'content-type': 'application/x-ndjson' }
   const deliverToo = async (server: Server) =>
@@ -52,7 +56,9 @@ test('several processes share the webhooks, and never deliver to one at the same
     await allDelivered()
   }
   // While one delivers all of these, the other looks for some twice a second.
-  for (let batch = 0; batch < 2; batch++) await add(100)
+  for (let batch = 0; batch < 2; batch++) {
+    await add(100)
+  }
   await allDelivered()
   expect(together).toBe(0)
   for (const { received, refused } of listeners) {

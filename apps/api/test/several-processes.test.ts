@@ -51,8 +51,9 @@ test('of twenty racing changes of one state, through two processes, exactly one 
       expect(losers).toHaveLength(racers - 1)
       const [winner] = winners as [number]
       const now = await race(winner + 1, `GET ${path}`)
-      if (methodOf(winner) === 'DELETE') expect(now.status).toBe(404)
-      else {
+      if (methodOf(winner) === 'DELETE') {
+        expect(now.status).toBe(404)
+      } else {
         expect(now.headers.get('etag')).toBe(answers[winner]?.headers.get('etag'))
         expect(JSON.parse(now.text)).toEqual({ id, name: `racer ${winner}` })
       }

@@ -29,11 +29,16 @@ test('under load from 32 clients every request is answered whole, and what was a
         expect(answer.status).toBe(200)
         expect(JSON.parse(`${answer.body}`)).toEqual({ name: `plant ${id}` })
         created.push(id)
-        if (created.length === 500) ended = program.end('SIGINT')
+        if (created.length === 500) {
+          ended = program.end('SIGINT')
+        }
         if (answer.headers.get('connection') === 'close') {
           // Those of a terminal, and of a package manager that passes it on.
-          if (++lastAnswers === 1)
-            for (const signal of ['SIGINT', 'SIGTERM'] as const) void program.end(signal)
+          if (++lastAnswers === 1) {
+            for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+              void program.end(signal)
+            }
+          }
           expect(await client.closed()).toHaveLength(0)
           return
         }
@@ -63,14 +68,20 @@ test('a client that reconnects when its connection is closed is answered or refu
   const work = async () => {
     for (;;) {
       const client = await connectRaw(program.url).catch(error => {
-        if (error.code !== 'ECONNREFUSED') throw error
+        if (error.code !== 'ECONNREFUSED') {
+          throw error
+        }
       })
-      if (client === undefined) return
+      if (client === undefined) {
+        return
+      }
       let isLast = false
       while (!isLast) {
         client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
         isLast = (await client.answer(undefined)).headers.get('connection') === 'close'
-        if (++answers === 500) ended = program.end('SIGTERM')
+        if (++answers === 500) {
+          ended = program.end('SIGTERM')
+        }
       }
       client[Symbol.dispose]()
     }
@@ -98,6 +109,8 @@ test('neither a request that never arrives whole nor a webhook that never answer
   )
   // It ends with 1 after the time, which would be too short for one after the other.
   expect(await program.end('SIGTERM')).toBe(0)
-  for (const client of clients) expect(await client.closed()).toHaveLength(0)
+  for (const client of clients) {
+    expect(await client.closed()).toHaveLength(0)
+  }
   expect(program.log.at(-1)?.msg).toBe('stopped')
 })

@@ -106,7 +106,9 @@ test('the figures are those of all threads together', async () => {
   expect(lastBackup).toBeLessThanOrEqual(Date.now() / 1000)
 
   expect((await fetch(`${program.url}/metrics`)).status).toBe(401)
-  for (const client of clients) client[Symbol.dispose]()
+  for (const client of clients) {
+    client[Symbol.dispose]()
+  }
   const open = async () => samplesIn((await figures()).text).get('http_connections_open')
   await expect.poll(open).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)

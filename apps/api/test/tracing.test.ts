@@ -85,8 +85,11 @@ test('each request is a span with its route and status, in the trace of its call
     ])
     // What has not been sent by then is sent before it ends.
     expect(await program.end('SIGTERM')).toBe(0)
-    for (const line of program.log)
-      if (line.msg === 'answered') loggedTraces.push(line.traceId)
+    for (const line of program.log) {
+      if (line.msg === 'answered') {
+        loggedTraces.push(line.traceId)
+      }
+    }
   }
   expect([...collector.paths]).toEqual(['/v1/traces'])
   expect([...collector.services]).toEqual(['greenhouse'])

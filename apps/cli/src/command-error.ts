@@ -50,7 +50,9 @@ export function onInterrupt(): AbortSignal {
   const controller = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {
-      if (controller.signal.aborted) process.exit(exitCodes.interrupted)
+      if (controller.signal.aborted) {
+        process.exit(exitCodes.interrupted)
+      }
       controller.abort(new CommandError('interrupted', exitCodes.interrupted))
     })
   }

@@ -61,7 +61,9 @@ throwInsteadOfExiting(program)
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
+    if (error.code === 'EPIPE') {
+      process.exit(exitCodes.outputClosed)
+    }
   })
   try {
     await program.parseAsync(upToUnknown(args), { from: 'user' })
@@ -78,11 +80,17 @@ function upToUnknown(args: readonly string[]): readonly string[] {
   const path: string[] = []
   let command: CommandUnknownOpts = program
   for (const word of args) {
-    if (word.startsWith('-') || command.commands.length === 0) return args
-    if (word === 'help') continue
+    if (word.startsWith('-') || command.commands.length === 0) {
+      return args
+    }
+    if (word === 'help') {
+      continue
+    }
     path.push(word)
     const next = command.commands.find(each => each.name() === word)
-    if (next === undefined) return path
+    if (next === undefined) {
+      return path
+    }
     command = next
   }
   return args
@@ -95,20 +103,26 @@ function throwInsteadOfExiting(command: CommandUnknownOpts): void {
       write(`plant-store: ${oneLine(text).replace(/^error: /, '')} (see --help)\n`)
     },
   })
-  for (const each of command.commands) throwInsteadOfExiting(each)
+  for (const each of command.commands) {
+    throwInsteadOfExiting(each)
+  }
 }
 
 function printError(error: unknown, json: boolean): number {
-  if (error instanceof AggregateError)
+  if (error instanceof AggregateError) {
     return Math.max(...error.errors.map(each => printError(each, json)))
+  }
   // Commander has printed its message, and help is not an error.
-  if (error instanceof CommanderError)
+  if (error instanceof CommanderError) {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+  }
   const message = oneLine(explain(error as Error))
   process.stderr.write(
     `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
   )
-  if (error instanceof StoreInUseError) return exitCodes.inUse
+  if (error instanceof StoreInUseError) {
+    return exitCodes.inUse
+  }
   return error instanceof CommandError ? error.exitCode : exitCodes.failed
 }
 

@@ -32,8 +32,9 @@ export function existingStoreUrl(): string {
   if (
     file !== undefined &&
     !withFile(file, () => statSync(file, { throwIfNoEntry: false }))
-  )
+  ) {
     throw noStore(url)
+  }
   return url
 }
 
@@ -57,10 +58,11 @@ export async function openStore(
 ): Promise<Storage> {
   const storage = await openStorage({ url: storeUrl(), ...options })
   const { versionBefore, schemaVersion } = storage
-  if (versionBefore !== undefined && versionBefore !== schemaVersion)
+  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
     process.stderr.write(
       `The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`,
     )
+  }
   return storage
 }
 

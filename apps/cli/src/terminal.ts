@@ -4,7 +4,9 @@ import { printable } from '@plant-store/persistence'
 export const jsonOption = new Option('--json', 'print JSON')
 
 export function countOf(text: string): number {
-  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
+  if (/^[1-9]\d{0,3}$/.test(text)) {
+    return Number(text)
+  }
   throw new InvalidArgumentError('It must be a number from 1 to 9999.')
 }
 
@@ -27,7 +29,9 @@ export function table(
   below: readonly (readonly string[])[],
   none: string,
 ): string {
-  if (below.length === 0) return none
+  if (below.length === 0) {
+    return none
+  }
   const rows = [head, ...below].map(row => row.map(printable))
   const widthOf = (column: number) =>
     Math.max(...rows.map(row => row[column]?.length ?? 0))
@@ -71,7 +75,9 @@ export function grouped(count: number): string {
 /** Returns a duration such as `9s`, `1min 30s` or `2h 5min`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds)
-  if (whole < 60) return `${whole}s`
+  if (whole < 60) {
+    return `${whole}s`
+  }
   const minutes = Math.floor(whole / 60)
   return minutes < 60
     ? `${minutes}min ${whole % 60}s`
@@ -89,7 +95,9 @@ export function rate(count: number, seconds: number): string {
  * @returns `update`, with the number done, its part of the total, and the total, which is 0 if unknown
  */
 export async function showProgress(what: string, isShown: boolean) {
-  if (!isShown || !process.stderr.isTTY) return { update() {}, [Symbol.dispose]() {} }
+  if (!isShown || !process.stderr.isTTY) {
+    return { update() {}, [Symbol.dispose]() {} }
+  }
   const { Format, Presets, SingleBar } = (await import('cli-progress')).default
   const bar = new SingleBar(
     {
@@ -126,7 +134,9 @@ export function describeProgress(
 ): string {
   const { count, value, total, seconds } = done
   const speed = `${counted(count, what)}  ${rate(count, seconds)}`
-  if (total === 0) return `${speed}  ${duration(seconds)}`
+  if (total === 0) {
+    return `${speed}  ${duration(seconds)}`
+  }
   const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'
   const percentage = `${Math.floor((100 * value) / total)}%`.padStart(4)
   return `${percentage}  ${speed}  ${left} left`

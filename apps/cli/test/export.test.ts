@@ -128,12 +128,13 @@ test('a store that is none, or a newer one, is told of in one line', async () =>
     'token list',
     'backup b',
     'token create --name x',
-  ])
+  ]) {
     await other.fails(
       command,
       1,
       /^plant-store: the store .*none.db .*is not a database\n$/,
     )
+  }
   expect(readdirSync(other.folder)).toEqual(['none.db'])
 })
 

@@ -13,16 +13,18 @@ async function read(
   lineBytesMax = lineBytesMaxDefault,
 ) {
   async function* pieces() {
-    for (let at = 0; at < file.length; at += pieceBytes)
+    for (let at = 0; at < file.length; at += pieceBytes) {
       yield file.subarray(at, at + pieceBytes)
+    }
   }
   const found: unknown[][] = []
   for await (const entries of formats[format].read(pieces(), lineBytesMax)) {
     for (const entry of entries) {
       const { line, raw } = entry
       // Of a line that is too long, no more than what is shown is kept in memory.
-      if ('reason' in entry && entry.reason.includes('of which'))
+      if ('reason' in entry && entry.reason.includes('of which')) {
         expect(raw.buffer.byteLength).toBeLessThan(100_000)
+      }
       found.push(
         'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.plant],
       )
@@ -122,11 +124,12 @@ test.each([
   '%s finds the same faults in pieces of any size',
   async (format, file, entries) => {
     for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
-      for (const limit of [lineBytesMaxDefault, longest])
+      for (const limit of [lineBytesMaxDefault, longest]) {
         expect(
           await read(format, file, pieceBytes, limit),
           `in pieces of ${pieceBytes}`,
         ).toEqual(entries)
+      }
     }
   },
 )
@@ -174,21 +177,29 @@ test.each([
   ['csv', ['id,name\n', '1,"abcdefgh\n', '2,b\n', '3,c\n', '4,d\n'], [[2, 3, 4], [5]]],
 ] as const)('%s is read while it arrives: %j', async (format, pieces, expected) => {
   async function* arriving() {
-    for (const piece of pieces) yield Buffer.from(piece)
+    for (const piece of pieces) {
+      yield Buffer.from(piece)
+    }
   }
   const found: number[][] = []
-  for await (const entries of formats[format].read(arriving(), 12))
-    if (entries.length > 0) found.push(entries.map(({ line }) => line))
+  for await (const entries of formats[format].read(arriving(), 12)) {
+    if (entries.length > 0) {
+      found.push(entries.map(({ line }) => line))
+    }
+  }
   expect(found).toEqual(expected)
 })
 
 test('of a line that is too long, the middle is dropped', async () => {
   async function* chunks() {
-    for (const chunk of ['ab\ncdef', 'ghij', 'klmn', 'op\nq', 'r'])
+    for (const chunk of ['ab\ncdef', 'ghij', 'klmn', 'op\nq', 'r']) {
       yield Buffer.from(chunk)
+    }
   }
   const found: string[] = []
-  for await (const lines of wholeLines(chunks(), 6)) found.push(`${lines}`)
+  for await (const lines of wholeLines(chunks(), 6)) {
+    found.push(`${lines}`)
+  }
   expect(found).toEqual(['ab\n', 'cdefghij\n', 'qr'])
 })
 
@@ -276,8 +287,9 @@ test.each([
 
 test('a JSON array is refused, without advice to use a program that may round ids', () => {
   const message = 'plants: must have one JSON object on each line, not a JSON array'
-  for (const given of [undefined, 'ndjson'] as const)
+  for (const given of [undefined, 'ndjson'] as const) {
     expect(() => detectFormat(Buffer.from(' [1]'), 'plants', given)).toThrow(
       expect.objectContaining({ message }),
     )
+  }
 })

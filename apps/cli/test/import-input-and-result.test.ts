@@ -84,7 +84,9 @@ describe('a file to read', () => {
 test('two paths are one file, or two', () => {
   const folder = temporaryFolder()
   const path = (name: string) => join(folder, name)
-  for (const name of ['a', 'b']) writeFileSync(path(name), '')
+  for (const name of ['a', 'b']) {
+    writeFileSync(path(name), '')
+  }
   linkSync(path('a'), path('hard-link'))
   symlinkSync('a', path('link'))
   symlinkSync(folder, path('folder'))
@@ -113,7 +115,9 @@ describe('parts', () => {
       yield* pieces
     }
     const found: number[] = []
-    for await (const part of inParts(all(), abort)) found.push(part.length)
+    for await (const part of inParts(all(), abort)) {
+      found.push(part.length)
+    }
     return found
   }
   const lines = (count: number) => Array.from({ length: count }, (_, n) => entry(n))

@@ -16,7 +16,9 @@ async function imported(content: string, ...options: string[]) {
     ['import', '-', '--json', ...options],
     content,
   )
-  if (stderr !== '') throw new Error(stderr)
+  if (stderr !== '') {
+    throw new Error(stderr)
+  }
   const { seconds: _, ...result } = JSON.parse(stdout)
   return { code, ...result }
 }
@@ -95,24 +97,26 @@ describe('an import', () => {
   test('writes no rejects over the store or its WAL', async () => {
     writeFileSync(place.path('plants'), 'no json\n')
     await place.load(0, 1)
-    for (const suffix of ['', '-wal'])
+    for (const suffix of ['', '-wal']) {
       await place.fails(
         ['import', 'plants', '--rejects', `data/store.db${suffix}`],
         1,
         /is the store itself/,
       )
+    }
     expect(await place.count()).toBe(1)
   })
 
   test('of nothing is none', async () => {
     const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
-    for (const content of ['', ' \n\n', 'id,name\n'])
+    for (const content of ['', ' \n\n', 'id,name\n']) {
       expect(await imported(content)).toEqual({
         code: 0,
         ...counts,
         rejects: null,
         interrupted: false,
       })
+    }
   })
 
   test('that is dry judges every line, and stores nothing', async () => {
@@ -160,8 +164,9 @@ describe('an import', () => {
 
   test('takes a limit of 1 KiB to 256 MiB for a line', async () => {
     const codes: Record<string, number | null> = {}
-    for (const limit of ['1024', '268435456', '1023', '268435457', '2e3', '1024.5'])
+    for (const limit of ['1024', '268435456', '1023', '268435457', '2e3', '1024.5']) {
       codes[limit] = (await place.run(`import - --dry-run --line-limit ${limit}`)).code
+    }
     expect(codes).toEqual({
       1024: 0,
       268435456: 0,
@@ -192,6 +197,8 @@ describe('an import', () => {
     writeFileSync(place.path('array'), '[{"id":1,"name":"a"}]')
     writeFileSync(place.path('utf16'), Buffer.from('\ufeffid,name\n', 'utf16le'))
     await place.fails(args, exitCode, message)
-    if (existsSync(place.store)) expect(await place.count()).toBe(0)
+    if (existsSync(place.store)) {
+      expect(await place.count()).toBe(0)
+    }
   })
 })

@@ -25,15 +25,17 @@ describe('a file that is written', () => {
   test('is not the store or part of it', () => {
     const folder = temporaryFolder()
     const url = `file:${join(folder, 'store.db')}`
-    for (const name of ['store.db', 'store.db-wal', './store.db-shm'])
+    for (const name of ['store.db', 'store.db-wal', './store.db-shm']) {
       expect(() => refuseStore(`${folder}/${name}`, url)).toThrow('is the store itself')
+    }
     const [link, other] = [join(folder, 'link.db'), join(folder, 'other-wal')]
     symlinkSync('store.db', link)
     symlinkSync('store.db-wal', other)
-    for (const name of ['store.db', 'store.db-wal', 'other-wal'])
+    for (const name of ['store.db', 'store.db-wal', 'other-wal']) {
       expect(() => refuseStore(`${folder}/${name}`, `file:${link}`), name).toThrow(
         'is the store itself',
       )
+    }
     refuseStore(join(folder, 'other.db'), url)
     refuseStore(join(folder, 'store.db'), 'postgres://a@localhost/b')
     expect(existsSync(join(folder, 'store.db'))).toBe(false)

@@ -70,7 +70,9 @@ export class Place implements AsyncDisposable {
       process.exitCode = undefined
       process.chdir(folderBefore)
       vi.unstubAllEnvs()
-      for (const spy of spies) spy.mockRestore()
+      for (const spy of spies) {
+        spy.mockRestore()
+      }
     }
   }
 
@@ -101,8 +103,11 @@ export class Place implements AsyncDisposable {
   async plants(): Promise<Plant[]> {
     await using store = await openReader(this.url)
     const all: Plant[] = []
-    for await (const some of store.all('plants'))
-      for (const plant of some) all.push(plant)
+    for await (const some of store.all('plants')) {
+      for (const plant of some) {
+        all.push(plant)
+      }
+    }
     return all
   }
 
@@ -145,7 +150,9 @@ export class Place implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const each of this.#started) await each[Symbol.asyncDispose]()
+    for (const each of this.#started) {
+      await each[Symbol.asyncDispose]()
+    }
     this.#temporary[Symbol.dispose]()
   }
 }
@@ -182,9 +189,13 @@ export function keepSignalListeners(): Disposable {
   const before = signals.flatMap(name => process.listeners(name))
   return {
     [Symbol.dispose]() {
-      for (const name of signals)
-        for (const listener of process.listeners(name))
-          if (!before.includes(listener)) process.off(name, listener)
+      for (const name of signals) {
+        for (const listener of process.listeners(name)) {
+          if (!before.includes(listener)) {
+            process.off(name, listener)
+          }
+        }
+      }
     },
   }
 }

@@ -116,15 +116,18 @@ test('a check counts what is in a database, and says what it does not look at', 
 test('a database with no store in it is told of in one line, and left as it is', async () => {
   // Another program's, with tables in a schema of their own.
   await database.query('create schema garden; create table garden.notes (line text)')
-  for (const command of ['token create --name x', 'token list'])
+  for (const command of ['token create --name x', 'token list']) {
     await inDatabase.fails(
       command,
       1,
       /^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/,
     )
+  }
   const message =
     /^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/
-  for (const command of ['export', 'check']) await inDatabase.fails(command, 1, message)
+  for (const command of ['export', 'check']) {
+    await inDatabase.fails(command, 1, message)
+  }
   const tables = `select table_name from information_schema.tables where table_schema = current_schema()`
   expect(await database.query(tables)).toEqual([])
 })
@@ -133,11 +136,13 @@ test('a command fails where nobody is, or where it needs a file, in one line wit
   await using place = new Place('postgres://me:secret@127.0.0.1:1/plants')
   const store = 'postgres://me@127.0.0.1:1/plants'
   const refused = `^plant-store: the store ${store} cannot be opened: connect ECONNREFUSED 127.0.0.1:1\n$`
-  for (const args of ['export f', 'import -', 'check', 'token list'])
+  for (const args of ['export f', 'import -', 'check', 'token list']) {
     await place.fails(args, 1, new RegExp(refused))
+  }
   const notFile = `^plant-store: ${store} is not a file: use pg_dump to back it up, and pg_restore\n$`
-  for (const args of ['backup f', 'restore f'])
+  for (const args of ['backup f', 'restore f']) {
     await place.fails(args, 1, new RegExp(notFile))
+  }
   expect(existsSync(place.path('f'))).toBe(false)
 })
 

@@ -39,7 +39,9 @@ async function runAll(steps: readonly Step[], at: Place): Promise<void> {
       '{"id":1,"name":"a"}\nno json\n',
     ).result
     expect([args, code, stdout]).toEqual([args, expected, expect.stringMatching(printed)])
-    if (expected === 2) expect(stderr).toMatch(/^plant-store: .*\n$/)
+    if (expected === 2) {
+      expect(stderr).toMatch(/^plant-store: .*\n$/)
+    }
   }
 }
 

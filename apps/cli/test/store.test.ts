@@ -66,15 +66,18 @@ test('beside a server a backup holds every create answered before it, a check wo
     stdout: expect.stringMatching(words),
     stderr: '',
   })
-  for (const args of ['restore first.db', 'restore first.db --force'])
+  for (const args of ['restore first.db', 'restore first.db --force']) {
     await place.fails(args, 4, isInUse)
+  }
   await using other = new Place()
   await other.load(0, 1)
   symlinkSync(place.store, other.path('link'))
   linkSync(place.store, other.path('hard-link'))
-  for (const target of [place.store, 'link', 'hard-link'])
-    for (const command of ['backup', 'export'])
+  for (const target of [place.store, 'link', 'hard-link']) {
+    for (const command of ['backup', 'export']) {
       await other.fails(`${command} ${target} --force`, 4, isInUse)
+    }
+  }
   expect(await server.create(1_000_000)).toBe(200)
   rmSync(other.path('hard-link'))
   await server.end()
@@ -140,7 +143,9 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
   )
   // The clock was ahead once.
   const ahead = 'store.db-2999-01-01T000000Z.backup'
-  for (const each of [...others, ...old, ahead]) writeFileSync(join(backups, each), '')
+  for (const each of [...others, ...old, ahead]) {
+    writeFileSync(join(backups, each), '')
+  }
   renameSync(join(backups, made), join(backups, 'store.db-2020-01-04T000000Z.backup'))
   expect(await printed(3)).toMatch(/ and checked; 3 older ones removed\n$/)
   const kept = readdirSync(backups).filter(each => !others.includes(each))
@@ -250,7 +255,9 @@ describe('on a disk that is full', () => {
     isMounted = smallDisk(disk)
   })
   afterEach(() => {
-    if (isMounted) execFileSync('umount', [disk])
+    if (isMounted) {
+      execFileSync('umount', [disk])
+    }
   })
 
   test('an export that has room for all but its end is not taken for whole', async ({
@@ -328,8 +335,9 @@ describe('from a damaged store', () => {
       .all(table, kind, pages) as number[]
     database.close()
     const bytes = readFileSync(place.store)
-    for (const number of numbers)
+    for (const number of numbers) {
       bytes.fill(0x5a, (number - 1) * pageBytes, number * pageBytes)
+    }
     writeFileSync(place.store, bytes)
   }
 

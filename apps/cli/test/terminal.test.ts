@@ -59,8 +59,9 @@ test('progress says how much, how fast, and how long it will take or has taken',
     [{ value: 99.9 }, ' 99%  3,000 plants  1,500/s  0s left'],
     [{ value: 100 }, '100%  3,000 plants  1,500/s  0s left'],
     [{ total: 0 }, '3,000 plants  1,500/s  2s'],
-  ] as const)
+  ] as const) {
     expect(describeProgress('plant', { ...done, ...changed })).toBe(words)
+  }
 })
 
 test('what a terminal would obey is escaped, in tables and results', () => {

@@ -141,8 +141,9 @@ test('wrong usage is told in one line, and nothing is made', async () => {
     ['tokens --help', /unknown command 'tokens'/],
     ['help token creat', /unknown command 'creat'/],
     ['token list --all', /unknown option '--all'/],
-  ] as const)
+  ] as const) {
     await place.fails(args, 2, message)
+  }
   expect((await place.run('token list --json')).stdout).toBe('[]\n')
 })
 
@@ -164,6 +165,7 @@ test('a time is a number with its unit, and nothing else', () => {
     'x1s',
     '1sx',
     '-1s',
-  ])
+  ]) {
     expect(() => fromNow(text), text).toThrow('must be a time from now')
+  }
 })

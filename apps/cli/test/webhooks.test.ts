@@ -74,18 +74,20 @@ test('a private address needs --allow-private, and a URL that is no webhook is n
 
 test('no command knows a webhook by another name, and wrong usage is told in one line', async () => {
   await json('add', 'https://shop.example/')
-  for (const command of ['remove', 'retry', 'rotate', 'log'])
+  for (const command of ['remove', 'retry', 'rotate', 'log']) {
     await place.fails(
       `webhook ${command} wh_0`,
       1,
       /there is no webhook wh_0: see plant-store webhook list/,
     )
-  for (const limit of ['0', '10000', 'x1', '1x'])
+  }
+  for (const limit of ['0', '10000', 'x1', '1x']) {
     await place.fails(
       `webhook log wh_0 --limit ${limit}`,
       2,
       /must be a number from 1 to 9999/,
     )
+  }
 })
 
 test('what was given up, what waits and what was missed is listed, and then retried, with a new secret, and removed', async () => {
@@ -163,8 +165,9 @@ test('where there is no store, none is made', async () => {
     'remove x',
     'retry x',
     'rotate x',
-  ])
+  ]) {
     await none.fails(`webhook ${command}`, 1, /^plant-store: there is no store at /)
+  }
   expect(readdirSync(none.folder)).toEqual([])
 })
 

@@ -40,8 +40,9 @@ test.each(['backup', 'export'])(
   async command => {
     await place.load(100, 20_000)
     const running = place.run(`${command} target`)
-    while (!readdirSync(place.folder).some(name => name.endsWith('.part')))
+    while (!readdirSync(place.folder).some(name => name.endsWith('.part'))) {
       await nextTurn()
+    }
     process.emit('SIGTERM')
     expect(await running).toEqual({
       code: 130,
@@ -74,10 +75,13 @@ describe('a restore', () => {
   })
 
   test('says which revoked tokens it brings back, and which it loses', async () => {
-    for (const name of ['shop', 'kept', 'renewed'])
+    for (const name of ['shop', 'kept', 'renewed']) {
       await place.run(`token create --name ${name}`)
+    }
     await place.run('backup backup.db')
-    for (const name of ['shop', 'renewed']) await place.run(`token revoke ${name}`)
+    for (const name of ['shop', 'renewed']) {
+      await place.run(`token revoke ${name}`)
+    }
     await place.run('token create --name renewed')
     const { stdout } = await place.run('restore backup.db --force')
     expect(stdout).toMatch(

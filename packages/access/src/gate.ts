@@ -65,7 +65,9 @@ export function requireScope(
   holder: Pick<AccessToken, 'name' | 'scopes'>,
   scope: Scope,
 ): Holder {
-  if (holder.scopes.includes(scope)) return holder
+  if (holder.scopes.includes(scope)) {
+    return holder
+  }
   throw new AccessError(
     'insufficient-scope',
     `the access token lacks the scope ${scope}`,
@@ -97,8 +99,9 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     const known = remembered.get(presented)
     if (token === undefined) {
       // For its name. It is looked up again each time.
-      if (known !== undefined)
+      if (known !== undefined) {
         remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
+      }
       const message = 'the access token is unknown or was revoked'
       throw new AccessError('invalid-token', message, undefined, known?.token.name)
     }
@@ -110,13 +113,14 @@ export function createGate({ tokens }: GateOptions): TokenGate {
 
   const admit = (known: Remembered, nowMs: number, scope: Scope) => {
     const { token } = known
-    if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
+    if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now()) {
       throw new AccessError(
         'invalid-token',
         'the access token has expired',
         undefined,
         token.name,
       )
+    }
     requireScope(token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
@@ -127,8 +131,9 @@ export function createGate({ tokens }: GateOptions): TokenGate {
   }
 
   return ({ token: presented }, scope) => {
-    if (presented === undefined)
+    if (presented === undefined) {
       throw new AccessError('no-token', 'an access token is required')
+    }
     const known = remembered.get(presented)
     // Monotonic: setting the clock back must not keep a revoked token alive.
     const nowMs = performance.now()

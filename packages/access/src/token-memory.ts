@@ -17,7 +17,9 @@ export function createTokenMemory<Known>(tokensMax: number): TokenMemory<Known> 
     set(token, known) {
       remembered.delete(token)
       const [oldest] = remembered.keys()
-      if (remembered.size >= tokensMax && oldest !== undefined) remembered.delete(oldest)
+      if (remembered.size >= tokensMax && oldest !== undefined) {
+        remembered.delete(oldest)
+      }
       remembered.set(token, known)
     },
     delete: token => void remembered.delete(token),

@@ -78,8 +78,9 @@ test('refuses what nobody was given, also what is nearly a token', async () => {
     code: 'invalid-token',
     message: 'the access token is unknown or was revoked',
   }
-  for (const presented of ['', 'unknown', mintToken(), ...near])
+  for (const presented of ['', 'unknown', mintToken(), ...near]) {
     expect(await ask(presented)).toMatchObject(refusal)
+  }
 })
 
 test('a token is valid up to the moment it expires, also when it is remembered', async () => {
@@ -96,8 +97,9 @@ test('a token is valid up to the moment it expires, also when it is remembered',
     holder: 'holder',
   }
   // Before it is told to lack a scope.
-  for (const scope of ['plants:read', 'plants:write'] as const)
+  for (const scope of ['plants:read', 'plants:write'] as const) {
     expect(await ask(token, scope)).toMatchObject(refusal)
+  }
   expect(find).toHaveBeenCalledTimes(1)
 })
 
@@ -105,8 +107,9 @@ test('answers at once for a token it remembers, and asks the repository again af
   const { token, gate, ask, find } = setUp()
   await ask(token)
   vi.advanceTimersByTime(1999)
-  for (let n = 0; n < 100; n++)
+  for (let n = 0; n < 100; n++) {
     expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
+  }
   expect(find).toHaveBeenCalledTimes(1)
   vi.advanceTimersByTime(1)
   await ask(token)
@@ -122,8 +125,9 @@ test('a revoked token works no longer than the time given, also if the time of d
   vi.advanceTimersByTime(1)
   vi.setSystemTime(0)
   // A gate that has admitted it knows whose it was.
-  for (let n = 0; n < 3; n++)
+  for (let n = 0; n < 3; n++) {
     expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
+  }
   expect(await setUp().ask(token)).toMatchObject({ ...invalid, holder: undefined })
 })
 
@@ -175,13 +179,17 @@ test('the last use is written down once a minute, not with every request', async
   }
   expect(markUsed.mock.calls).toEqual([[hashToken(token), before]])
   vi.advanceTimersByTime(1)
-  for (const _ of [1, 2]) await ask(token)
+  for (const _ of [1, 2]) {
+    await ask(token)
+  }
   expect(markUsed.mock.calls.slice(1)).toEqual([[hashToken(token), new Date()]])
 })
 
 test('the last use is not written down for who is refused', async () => {
   const { token, ask, markUsed } = setUp({ scopes: ['plants:read'] })
-  for (const presented of [token, 'guess']) await ask(presented, 'plants:write')
+  for (const presented of [token, 'guess']) {
+    await ask(presented, 'plants:write')
+  }
   expect(markUsed).not.toHaveBeenCalled()
 })
 
@@ -192,6 +200,8 @@ test('writing down the last use neither delays nor fails a request', async () =>
   ]) {
     const { token, ask, markUsed } = setUp()
     markUsed.mockImplementation(written)
-    for (const _ of [1, 2]) expect(await ask(token)).toMatchObject(admitted)
+    for (const _ of [1, 2]) {
+      expect(await ask(token)).toMatchObject(admitted)
+    }
   }
 })

@@ -3,8 +3,15 @@ import { expect, test } from 'vitest'
 
 test('beyond its maximum it forgets the token that was set longest ago', () => {
   const memory = createTokenMemory<number>(3)
-  for (const [known, token] of ['first', 'second', 'first', 'third', 'fourth'].entries())
+  for (const [known, token] of [
+    'first',
+    'second',
+    'first',
+    'third',
+    'fourth',
+  ].entries()) {
     memory.set(token, known)
+  }
   expect(['first', 'second', 'third', 'fourth'].map(memory.get)).toEqual([
     2,
     undefined,

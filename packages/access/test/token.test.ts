@@ -33,10 +33,12 @@ test('the hash of a token is its SHA-256 in hexadecimal', () => {
 })
 
 test('a bearer token has none of the characters that would end a header field', () => {
-  for (const text of ['ABCxyz019', 'a-._~+/b', 'a=='])
+  for (const text of ['ABCxyz019', 'a-._~+/b', 'a==']) {
     expect(isBearerToken(text)).toBe(true)
-  for (const text of ['', '=a', 'a=b', 'a\n', 'a\r\nX: y', 'ä'])
+  }
+  for (const text of ['', '=a', 'a=b', 'a\n', 'a\r\nX: y', 'ä']) {
     expect(isBearerToken(text)).toBe(false)
+  }
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom(...'aZ09-._~+/=== \n\r\t\0"\\,;:äſ🌱') }),

@@ -101,7 +101,9 @@ export function readEntities(text: string): readonly Entity[] {
     const list = resolve(
       get?.responses['200']?.content?.['application/json']?.schema ?? {},
     )
-    if (get === undefined || list.type !== 'array' || list.items === undefined) return []
+    if (get === undefined || list.type !== 'array' || list.items === undefined) {
+      return []
+    }
     const { properties = {}, required = [] } = resolve(list.items)
     const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
     const isAsked = (name: string) => parameters.some(each => each.name === name)
@@ -140,6 +142,8 @@ function exactInteger(
   value: unknown,
   context?: { readonly source?: string },
 ): unknown {
-  if (typeof value !== 'number' || !Number.isInteger(value)) return value
+  if (typeof value !== 'number' || !Number.isInteger(value)) {
+    return value
+  }
   return BigInt(context?.source ?? value)
 }

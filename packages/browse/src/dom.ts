@@ -12,7 +12,9 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
 /** Returns the element of `browse.html` with this id. */
 export function byId<Type extends HTMLElement>(id: string, type: new () => Type): Type {
   const found = document.getElementById(id)
-  if (!(found instanceof type)) throw new Error(`the page has no ${id}`)
+  if (!(found instanceof type)) {
+    throw new Error(`the page has no ${id}`)
+  }
   return found
 }
 

@@ -61,11 +61,19 @@ export function createField(member: Member, item: Item | undefined, canEdit: boo
     focus: () => control.focus(),
     /** Returns the value, without one `undefined`. If it is not valid the field says what it must be, and this is `null`. */
     read(): unknown {
-      if (!isRequired && !present.checked) return undefined
-      if (isUnedited() || !(isText || bounds)) return original
-      if (bounds === undefined) return control.value
+      if (!isRequired && !present.checked) {
+        return undefined
+      }
+      if (isUnedited() || !(isText || bounds)) {
+        return original
+      }
+      if (bounds === undefined) {
+        return control.value
+      }
       const integer = readInteger(control.value, bounds)
-      if (integer !== undefined) return integer
+      if (integer !== undefined) {
+        return integer
+      }
       say(integerProblem(bounds), true)
       return null
     },

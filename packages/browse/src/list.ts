@@ -30,7 +30,9 @@ export function showFilters(
   place: Place,
   onShow: (place: Place) => void,
 ): void {
-  if (fieldsOf !== entity.name) makeFields(entity)
+  if (fieldsOf !== entity.name) {
+    makeFields(entity)
+  }
   fieldsOf = entity.name
   for (const { parameter, input } of fields) {
     const value = place.parameters.get(parameter.name) ?? ''
@@ -43,7 +45,9 @@ export function showFilters(
   form.onsubmit = event => {
     event.preventDefault()
     const parameters = readFields()
-    if (parameters) onShow({ entity: entity.name, record: undefined, parameters })
+    if (parameters) {
+      onShow({ entity: entity.name, record: undefined, parameters })
+    }
   }
 }
 
@@ -83,9 +87,12 @@ function readFields(): ReadonlyMap<string, string> | undefined {
       input.focus()
       return undefined
     }
-    if (name !== 'after' && input.value !== '') parameters.set(name, input.value)
-    if (name === 'after' && bounds && integer !== undefined && integer > bounds.minimum)
+    if (name !== 'after' && input.value !== '') {
+      parameters.set(name, input.value)
+    }
+    if (name === 'after' && bounds && integer !== undefined && integer > bounds.minimum) {
       parameters.set(name, `${integer - 1n}`)
+    }
   }
   return parameters
 }
@@ -137,7 +144,9 @@ export async function showRows(
         searches && hasMore ? `Looked up to id ${after}, ${count} found` : ''
     }
   } catch (error) {
-    if (!stopping.signal.aborted || signal.aborted) throw error
+    if (!stopping.signal.aborted || signal.aborted) {
+      throw error
+    }
   } finally {
     if (!signal.aborted) {
       stop.hidden = true
@@ -161,8 +170,12 @@ export async function showRows(
 /** Leaves nothing of what a token could see. */
 export function clearRows(): void {
   table.replaceChildren()
-  for (const each of [rows, total, progress]) each.textContent = ''
-  for (const each of [first, back, next]) each.disabled = true
+  for (const each of [rows, total, progress]) {
+    each.textContent = ''
+  }
+  for (const each of [first, back, next]) {
+    each.disabled = true
+  }
   stop.hidden = true
 }
 
@@ -187,12 +200,13 @@ function showTable({ name, members }: Entity): HTMLElement {
 function toRow(item: Item, members: readonly Member[], place: Place): HTMLElement {
   const cells = members.map(({ name, bounds }) => {
     const text = toCell(item[name])
-    if (name !== 'id')
+    if (name !== 'id') {
       return element(
         'td',
         { className: bounds ? 'integer' : '' },
         element('bdi', {}, text),
       )
+    }
     const link = element('a', { href: toFragment({ ...place, record: text }) }, text)
     return element('th', { scope: 'row', className: 'integer' }, link)
   })
@@ -200,7 +214,9 @@ function toRow(item: Item, members: readonly Member[], place: Place): HTMLElemen
 }
 
 function toTotal(total: number | string | undefined): string {
-  if (total === undefined) return ''
+  if (total === undefined) {
+    return ''
+  }
   const isExact = typeof total === 'number'
   const count = isExact ? total : Number.parseInt(total, 10)
   return `${count.toLocaleString('en')} ${isExact ? '' : 'or more '}in all`

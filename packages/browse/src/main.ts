@@ -30,10 +30,14 @@ async function show(): Promise<void> {
   const place = readPlace(location.hash)
   const entity = entities.find(({ name }) => name === place.entity) ?? entities[0]
   try {
-    if (entity === undefined) throw new Error('The interface description has no entity.')
+    if (entity === undefined) {
+      throw new Error('The interface description has no entity.')
+    }
     await showPlace(entity, { ...place, entity: entity.name }, signal)
   } catch (error) {
-    if (!signal.aborted) refusal.textContent = toWords(error)
+    if (!signal.aborted) {
+      refusal.textContent = toWords(error)
+    }
   }
   signOutButton.hidden = token() === ''
 }
@@ -54,8 +58,12 @@ async function showPlace(
     listed = ''
     go(to, show)
   })
-  if (place.record !== undefined) await showRecord(entity, records, place, signal)
-  if (listed === toFragment(list)) return
+  if (place.record !== undefined) {
+    await showRecord(entity, records, place, signal)
+  }
+  if (listed === toFragment(list)) {
+    return
+  }
   listed = ''
   await showRows(entity, records, list, signal)
   listed = toFragment(list)
@@ -65,7 +73,9 @@ function showEntities(shown: Entity): void {
   const links = entities.map(({ name }) => {
     const href = toFragment({ entity: name, record: undefined, parameters: new Map() })
     const link = element('a', { href }, name)
-    if (name === shown.name) link.setAttribute('aria-current', 'page')
+    if (name === shown.name) {
+      link.setAttribute('aria-current', 'page')
+    }
     return link
   })
   byId('entities', HTMLElement).replaceChildren(...links)
@@ -80,8 +90,9 @@ async function showRecord(
   const { record = 'new' } = place
   const bounds = entity.members.find(({ name }) => name === 'id')?.bounds
   const id = bounds && readInteger(record, bounds)
-  if (bounds && id === undefined && record !== 'new')
+  if (bounds && id === undefined && record !== 'new') {
     throw new Error(`The id ${integerProblem(bounds)}.`)
+  }
   const stored =
     id === undefined
       ? undefined
@@ -90,7 +101,9 @@ async function showRecord(
     ...{ entity, records, place, forbidden },
     onClose(text = '') {
       news = text
-      if (text !== '') listed = ''
+      if (text !== '') {
+        listed = ''
+      }
       leaveFor({ ...place, record: undefined }, show)
     },
   })

@@ -41,8 +41,11 @@ export const canGoBack = () => entry.steps > 0
 
 /** Goes to a place, or calls `show` if the page is already there. */
 export function go(place: Place, show: () => void): void {
-  if (toFragment(place) === shown) show()
-  else location.hash = toFragment(place)
+  if (toFragment(place) === shown) {
+    show()
+  } else {
+    location.hash = toFragment(place)
+  }
 }
 
 /** Goes to a place instead of the present one, which is not kept in the history. */

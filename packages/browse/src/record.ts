@@ -61,7 +61,9 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   close.onclick = () => finish()
   dialog.onclose = () => {
     // The event of an earlier form may come late.
-    if (!dialog.open) onClose(happened)
+    if (!dialog.open) {
+      onClose(happened)
+    }
   }
 
   /** Makes a change, until it is made, given up, or the form has to be edited. */
@@ -73,28 +75,43 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
         () => made,
         error => error,
       )
-      if (failure === made) return finish(done(change))
+      if (failure === made) {
+        return finish(done(change))
+      }
       if (isRefused(failure, 403)) {
         save.hidden = remove.hidden = true
         forbidden.add(entity.name)
       }
       const isUnknown = mayHaveChanged(failure)
-      if (!isUnknown && !isRefused(failure, 412) && !isRefused(failure, 404))
+      if (!isUnknown && !isRefused(failure, 412) && !isRefused(failure, 404)) {
         return refuse(toWords(failure))
-      if (isUnknown)
+      }
+      if (isUnknown) {
         refuse(`It is unknown whether it was ${change.done}. Reading it again.`)
+      }
       const now = await readRecord(records, id(change)).catch(error => {
         refuse(`It is unknown whether it was ${change.done}: ${toWords(error)}`)
         return null
       })
-      if (now === null) return
-      if (isSame(now?.item, change.wanted)) return finish(done(change))
-      if (now?.version === base?.version)
+      if (now === null) {
+        return
+      }
+      if (isSame(now?.item, change.wanted)) {
+        return finish(done(change))
+      }
+      if (now?.version === base?.version) {
         return refuse(`It was not ${change.done}: ${toWords(failure)}`)
-      if (opened === undefined) return exists(id(change))
+      }
+      if (opened === undefined) {
+        return exists(id(change))
+      }
       const answer = await askAbout(change, now)
-      if (answer === 'Keep what is there') return finish()
-      if (answer === 'Go on editing') return
+      if (answer === 'Keep what is there') {
+        return finish()
+      }
+      if (answer === 'Go on editing') {
+        return
+      }
       base = now
     }
   }
@@ -135,7 +152,9 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
     const values = fields.map(field => [field, field.read()] as const)
     const [wrong] = values.find(([, value]) => value === null) ?? []
     wrong?.focus()
-    if (wrong) return undefined
+    if (wrong) {
+      return undefined
+    }
     const edited = Object.fromEntries(values.map(([{ name }, value]) => [name, value]))
     const item = Object.entries({ ...opened?.item, ...edited }).filter(
       ([, value]) => value !== undefined,
@@ -146,9 +165,13 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   form.onsubmit = async event => {
     event.preventDefault()
     const item = readForm()
-    if (!canSave || item === undefined) return
+    if (!canSave || item === undefined) {
+      return
+    }
     const send = (read: Stored | undefined) => {
-      if (read) return records.replace(item, { ifMatch: read.version })
+      if (read) {
+        return records.replace(item, { ifMatch: read.version })
+      }
       const doesPut = opened !== undefined || entity.creation === 'PUT'
       return doesPut ? records.replace(item, { ifNoneMatch: '*' }) : records.create(item)
     }
@@ -157,14 +180,18 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
     save.disabled = false
   }
   remove.onclick = async () => {
-    if (opened === undefined) return
+    if (opened === undefined) {
+      return
+    }
     const { id } = opened.item
     const answer = await ask(
       `Delete ${kind} ${id}?`,
       [],
       [`Delete ${id}`, 'Go on editing'],
     )
-    if (answer === 'Go on editing') return
+    if (answer === 'Go on editing') {
+      return
+    }
     const send = (read: Stored | undefined) =>
       records.remove(id, { ifMatch: read?.version })
     await make({ done: 'deleted', wanted: undefined, send })

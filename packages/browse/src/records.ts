@@ -42,7 +42,9 @@ export async function readRecord(
   try {
     return await signedIn(() => records.readVersioned(id))
   } catch (error) {
-    if (isRefused(error, 404)) return undefined
+    if (isRefused(error, 404)) {
+      return undefined
+    }
     throw error
   }
 }

@@ -15,7 +15,9 @@ export const isRefused = (error: unknown, status: number): error is RefusedError
 
 /** Returns what went wrong: as the store words it, with its number. */
 export function toWords(error: unknown): string {
-  if (error instanceof RefusedError) return `${error.message} (${error.number})`
+  if (error instanceof RefusedError) {
+    return `${error.message} (${error.number})`
+  }
   return error instanceof Error ? error.message : `${error}`
 }
 
@@ -26,12 +28,15 @@ export async function signedIn<Result>(call: () => Promise<Result>): Promise<Res
     if (
       token() === '' &&
       !(await askToken(refusal === undefined ? '' : toWords(refusal)))
-    )
+    ) {
       throw refusal ?? new Error('Sign in to see what is in the store.')
+    }
     try {
       return await call()
     } catch (error) {
-      if (!isRefused(error, 401)) throw error
+      if (!isRefused(error, 401)) {
+        throw error
+      }
       refusal = error
       signOut()
     }

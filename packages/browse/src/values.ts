@@ -4,10 +4,15 @@ const shownMax = 200
 
 /** Returns the text of a cell: the start of a long text, and its invisible characters by a sign or their code. */
 export function toCell(value: unknown): string {
-  if (value === undefined) return '–'
-  if (value === '') return '“”'
-  if (typeof value !== 'string')
+  if (value === undefined) {
+    return '–'
+  }
+  if (value === '') {
+    return '“”'
+  }
+  if (typeof value !== 'string') {
     return typeof value === 'bigint' ? String(value) : JSON.stringify(value)
+  }
   const start = [...value.slice(0, 2 * shownMax)].slice(0, shownMax).join('')
   const rest = value.slice(start.length)
   const more = rest.length - (rest.match(/[\ud800-\udbff]/g)?.length ?? 0)
@@ -32,7 +37,9 @@ export function readInteger(
   text: string,
   { minimum, maximum }: IntegerBounds,
 ): bigint | undefined {
-  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) {
+    return undefined
+  }
   const integer = BigInt(text)
   return integer >= minimum && integer <= maximum ? integer : undefined
 }

@@ -48,7 +48,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
       const isExpected = /the server responded with a status of 4|net::ERR_/.test(
         message.text(),
       )
-      if (message.type() === 'error' && !isExpected) complaints.push(message.text())
+      if (message.type() === 'error' && !isExpected) {
+        complaints.push(message.text())
+      }
     })
     await page.addInitScript(() => {
       document.addEventListener(
@@ -58,7 +60,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
       )
     })
     await page.goto(`${url}/browse${place}`)
-    if (as !== '') await signIn(page, as)
+    if (as !== '') {
+      await signIn(page, as)
+    }
     return {
       page,
       requested,
@@ -424,7 +428,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
       })
     })
     await page.route('**/gardens*', async route => {
-      if (route.request().method() === 'POST') sent.push(route.request().postData())
+      if (route.request().method() === 'POST') {
+        sent.push(route.request().postData())
+      }
       await route.fulfill({
         contentType: 'application/json',
         body:
@@ -459,8 +465,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await follow('7')
     await press('Save')
     await shows(form.getByRole('alert'), /\(40301\)/)
-    for (const name of ['Save', 'Delete'])
+    for (const name of ['Save', 'Delete']) {
       expect(await form.getByRole('button', { name }).count()).toBe(0)
+    }
     await press('Close')
     await shows(rows, '1 rows, no more')
     await expect.poll(() => page.getByRole('button', { name: 'New' }).count()).toBe(0)
@@ -508,7 +515,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await page.getByLabel('Access token').waitFor()
     await page.evaluate(axe)
     const findsNothing = async () => {
-      for (const width of [1200, 375])
+      for (const width of [1200, 375]) {
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.setViewportSize({ width, height: 740 })
           await page.emulateMedia({ colorScheme })
@@ -523,6 +530,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
             width,
           )
         }
+      }
     }
     await findsNothing()
     await signIn(page, token)
@@ -548,8 +556,9 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await shows(rows, '1 rows, no more')
     const tabTo = async (text: string) => {
       const focused = () => page.evaluate(() => document.activeElement?.textContent)
-      for (let n = 0; n < 20 && (await focused()) !== text; n++)
+      for (let n = 0; n < 20 && (await focused()) !== text; n++) {
         await keyboard.press('Tab')
+      }
       expect(await focused()).toBe(text)
     }
     await tabTo('New')

@@ -43,8 +43,9 @@ export async function startStore() {
       },
     },
     gate(credentials, scope) {
-      if (expired.has(credentials.token))
+      if (expired.has(credentials.token)) {
         throw new AccessError('invalid-token', 'the access token has expired')
+      }
       return gate(credentials, scope)
     },
     check: async () => {},
@@ -62,7 +63,9 @@ export async function startStore() {
     holdListsAfter(count: number): () => void {
       const released = Promise.withResolvers<void>()
       isHeld = async () => {
-        if (count-- <= 0) await released.promise
+        if (count-- <= 0) {
+          await released.promise
+        }
       }
       return () => {
         isHeld = async () => {}
@@ -73,8 +76,12 @@ export async function startStore() {
     async fill(all: readonly { id: bigint; name: string; tag?: string }[]) {
       for (;;) {
         const { plants: old } = await plants.list({ limit: 1000 })
-        if (old.length === 0) break
-        for (const { id } of old) await plants.remove(id)
+        if (old.length === 0) {
+          break
+        }
+        for (const { id } of old) {
+          await plants.remove(id)
+        }
       }
       await plants.replaceAll(all.map(each => parsePlant(each)))
     },
@@ -95,12 +102,16 @@ export async function startProxy(store: string) {
     const { method = 'GET', url = '/', headers } = incoming
     const fated = fate(method)
     const body = await buffer(incoming)
-    if (fated === 'lost') return void incoming.socket.destroy()
+    if (fated === 'lost') {
+      return void incoming.socket.destroy()
+    }
     const sent = request(new URL(url, store), { method, headers }, async answer => {
       const content = await buffer(answer)
-      if (fated === 'passed')
+      if (fated === 'passed') {
         outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content)
-      else incoming.socket.destroy()
+      } else {
+        incoming.socket.destroy()
+      }
     })
     sent.end(body)
   })

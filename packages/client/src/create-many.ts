@@ -42,10 +42,13 @@ export async function createMany(
       if (
         !(error instanceof RefusedError) ||
         error.number !== errorNumbers['body-too-large']
-      )
+      ) {
         throw error
+      }
       // One of the lines is longer than the store accepts.
-      if (lines.length === 1) return refusing(firstIndex, error.number, error.message)
+      if (lines.length === 1) {
+        return refusing(firstIndex, error.number, error.message)
+      }
       const middle = Math.ceil(lines.length / 2)
       const before = await sendLines(lines.slice(0, middle), firstIndex)
       return sum(before, await sendLines(lines.slice(middle), firstIndex + middle))
@@ -60,14 +63,18 @@ export async function createMany(
     try {
       line = writeJsonRecord(parsePlant(plant))
     } catch (error) {
-      if (!isDomainError(error)) throw error
+      if (!isDomainError(error)) {
+        throw error
+      }
       // The store ignores the empty line, and counts it.
       const index = firstIndex + lines.length
       total = sum(total, refusing(index, errorNumbers['invalid-plant'], error.message))
     }
     lines.push(line)
     length += line.length
-    if (lines.length < partPlantsMax && length < partLengthMax) continue
+    if (lines.length < partPlantsMax && length < partLengthMax) {
+      continue
+    }
     total = sum(total, await sendLines(lines, firstIndex))
     firstIndex += lines.length
     lines = []

@@ -92,8 +92,9 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   /** Returns a reader of an item and its version. A compressing proxy makes the tag weak. */
   const versioned = (id: Item['id']) => (body: unknown, headers: Headers) => {
     const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
-    if (!isVersion(version))
+    if (!isVersion(version)) {
       throw new TypeError('the answer must have the ETag of an item')
+    }
     return { item: parse(body, id), version }
   }
 
@@ -107,8 +108,9 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     { signal }: CallOptions = {},
   ): Promise<Page<Item>> {
     const url = new URL(listUrl)
-    for (const [name, value] of Object.entries(parseQuery(query)))
+    for (const [name, value] of Object.entries(parseQuery(query))) {
       url.searchParams.set(name, `${value}`)
+    }
     const read = (body: unknown, headers: Headers) => {
       const items = (body as unknown[]).map(item => parse(item))
       const [, after] =
@@ -125,13 +127,19 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
 
   /** Returns the item as it is now if a lost answer may explain the failure of a change. Otherwise throws it. */
   async function itemAfter(error: unknown, id: Item['id'], options: CallOptions) {
-    if (!(error instanceof RefusedError && error.mayHaveChanged)) throw error
+    if (!(error instanceof RefusedError && error.mayHaveChanged)) {
+      throw error
+    }
     try {
-      if (error.number !== errorNumbers['condition-failed']) throw error
+      if (error.number !== errorNumbers['condition-failed']) {
+        throw error
+      }
       return await readVersioned(id, options)
     } catch (cause) {
       options.signal?.throwIfAborted()
-      if (isMissing(cause)) return 'missing'
+      if (isMissing(cause)) {
+        return 'missing'
+      }
       throw error
     }
   }
@@ -178,7 +186,9 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
       return send({ method: 'PUT', ...request, ...conditional(options) }).catch(
         async error => {
           const found = await itemAfter(error, id, options)
-          if (found !== 'missing' && isSame(found.item, item)) return found
+          if (found !== 'missing' && isSame(found.item, item)) {
+            return found
+          }
           throw error
         },
       )
@@ -188,7 +198,9 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
       const request = { url: itemUrl(id), read: () => {} }
       await send({ method: 'DELETE', ...request, ...conditional(options) }).catch(
         async error => {
-          if ((await itemAfter(error, id, options)) !== 'missing') throw error
+          if ((await itemAfter(error, id, options)) !== 'missing') {
+            throw error
+          }
         },
       )
     },
@@ -204,7 +216,9 @@ export function operationUrl(
 }
 
 function readTotal(field: string | null): Total | undefined {
-  if (field === null) return undefined
+  if (field === null) {
+    return undefined
+  }
   return field.endsWith('+') ? `${totalMax}+` : Number(field)
 }
 
@@ -219,8 +233,9 @@ function isMissing(error: unknown): boolean {
 
 /** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */
 function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
-  if (ifMatch !== undefined && !isVersion(ifMatch))
+  if (ifMatch !== undefined && !isVersion(ifMatch)) {
     throw new TypeError('ifMatch must be a Version')
+  }
   const match = ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }
   return {
     signal,

@@ -53,14 +53,20 @@ export function createSend(
         )
       } catch (error) {
         signal?.throwIfAborted()
-        if (!(error instanceof RefusedError || error instanceof NoAnswerError))
+        if (!(error instanceof RefusedError || error instanceof NoAnswerError)) {
           throw error
+        }
         mayHaveChanged = error.mayHaveChanged
         const { status = 503, retryAfterMs = 0 } = error
-        if (![429, 502, 503, 504].includes(status) || retryAfterMs > retryAfterMsMax)
+        if (![429, 502, 503, 504].includes(status) || retryAfterMs > retryAfterMsMax) {
           throw error
-        if ((mayHaveChanged && method === 'POST' && !mayRepeat) || attempt >= attemptsMax)
+        }
+        if (
+          (mayHaveChanged && method === 'POST' && !mayRepeat) ||
+          attempt >= attemptsMax
+        ) {
           throw error
+        }
         // Jitter over the whole time, so that clients that failed together do not return together.
         const jitterMs =
           Math.random() * Math.min(backOffMsMax, backOffMs * 2 ** (attempt - 1))
@@ -113,8 +119,9 @@ function sendOnce(
         authorization: `Bearer ${bearer}`,
         ...given,
       })
-      if (body !== undefined && !headers.has('content-type'))
+      if (body !== undefined && !headers.has('content-type')) {
         headers.set('content-type', 'application/json')
+      }
       isSent = true
       // A redirect could leak the token or drop the body.
       const response = await fetch(url, {
@@ -136,7 +143,9 @@ function sendOnce(
         const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
         throw new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
       }
-      if (!isSent) throw cause
+      if (!isSent) {
+        throw cause
+      }
       const details = { reason: 'connection-failed', mayHaveChanged } as const
       throw new NoAnswerError('no answer: the connection failed', details, cause)
     }
@@ -151,16 +160,21 @@ function understand<Result>(
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
   try {
     const body = text === '' ? undefined : parseJsonRecord(text)
-    if (status === (method === 'DELETE' ? 204 : 200)) return read(body, headers)
+    if (status === (method === 'DELETE' ? 204 : 200)) {
+      return read(body, headers)
+    }
     const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
-    if (status < 400 || typeof message !== 'string')
+    if (status < 400 || typeof message !== 'string') {
       throw new TypeError('the answer must be a refusal')
+    }
     const number = toNumber(error)
     const mayHaveChanged =
       changedBefore || (method !== 'GET' && status >= 500 && !unchanged.has(number))
     throw new RefusedError(message, { status, number, mayHaveChanged, retryAfterMs })
   } catch (cause) {
-    if (cause instanceof RefusedError) throw cause
+    if (cause instanceof RefusedError) {
+      throw cause
+    }
     const mayHaveChanged =
       changedBefore || (method !== 'GET' && (status < 400 || status >= 500))
     const details = {
@@ -194,8 +208,9 @@ export function toNumber(value: unknown): number {
   if (
     (typeof value === 'bigint' || typeof value === 'number') &&
     Number.isSafeInteger(number)
-  )
+  ) {
     return number
+  }
   throw new TypeError('an integer up to 2^53 is expected')
 }
 

@@ -7,7 +7,9 @@ import { answer, scripted } from './scripted-store.ts'
 
 async function all<Page>(pages: AsyncIterable<Page>): Promise<readonly Page[]> {
   const read: Page[] = []
-  for await (const page of pages) read.push(page)
+  for await (const page of pages) {
+    read.push(page)
+  }
   return read
 }
 
@@ -29,7 +31,9 @@ test('every member of a plant comes back exactly as it went, through its whole l
     expect(replaced.item).toEqual(plant)
   }
   expect(await client.list()).toEqual({ items: plants })
-  for (const { id } of plants) expect(await client.remove(id)).toBeUndefined()
+  for (const { id } of plants) {
+    expect(await client.remove(id)).toBeUndefined()
+  }
   const missing = {
     status: 404,
     number: 40402,
@@ -68,8 +72,9 @@ test('what need not be given may be undefined: the next page as the last one nam
   const client = createPlantClient(store)
   const maybe: string | undefined = undefined
   const signal: AbortSignal | undefined = undefined
-  for (const id of [1n, 2n])
+  for (const id of [1n, 2n]) {
     await client.create({ id, name: 'n', tag: maybe }, { signal })
+  }
 
   const first = await client.list({ limit: 1, tag: maybe })
   expect(first).toEqual({ items: [{ id: 1n, name: 'n' }], next: 1n })
@@ -86,8 +91,9 @@ test('pages follow one another to the end, below a path too, and stop where they
     return fetch(...request)
   }
   const client = createPlantClient({ ...store, fetch: counting })
-  for (let id = 1n; id <= 5n; id++)
+  for (let id = 1n; id <= 5n; id++) {
     await client.create({ id, name: 'p', tag: id === 2n ? 'b&c' : 'a +%' })
+  }
   requests = 0
   const pages = await all(client.pages({ limit: 2, tag: 'a +%' }))
   expect(pages.map(page => page.map(({ id }) => id).join())).toEqual(['1,3', '4,5'])
@@ -145,8 +151,9 @@ test('only a link to a next page leads to one, wherever it points, and what is n
 test('a count is a number up to a bound', async () => {
   const counted = (count: string) => answer(200, '[]', { 'total-count': count })
   await using store = await scripted([counted('10000'), counted('10000+')])
-  for (const total of [10_000, '10000+'])
+  for (const total of [10_000, '10000+']) {
     expect(await store.client.list({ count: true })).toEqual({ items: [], total })
+  }
 })
 
 test('what the domain refuses is not sent', async () => {

@@ -88,10 +88,11 @@ test('every entity has a client', () => {
   const entities = new Set(
     operations.flatMap(({ tags }) => tags).filter(tag => tag !== 'service'),
   )
-  for (const [first = '', ...rest] of entities)
+  for (const [first = '', ...rest] of entities) {
     expect(exported).toHaveProperty(
       `create${first.toUpperCase()}${rest.join('').slice(0, -1)}Client`,
     )
+  }
 })
 
 test('the client has a method for every operation on plants, and no other', () => {
@@ -127,8 +128,9 @@ test.each(plantOperations)('$operationId sends what is described', async operati
       operation.requestBody?.content ?? {},
     )
     expect(request.headers.get('content-type') ?? '').toBe(mediaType)
-    if (schema === undefined) expect(request.body).toBeNull()
-    else {
+    if (schema === undefined) {
+      expect(request.body).toBeNull()
+    } else {
       const isJson = mediaType === 'application/json'
       expect(await (isJson ? request.json() : request.text())).toSatisfy(
         validator(schema),
@@ -149,8 +151,9 @@ test.each(
   const isGood = operation.status < 300
   const body = isGood ? goodBodies[method] : '{"error":49999,"message":"no"}'
   const { outcome } = await call(method, operation.status, body)
-  if (isGood) expect(outcome).not.toBeInstanceOf(Error)
-  else {
+  if (isGood) {
+    expect(outcome).not.toBeInstanceOf(Error)
+  } else {
     expect(outcome).toBeInstanceOf(RefusedError)
     const { status } = operation
     expect(outcome).toMatchObject({

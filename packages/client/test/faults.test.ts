@@ -230,8 +230,9 @@ test.each<[string, script: readonly Step[], sent: string, outcome: object]>([
     expect(requests.map(({ method }) => method).join(' ')).toBe(sent)
     const [field, value] =
       'ifMatch' in condition ? ['if-match', '"v1"'] : ['if-none-match', '*']
-    for (const { method, headers } of requests)
+    for (const { method, headers } of requests) {
       expect(headers[field]).toBe(method === 'GET' ? undefined : value)
+    }
   }
 })
 

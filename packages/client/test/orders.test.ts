@@ -49,48 +49,65 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
       ): Promise<Response> => {
         const id = Number(/\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id)
         const { kind, fates, changedAt, givesUpAt } = calls[id] as (typeof calls)[number]
-        if (settled.has(id)) broken.push(`${id} was sent again after it had its outcome`)
+        if (settled.has(id)) {
+          broken.push(`${id} was sent again after it had its outcome`)
+        }
         const at = sent[id] ?? 0
         const isChanged = changedAt !== undefined && at >= changedAt
         if (init.method === 'GET') {
           await scheduler.schedule(Promise.resolve())
-          if (kind === 'removeIf' && made[id] && !isChanged)
+          if (kind === 'removeIf' && made[id] && !isChanged) {
             return Response.json({ error: 40402, message: 'gone' }, { status: 404 })
+          }
           return Response.json(
             { id, name: isChanged ? 'theirs' : 'n' },
             { headers: { etag: '"now"' } },
           )
         }
         sent[id] = at + 1
-        if (kind === 'create' && made[id]) broken.push(`${id} was created twice`)
+        if (kind === 'create' && made[id]) {
+          broken.push(`${id} was created twice`)
+        }
         const aborted = new Promise<never>((_, reject) =>
           init.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
         )
         const fate = fates[at] ?? 'done'
         const exchange = async () => {
-          if (at === givesUpAt) callers[id]?.abort(new Error('given up'))
+          if (at === givesUpAt) {
+            callers[id]?.abort(new Error('given up'))
+          }
           await scheduler.schedule(Promise.resolve())
           const isConditional =
             new Headers(init.headers).get('if-match') === `"${expected}"`
-          if (isConditional !== kind.endsWith('If'))
+          if (isConditional !== kind.endsWith('If')) {
             broken.push(`${kind} ${id} has lost its condition`)
+          }
           const isRefused = isConditional && (isChanged || Boolean(made[id]))
-          if (fate.startsWith('done') && !isRefused) made[id] = (made[id] ?? 0) + 1
+          if (fate.startsWith('done') && !isRefused) {
+            made[id] = (made[id] ?? 0) + 1
+          }
           await scheduler.schedule(Promise.resolve())
-          if (fate === 'not connected')
+          if (fate === 'not connected') {
             throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
-          if (fate.endsWith('lost')) throw new TypeError('fetch failed')
-          if (fate === 'busy')
+          }
+          if (fate.endsWith('lost')) {
+            throw new TypeError('fetch failed')
+          }
+          if (fate === 'busy') {
             return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
-          if (fate.endsWith('failed'))
+          }
+          if (fate.endsWith('failed')) {
             return Response.json({ error: 50302, message: 'failed' }, { status: 503 })
-          if (isRefused)
+          }
+          if (isRefused) {
             return Response.json(
               { error: 41201, message: 'in another state' },
               { status: 412 },
             )
-          if (!kind.startsWith('remove'))
+          }
+          if (!kind.startsWith('remove')) {
             return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
+          }
           return (made[id] ?? 0) > 1
             ? Response.json({ error: 40402, message: 'gone' }, { status: 404 })
             : new Response(null, { status: 204 })
@@ -117,21 +134,28 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
         return answer.then(
           () => {
             settled.add(id)
-            if (made[id] === 0) broken.push(`${kind} ${id} succeeded, and was not made`)
+            if (made[id] === 0) {
+              broken.push(`${kind} ${id} succeeded, and was not made`)
+            }
           },
           error => {
             settled.add(id)
             if (error instanceof RefusedError || error instanceof NoAnswerError) {
-              if (!error.mayHaveChanged && made[id])
+              if (!error.mayHaveChanged && made[id]) {
                 broken.push(`${kind} ${id} was made: ${error.message}`)
-            } else if (error !== callers[id]?.signal.reason)
+              }
+            } else if (error !== callers[id]?.signal.reason) {
               broken.push(`${kind} ${id}: ${error}`)
+            }
           },
         )
       })
       while (settled.size < calls.length) {
-        if (scheduler.count() > 0) await scheduler.waitOne()
-        else await new Promise(setImmediate)
+        if (scheduler.count() > 0) {
+          await scheduler.waitOne()
+        } else {
+          await new Promise(setImmediate)
+        }
       }
       await Promise.all(outcomes)
       await scheduler.waitAll()

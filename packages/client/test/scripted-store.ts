@@ -15,7 +15,9 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
   const server = createServer(async (request, response) => {
     const { method, url, headers } = request
     let body = ''
-    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    for await (const chunk of request.setEncoding('utf8')) {
+      body += chunk
+    }
     const step =
       script[requests.length] ??
       answer(500, { error: 50000, message: 'the script has ended' })

@@ -32,9 +32,15 @@ export function isInt64(value: unknown): value is Int64 {
  * @param expected the id that the value must equal, if that is known
  */
 export function idProblem(value: unknown, expected?: Int64): string | undefined {
-  if (value === undefined) return 'is required'
-  if (!isInt64(value)) return int64Problem
-  if (expected !== undefined && value !== expected) return `must equal ${expected}`
+  if (value === undefined) {
+    return 'is required'
+  }
+  if (!isInt64(value)) {
+    return int64Problem
+  }
+  if (expected !== undefined && value !== expected) {
+    return `must equal ${expected}`
+  }
   return undefined
 }
 
@@ -45,17 +51,27 @@ export function idProblem(value: unknown, expected?: Int64): string | undefined 
  * @throws DomainError `invalid-id`
  */
 export function parseId<Id extends Int64>(value: unknown): Id {
-  if (!isInt64(value)) throw refusal('invalid-id', { id: int64Problem })
+  if (!isInt64(value)) {
+    throw refusal('invalid-id', { id: int64Problem })
+  }
   // The entity whose id it is meant to be is the caller's choice.
   return value as Id
 }
 
 /** Returns why the value is not {@link UnicodeText}, or `undefined` if it is. */
 export function textProblem(value: unknown): string | undefined {
-  if (value === undefined) return 'is required'
-  if (typeof value !== 'string') return 'must be a string'
-  if (!value.isWellFormed()) return 'must be Unicode text without lone surrogates'
-  if (value.includes('\0')) return 'must not contain U+0000'
+  if (value === undefined) {
+    return 'is required'
+  }
+  if (typeof value !== 'string') {
+    return 'must be a string'
+  }
+  if (!value.isWellFormed()) {
+    return 'must be Unicode text without lone surrogates'
+  }
+  if (value.includes('\0')) {
+    return 'must not contain U+0000'
+  }
   return undefined
 }
 
@@ -71,7 +87,11 @@ export function member(input: object, name: string): unknown {
 
 /** Returns whether no field has a problem. Otherwise `refusal` returns the error. */
 export function isFaultless(problems: Problems): boolean {
-  for (const field in problems) if (problems[field] !== undefined) return false
+  for (const field in problems) {
+    if (problems[field] !== undefined) {
+      return false
+    }
+  }
   return true
 }
 
@@ -84,8 +104,11 @@ export function isSame<Item extends object>(a: Item, b: Item): boolean {
 /** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */
 export function textBytes(value: object): number {
   let bytes = 0
-  for (const text of Object.values(value))
-    if (typeof text === 'string') bytes += utf8Bytes(text)
+  for (const text of Object.values(value)) {
+    if (typeof text === 'string') {
+      bytes += utf8Bytes(text)
+    }
+  }
   return bytes
 }
 
@@ -96,7 +119,9 @@ function utf8Bytes(text: string): number {
   for (let at = start === -1 ? bytes : start; at < text.length; at++) {
     const unit = text.charCodeAt(at)
     // Each half of a surrogate pair counts two of its four bytes.
-    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+    if (unit > 0x7f) {
+      bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+    }
   }
   return bytes
 }

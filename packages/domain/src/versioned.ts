@@ -67,12 +67,15 @@ export function createVersionedUseCases<
   ): Promise<NonNullable<Result>> => {
     let version = onlyVersion(condition) ?? (await repository.find(id))?.version
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      if (!isMet(condition, version))
+      if (!isMet(condition, version)) {
         return version === undefined
           ? notFound(id, missingCode)
           : conditionFailed(id, condition, version)
+      }
       const changed = await change(version)
-      if (changed) return changed
+      if (changed) {
+        return changed
+      }
       version = (await repository.find(id))?.version
     }
     return keepsChanging(id)
@@ -81,21 +84,27 @@ export function createVersionedUseCases<
   const useCases: VersionedUseCases<Item, Found> = {
     create: item =>
       repository.insert(item).then(outcome => {
-        if (outcome === 'id-taken') throw idTaken(item.id)
+        if (outcome === 'id-taken') {
+          throw idTaken(item.id)
+        }
       }),
     find: (id, condition = {}) =>
       repository.find(id).then(found => {
-        if (found === undefined) return notFound(id)
+        if (found === undefined) {
+          return notFound(id)
+        }
         return isMet(condition, found.version)
           ? found
           : conditionFailed(id, condition, found.version)
       }),
     async remove(id, condition) {
-      if (condition !== undefined)
+      if (condition !== undefined) {
         await changeIf(id, condition, async expected =>
           repository.removeIf(id, expected ?? notFound(id)),
         )
-      else if (!(await repository.remove(id))) notFound(id)
+      } else if (!(await repository.remove(id))) {
+        notFound(id)
+      }
     },
   }
   return { changeIf, keepsChanging, useCases }

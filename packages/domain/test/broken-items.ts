@@ -38,9 +38,11 @@ export function testContract<Repository extends object>(
 
   test('every case of the contract catches some of them', async () => {
     const useful = new Set<string>()
-    for (const [name, make] of Object.entries(broken))
-      for (const failed of failures.get(name) ?? (await failedBy(make)))
+    for (const [name, make] of Object.entries(broken)) {
+      for (const failed of failures.get(name) ?? (await failedBy(make))) {
         useful.add(failed)
+      }
+    }
     expect(contract.map(({ name }) => name).filter(name => !useful.has(name))).toEqual([])
   })
 }
@@ -189,7 +191,9 @@ export function brokenItems<
     }),
     'looks first and inserts later': right => ({
       async insert(each) {
-        if ((await right.find(each.id)) !== undefined) return 'id-taken'
+        if ((await right.find(each.id)) !== undefined) {
+          return 'id-taken'
+        }
         await later()
         await right.remove(each.id)
         return right.insert(each)
@@ -199,7 +203,9 @@ export function brokenItems<
       const seen = new Set<Item['id']>()
       return {
         async insert(each) {
-          if (seen.has(each.id)) return 'id-taken'
+          if (seen.has(each.id)) {
+            return 'id-taken'
+          }
           seen.add(each.id)
           return right.insert(each)
         },
@@ -333,7 +339,9 @@ export function brokenItems<
     }),
     'looks at the version first and removes later': right => ({
       async removeIf(id, expected) {
-        if ((await find(right, id))?.version !== expected) return false
+        if ((await find(right, id))?.version !== expected) {
+          return false
+        }
         await later()
         await right.remove(id)
         return true
@@ -398,7 +406,9 @@ export function brokenItems<
     }),
     'looks at the version first and saves later': right => ({
       async saveIf(each, expected) {
-        if ((await find(right, each.id))?.version !== expected) return undefined
+        if ((await find(right, each.id))?.version !== expected) {
+          return undefined
+        }
         await later()
         return right.save(each)
       },

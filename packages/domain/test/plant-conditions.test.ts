@@ -46,12 +46,14 @@ test.each([
       const { store, plants, given } = await storeWith(isStored, condition)
       const replaced = await store.replace(plant('new'), given).catch(codeOf)
       const now = await plants.find(id)
-      if (holds) expect(now).toEqual({ plant: plant('new'), version: replaced })
-      else
+      if (holds) {
+        expect(now).toEqual({ plant: plant('new'), version: replaced })
+      } else {
         expect([replaced, now?.plant.name]).toEqual([
           'condition-failed',
           isStored ? 'old' : undefined,
         ])
+      }
 
       const another = await storeWith(isStored, condition)
       const refused = isStored ? 'condition-failed' : 'plant-not-found'
@@ -122,7 +124,9 @@ describe('a change that is overtaken', () => {
     await plants.save(plant('old'))
     let left = times
     const first = async () => {
-      if (left-- > 0) await change(plants)
+      if (left-- > 0) {
+        await change(plants)
+      }
     }
     const store = createPlantUseCases({
       plants: {
@@ -166,8 +170,9 @@ describe('a change that is overtaken', () => {
     for (const change of [
       store.replace(plant('ours'), { matches: 'any' }),
       store.remove(id, { matches: 'any' }),
-    ])
+    ]) {
       await expect(change).rejects.toMatchObject({ code: 'store-busy' })
+    }
     expect((await plants.find(id))?.plant.name).toBe('theirs')
   })
 
@@ -189,8 +194,9 @@ describe('a change that is overtaken', () => {
 })
 
 test('a version is 1 to 64 of the printable ASCII characters, without quotation marks', () => {
-  for (const text of ['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"])
+  for (const text of ['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"]) {
     expect(isVersion(text)).toBe(true)
+  }
   for (const other of [
     '',
     'x'.repeat(65),
@@ -203,6 +209,7 @@ test('a version is 1 to 64 of the printable ASCII characters, without quotation 
     undefined,
     1,
     ['a'],
-  ])
+  ]) {
     expect(isVersion(other)).toBe(false)
+  }
 })

@@ -91,7 +91,9 @@ const plants: Readonly<Record<string, BreakPlants>> = {
     return {
       ...tagging(({ id }, tag) => tags.get(id) === tag)(right),
       save(plant) {
-        if (plant.tag !== undefined) tags.set(plant.id, plant.tag)
+        if (plant.tag !== undefined) {
+          tags.set(plant.id, plant.tag)
+        }
         return right.save(plant)
       },
     }

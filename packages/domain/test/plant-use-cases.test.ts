@@ -113,7 +113,9 @@ describe('creating many', () => {
     await plants.insert(plant(1n, 'other'))
     const insertAll: PlantRepository['insertAll'] = async all => {
       const outcomes = await plants.insertAll(all)
-      for (const { id } of all) await plants.remove(id)
+      for (const { id } of all) {
+        await plants.remove(id)
+      }
       return outcomes
     }
     const store = createPlantUseCases({ plants: { ...plants, insertAll } })
@@ -272,8 +274,9 @@ describe('listing', () => {
       },
     }
     const store = createPlantUseCases({ plants })
-    for (const limit of [1, pageLimitDefault, pageLimitMax])
+    for (const limit of [1, pageLimitDefault, pageLimitMax]) {
       await store.list(parsePlantPageQuery({ limit }))
+    }
     for (const tag of [undefined, 't']) {
       const page = await store.list(parsePlantPageQuery({ name_contains: 'n', tag }))
       expect(page).toEqual({ plants: [], next: 7n })

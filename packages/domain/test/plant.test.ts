@@ -19,7 +19,9 @@ function refusalOf(input: unknown, id?: bigint): DomainError {
   try {
     parsePlant(input, id === undefined ? undefined : parsePlantId(id))
   } catch (error) {
-    if (error instanceof DomainError) return error
+    if (error instanceof DomainError) {
+      return error
+    }
     throw error
   }
   throw new Error('it was accepted')
@@ -41,14 +43,15 @@ test('keeps any Unicode text, and refuses any other, at random', () => {
       fc.string({ unit: character }),
       fc.bigInt(-(2n ** 63n), int64Max),
       (text, id) => {
-        if (text.includes('\0'))
+        if (text.includes('\0')) {
           expect(faultyFields({ id, name: text, tag: text })).toEqual(['name', 'tag'])
-        else
+        } else {
           expect(parsePlant({ id, name: text, tag: text })).toEqual({
             id,
             name: text,
             tag: text,
           })
+        }
       },
     ),
   )
@@ -76,8 +79,9 @@ test('reads own members only', () => {
 
 test('refuses what is no object', () => {
   const faults = [{ field: 'plant', problem: 'must be an object' }]
-  for (const input of [null, [{ id: 1n, name: 'a' }]])
+  for (const input of [null, [{ id: 1n, name: 'a' }]]) {
     expect(refusalOf(input)).toMatchObject({ code: 'invalid-plant', faults })
+  }
 })
 
 test.each([

@@ -98,10 +98,12 @@ test.each([
 })
 
 test('a record is an object with members', () => {
-  for (const value of [{}, { id: 1n }, Object.create(null), Object.create({ id: 1n })])
+  for (const value of [{}, { id: 1n }, Object.create(null), Object.create({ id: 1n })]) {
     expect(isRecord(value)).toBe(true)
-  for (const value of [undefined, null, 1n, 'text', true, [], [{}], () => {}])
+  }
+  for (const value of [undefined, null, 1n, 'text', true, [], [{}], () => {}]) {
     expect(isRecord(value)).toBe(false)
+  }
 })
 
 test('a member is an own one', () => {

@@ -49,8 +49,9 @@ export function createStorage<Entered extends Entities>(
   const bind = (statement: ChangeStatement<never>, given: object): Change => {
     const change: [string, ...Value[]] = [names.get(statement) as string]
     // The compiler has compared the members with the statement's parameters.
-    for (const name of statement.parameters)
+    for (const name of statement.parameters) {
       change.push((given as Record<string, Value>)[name] as Value)
+    }
     return change
   }
   const inTime = <Result>(work: Promise<Result>) =>

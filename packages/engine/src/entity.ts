@@ -105,14 +105,17 @@ export function compileEntities<Entered extends Entities>(
   for (const { entity, statements } of [
     ...compiled,
     { entity: 'store', statements: probes },
-  ])
+  ]) {
     for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(
       statements,
     )) {
       const fullName = `${entity}.${each}`
       names.set(statement, fullName)
-      if (statement.kind === 'change') changeStatements.set(fullName, statement)
+      if (statement.kind === 'change') {
+        changeStatements.set(fullName, statement)
+      }
     }
+  }
   checkOrders(changeStatements, entities)
   return {
     ...probes,
@@ -134,20 +137,25 @@ function checkOrders(
 ): void {
   const columns = new Map<string, string>()
   for (const [fullName, { order, parameters }] of statements) {
-    if (order === 'barrier') continue
+    if (order === 'barrier') {
+      continue
+    }
     const { of: table, by } = order
     const column = columns.get(table) ?? by
     columns.set(table, column)
     const [entity] = fullName.split('.') as [string]
-    if (!entities[entity]?.tables.includes(table))
+    if (!entities[entity]?.tables.includes(table)) {
       throw new Error(
         `${fullName} is in the order of ${table}, which is no table of ${entity}`,
       )
-    if (by !== column)
+    }
+    if (by !== column) {
       throw new Error(
         `${fullName} is ordered by ${by}, and others of ${table} by ${column}`,
       )
-    if (!parameters.includes(by))
+    }
+    if (!parameters.includes(by)) {
       throw new Error(`${fullName} is ordered by ${by}, which is no parameter of its SQL`)
+    }
   }
 }

@@ -35,7 +35,9 @@ export function unavailable(message: string, cause?: Error): StoreError {
 
 /** Returns whether an error or its cause is a damaged file. */
 export function isDamage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
+  if (!(error instanceof Error)) {
+    return false
+  }
   const { code = '' } = error as { code?: unknown }
   return (
     error instanceof StoreDamagedError ||
@@ -52,8 +54,9 @@ export function explain(error: Error): string {
     code !== 'store-unavailable' ||
     !(error.cause instanceof Error) ||
     message.includes(': ')
-  )
+  ) {
     return message
+  }
   return `${message}: ${error.cause.message}`
 }
 

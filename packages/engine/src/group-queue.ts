@@ -53,7 +53,9 @@ export function createGroupQueue<
   let isClosed = false
 
   const schedule = (turns: number) => {
-    if (isScheduled) return
+    if (isScheduled) {
+      return
+    }
     isScheduled = true
     afterTurns(turns, runQueue)
   }
@@ -63,8 +65,11 @@ export function createGroupQueue<
     while (queue.length > 0 && underWay.size < groupsMax) {
       const running = runNext().finally(() => {
         underWay.delete(running)
-        if (isClosed) runQueue()
-        else if (queue.length > 0) schedule(turnsAfterGroup)
+        if (isClosed) {
+          runQueue()
+        } else if (queue.length > 0) {
+          schedule(turnsAfterGroup)
+        }
       })
       underWay.add(running)
     }
@@ -75,8 +80,12 @@ export function createGroupQueue<
     const group: Item[] = []
     let count = 0
     for (const { changes } of queue) {
-      if (count > 0 && group.length + changes.length > groupChangesMax) break
-      for (const change of changes) group.push(change)
+      if (count > 0 && group.length + changes.length > groupChangesMax) {
+        break
+      }
+      for (const change of changes) {
+        group.push(change)
+      }
       count++
     }
     return { submitted: queue.splice(0, count), group }
@@ -95,8 +104,11 @@ export function createGroupQueue<
     for (const { changes, textChars, resolve, reject } of submitted) {
       pendingChanges -= changes.length
       pendingTextChars -= textChars
-      if (outcomes === undefined) reject(error)
-      else resolve(outcomes.slice(from, from + changes.length))
+      if (outcomes === undefined) {
+        reject(error)
+      } else {
+        resolve(outcomes.slice(from, from + changes.length))
+      }
       from += changes.length
     }
   }
@@ -104,15 +116,18 @@ export function createGroupQueue<
   return {
     /** Makes changes of one group, as `runGroup` does. Rejects with `store-busy`, `store-unavailable`. */
     submit(changes: readonly Item[]): Promise<readonly Outcome[]> {
-      if (isClosed) return Promise.reject(unavailable('the store is closed'))
+      if (isClosed) {
+        return Promise.reject(unavailable('the store is closed'))
+      }
       const textChars = textCharsOf(changes)
       const isTooMuch =
         (pendingChanges > 0 && pendingChanges + changes.length > queueChangesMax) ||
         (pendingTextChars > 0 && pendingTextChars + textChars > queueTextCharsMax)
-      if (isTooMuch)
+      if (isTooMuch) {
         return Promise.reject(
           new StoreError('store-busy', 'too many changes are pending'),
         )
+      }
       pendingChanges += changes.length
       pendingTextChars += textChars
       return new Promise((resolve, reject) => {
@@ -126,7 +141,9 @@ export function createGroupQueue<
     async drain() {
       isClosed = true
       runQueue()
-      while (underWay.size > 0) await Promise.all(underWay)
+      while (underWay.size > 0) {
+        await Promise.all(underWay)
+      }
     },
   }
 }
@@ -138,7 +155,12 @@ function afterTurns(turns: number, act: () => void): void {
 
 function textCharsOf(changes: readonly (readonly unknown[])[]): number {
   let length = 0
-  for (const change of changes)
-    for (const part of change) if (typeof part === 'string') length += part.length
+  for (const change of changes) {
+    for (const part of change) {
+      if (typeof part === 'string') {
+        length += part.length
+      }
+    }
+  }
   return length
 }

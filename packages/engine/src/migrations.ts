@@ -29,7 +29,9 @@ export async function bringUpToDate(
 ): Promise<number | undefined> {
   const found = await findVersion(entities, db, dialect)
   const newest = schemaVersionOf(entities)
-  if (found === newest) return found
+  if (found === newest) {
+    return found
+  }
   if (found === undefined) {
     await db.schema
       .createTable('schema_version')
@@ -46,9 +48,12 @@ export async function bringUpToDate(
     const migrations = Object.values(entities).flatMap(
       ({ migrations }) => migrations[version] ?? [],
     )
-    if (migrations.length === 0)
+    if (migrations.length === 0) {
       throw new Error(`no entity has a migration to version ${version}`)
-    for (const migration of migrations) await migration(db, dialect)
+    }
+    for (const migration of migrations) {
+      await migration(db, dialect)
+    }
   }
   await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
   return found
@@ -66,20 +71,24 @@ export async function findVersion(
 ): Promise<number | undefined> {
   const { rows } = await dialect.tableNames.execute(db)
   const names = rows.map(({ name }) => name)
-  if (!isStore(entities, names)) return undefined
+  if (!isStore(entities, names)) {
+    return undefined
+  }
   const found = await sql<{
     version: number | bigint
   }>`select version from schema_version`.execute(db)
   const version = Number(found.rows[0]?.version)
   const [first, newest] = [firstVersionOf(entities), schemaVersionOf(entities)]
-  if (version > newest)
+  if (version > newest) {
     throw new Error(
       `it has schema version ${version}, but this release knows only versions up to ${newest}: run a newer one`,
     )
-  if (version < first)
+  }
+  if (version < first) {
     throw new Error(
       `it has schema version ${version}, but this release knows only versions from ${first}: export its plants with the release that wrote it, and import them into a new store`,
     )
+  }
   return version
 }
 
@@ -89,10 +98,13 @@ export async function findVersion(
  * @throws Error if the tables belong to another program
  */
 export function isStore(entities: Entities, tables: readonly string[]): boolean {
-  if (tables.length === 0) return false
+  if (tables.length === 0) {
+    return false
+  }
   // Other programs also have a table named `schema_version`.
   const [entity] = Object.values(entities) as [Entity]
-  if (!['schema_version', entity.tables[0]].every(name => tables.includes(name)))
+  if (!['schema_version', entity.tables[0]].every(name => tables.includes(name))) {
     throw new Error('it contains tables of another program')
+  }
   return true
 }

@@ -21,7 +21,9 @@ export function watchOutages(
 
   const reportIfNew = ({ message, cause }: StoreError) => {
     const reason = cause instanceof Error ? cause.message : message
-    if (reason !== reported) onFailureChange(reason)
+    if (reason !== reported) {
+      onFailureChange(reason)
+    }
     reported = reason
   }
   const checkLater = () => {
@@ -31,10 +33,16 @@ export function watchOutages(
         () => undefined,
         (error: StoreError) => error,
       )
-      if (isEnded) return
+      if (isEnded) {
+        return
+      }
       // The first failure may have been a symptom. This one lasts.
-      if (failure?.code === 'store-unavailable') reportIfNew(failure)
-      if (hasFailed || failure !== undefined) return checkLater()
+      if (failure?.code === 'store-unavailable') {
+        reportIfNew(failure)
+      }
+      if (hasFailed || failure !== undefined) {
+        return checkLater()
+      }
       reported = undefined
       checking = undefined
       onFailureChange()
@@ -44,9 +52,13 @@ export function watchOutages(
   return {
     /** Reports an outage if the error is `store-unavailable`. */
     report(error: StoreError): void {
-      if (error.code !== 'store-unavailable' || isEnded) return
+      if (error.code !== 'store-unavailable' || isEnded) {
+        return
+      }
       hasFailed = true
-      if (checking !== undefined) return
+      if (checking !== undefined) {
+        return
+      }
       reportIfNew(error)
       checkLater()
     },

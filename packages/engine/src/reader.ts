@@ -86,8 +86,12 @@ async function* allIn<Item>(
     tables: [table],
     rows: reading,
   } = entity
-  if (reading === null) throw new Error(`${table} are not read one after another`)
-  if (!isIn(entity, schemaVersion)) return
+  if (reading === null) {
+    throw new Error(`${table} are not read one after another`)
+  }
+  if (!isIn(entity, schemaVersion)) {
+    return
+  }
   const [row = {}] = await query(`select * from "${table}" limit 1`)
   const select = selectList(reading.columns, Object.keys(row), column => `"${column}"`)
   let after: bigint | undefined
@@ -100,7 +104,9 @@ async function* allIn<Item>(
       `select ${select} from "${table}" ${condition} order by id limit ${pageRows}`,
     )
     const last = rows.at(-1) as { id: bigint } | undefined
-    if (last === undefined) return
+    if (last === undefined) {
+      return
+    }
     // Their columns are those that the entity names.
     yield rows.map(row => reading.from(row as never))
     after = last.id

@@ -26,12 +26,16 @@ export const sideFileSuffixes = ['-wal', '-shm', '-journal'] as const
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
-  if (/^postgres(ql)?:/.test(url)) return parseServerUrl(url)
+  if (/^postgres(ql)?:/.test(url)) {
+    return parseServerUrl(url)
+  }
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path !== undefined && !/^\/\/(?!\/)/.test(path)) {
     const file = path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
     // SQLite would open a database in memory.
-    if (!['', ':memory:'].includes(file.trim())) return { kind: 'file', file }
+    if (!['', ':memory:'].includes(file.trim())) {
+      return { kind: 'file', file }
+    }
   }
   throw new Error(
     'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
@@ -56,21 +60,26 @@ function parseServerUrl(url: string): StoreLocation {
     []
   const parameters = Object.fromEntries(new URLSearchParams(query))
   const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
-  for (const name of Object.keys(parameters))
-    if (!serverParameters.includes(name))
+  for (const name of Object.keys(parameters)) {
+    if (!serverParameters.includes(name)) {
       throw new Error(
         `has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`,
       )
-  if (sslmode !== undefined && !sslModes.includes(sslmode))
+    }
+  }
+  if (sslmode !== undefined && !sslModes.includes(sslmode)) {
     throw new Error(
       'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
     )
-  if (poolMode !== 'session' && poolMode !== 'transaction')
+  }
+  if (poolMode !== 'session' && poolMode !== 'transaction') {
     throw new Error(`has an unknown pool_mode: it must be session or transaction`)
+  }
   // With another, pg connects to nothing and reports nothing.
   const { port = '5432' } = others
-  if (!(/^\d+$/.test(port) && Number(port) <= 65_535))
+  if (!(/^\d+$/.test(port) && Number(port) <= 65_535)) {
     throw new Error('has a wrong port: it must be a number up to 65535')
+  }
 
   const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
   const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`
@@ -95,7 +104,9 @@ function parseServerUrl(url: string): StoreLocation {
  */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') return resolve(location.file)
+  if (location.kind === 'file') {
+    return resolve(location.file)
+  }
   const hosts = location.hosts.map(host => new URL(host))
   const { username = '', pathname = '' } = hosts[0] ?? {}
   return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
@@ -121,10 +132,14 @@ export function followLinks(file: string, linksMax = 40): string {
     return realpathSync.native(file)
   } catch {
     const folder = dirname(file)
-    if (folder === file || linksMax === 0) return resolve(file)
+    if (folder === file || linksMax === 0) {
+      return resolve(file)
+    }
     const found = join(followLinks(folder, linksMax - 1), basename(file))
     const target = targetOf(found)
-    if (target === undefined) return found
+    if (target === undefined) {
+      return found
+    }
     return followLinks(
       isAbsolute(target) ? target : `${dirname(found)}/${target}`,
       linksMax - 1,

@@ -47,10 +47,11 @@ export function createStores<Entered extends Entities>(
 ) {
   // An older Node ends with a segmentation fault in the writer thread.
   const { node } = process.versions
-  if (Number.parseInt(node, 10) < 24)
+  if (Number.parseInt(node, 10) < 24) {
     throw new Error(
       `@plant-store/engine needs Node 24 or later, and this is Node ${node}`,
     )
+  }
   /** Imports only this database and its driver. */
   const storeAt = async (location: StoreLocation): Promise<Store<Entered>> => {
     switch (location.kind) {
@@ -83,7 +84,9 @@ export function createStores<Entered extends Entities>(
 
   const withExistingStore: typeof withStore = async (url, open) => {
     const location = parseStoreUrl(url)
-    if (location.kind === 'file') existing(location.file)
+    if (location.kind === 'file') {
+      existing(location.file)
+    }
     return withStore(url, open)
   }
 
@@ -168,7 +171,9 @@ export function createStores<Entered extends Entities>(
 
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') return followLinks(location.file)
+  if (location.kind === 'file') {
+    return followLinks(location.file)
+  }
   throw new Error(
     `${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`,
   )
@@ -184,8 +189,14 @@ function existing(file: string): string {
       cause,
     })
   }
-  if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
-  if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
-  if (!stat.isFile()) throw new Error(`${resolve(file)} is not a file`)
+  if (stat === undefined) {
+    throw new NoStoreError(`there is no store at ${resolve(file)}`)
+  }
+  if (stat.isDirectory()) {
+    throw new Error(`${resolve(file)} is a folder`)
+  }
+  if (!stat.isFile()) {
+    throw new Error(`${resolve(file)} is not a file`)
+  }
   return file
 }

@@ -45,7 +45,9 @@ test('a transaction takes what waits when it begins and what arrives during its 
   expect(groups).toHaveLength(2)
   single.send('arrives before')
   const names = run(groups, name => {
-    if (name === 'arrives before') single.send('arrives during the last statement')
+    if (name === 'arrives before') {
+      single.send('arrives during the last statement')
+    }
   })
   expect(names).toEqual([
     'first',
@@ -63,8 +65,12 @@ test('a transaction takes what waits when it begins and what arrives during its 
 
 test('single changes overtake bulk ones', ({ expect }) => {
   const { bulk, single, begin, run } = openSenders()
-  for (const name of ['bulk 2', 'bulk 3']) bulk.send(name)
-  for (const name of ['single 1', 'single 2']) single.send(name)
+  for (const name of ['bulk 2', 'bulk 3']) {
+    bulk.send(name)
+  }
+  for (const name of ['single 1', 'single 2']) {
+    single.send(name)
+  }
   expect(run(begin(bulk.near, groupOf('bulk 1')))).toEqual([
     'single 1',
     'single 2',
@@ -91,7 +97,9 @@ test('within a second of a single change a transaction takes one bulk group, and
   onTestFinished(() => clock.mockRestore())
   const { bulk, single, arrivals, begin, run } = openSenders()
   const takenWith = (port: MessagePort) => {
-    for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
+    for (let sent = 0; sent < 100; sent++) {
+      bulk.send('bulk', 100)
+    }
     const groups = begin(port, groupOf('first', 100))
     run(groups)
     return {

@@ -25,12 +25,14 @@ function open(isFailing = () => false) {
   vi.spyOn(connection, 'prepare').mockImplementation(sql => {
     const statement = prepare(sql)
     const get = statement.get.bind(statement)
-    if (sql.includes('passive'))
+    if (sql.includes('passive')) {
       statement.get = () => {
-        if (isFailing())
+        if (isFailing()) {
           throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_WRITE')
+        }
         return get()
       }
+    }
     return statement
   })
   connection.exec('create table texts (id integer primary key, text text)')
@@ -48,7 +50,9 @@ function open(isFailing = () => false) {
   const advance = (bulk = false, single = true) =>
     checkpointer.copyIfLong({ single, bulk })
   const close = async () => {
-    if (!connection.open) return
+    if (!connection.open) {
+      return
+    }
     await checkpointer.stop()
     guard.close()
   }
@@ -144,7 +148,9 @@ test('a pass that fails is told once with its reason, as is the first that works
   let isFailing = true
   const { write, advance, failures, losses } = open(() => isFailing)
   write(walPagesMax - 4_000)
-  for (const _ of [1, 2]) expect(advance(true)).toBeUndefined()
+  for (const _ of [1, 2]) {
+    expect(advance(true)).toBeUndefined()
+  }
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
   expect(failures).toEqual([reason])
   write(4_000)

@@ -75,12 +75,13 @@ test('what fails in the database is an outage with its cause, and an error of th
   const cause = new Error('the disk is full')
   const broken = failing(cause)
   const message = 'the store is unavailable'
-  for (const attempt of attempts(broken))
+  for (const attempt of attempts(broken)) {
     await expect(attempt()).rejects.toMatchObject({
       code: 'store-unavailable',
       message,
       cause,
     })
+  }
   expect(reasons.splice(0)).toEqual(['the disk is full'])
   await broken[Symbol.asyncDispose]()
   const closed = failing(cause)
@@ -90,7 +91,9 @@ test('what fails in the database is an outage with its cause, and an error of th
 
   const busy = new StoreError('store-busy', 'too many')
   const full = failing(busy)
-  for (const attempt of attempts(full)) await expect(attempt()).rejects.toBe(busy)
+  for (const attempt of attempts(full)) {
+    await expect(attempt()).rejects.toBe(busy)
+  }
   expect(reasons).toEqual([])
   await full[Symbol.asyncDispose]()
 })
@@ -106,7 +109,9 @@ test.each([
     const reasons: (string | undefined)[] = []
     let reason: string | undefined = 'the disk is full'
     const failing = async (group: readonly unknown[] = []) => {
-      if (reason) throw new Error(reason)
+      if (reason) {
+        throw new Error(reason)
+      }
       return group.map(() => 1)
     }
     await using storage = createStorage(
@@ -120,7 +125,9 @@ test.each([
       for (let second = 0; second < seconds; second++) {
         await vi.advanceTimersByTimeAsync(1_000)
         // The probe is a change too, which waits for its turn of the event loop.
-        for (let turn = 0; turn < 3; turn++) await nextTurn()
+        for (let turn = 0; turn < 3; turn++) {
+          await nextTurn()
+        }
       }
     }
     const asked = part === 'check' ? storage.check() : storage.notes.remove(1n)

@@ -19,7 +19,9 @@ const unread = createStores({
 
 async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>): Promise<Item[]> {
   const items: Item[] = []
-  for await (const page of pages) items.push(...page)
+  for await (const page of pages) {
+    items.push(...page)
+  }
   return items
 }
 
@@ -44,8 +46,11 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
       expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
       // On SQLite it would be longer than the size that it is given.
       const page = async () => reader.notes.page(1)
-      if (name === 'SQLite') await expect(page).rejects.toThrow('it is only read')
-      else expect(await page()).toEqual([note(1)])
+      if (name === 'SQLite') {
+        await expect(page).rejects.toThrow('it is only read')
+      } else {
+        expect(await page()).toEqual([note(1)])
+      }
     }
     await using storage = await second.openStorage({ url })
     expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
@@ -62,7 +67,9 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
 async function storeOf(store: typeof first, ...ids: number[]): Promise<string> {
   const url = `file:${temporaryFolder()}/notes.db`
   await using storage = await store.openStorage({ url })
-  for (const id of ids) await storage.notes.insert(note(id))
+  for (const id of ids) {
+    await storage.notes.insert(note(id))
+  }
   return url
 }
 
@@ -79,7 +86,9 @@ test('a salvage reads nothing of an entity that the store does not have, and cou
   }
   {
     await using storage = await second.openStorage({ url })
-    for (const id of [1, 2, 3]) await storage.gardens.insert(note(id))
+    for (const id of [1, 2, 3]) {
+      await storage.gardens.insert(note(id))
+    }
   }
   await using leaving = await unread.openSalvage(url)
   expect(leaving.counts).toEqual({ notes: 2, gardens: 3 })

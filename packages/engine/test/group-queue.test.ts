@@ -39,15 +39,22 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         ...limits,
         async runGroup(group) {
           underWay++
-          if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
+          if (underWay > groupsMax) {
+            broken.push(`${underWay} transactions at once`)
+          }
           const submissions = new Set(group.map(change => submissionOf(nameOf(change))))
-          if (group.length > groupChangesMax && submissions.size > 1)
+          if (group.length > groupChangesMax && submissions.size > 1) {
             broken.push(`${group.length} changes in one`)
+          }
           begun.push(...group.map(nameOf))
           await scheduler.schedule(Promise.resolve())
           underWay--
-          for (const change of group) ended.set(nameOf(change), ends)
-          if (ends === 'failed') throw new Error('failed')
+          for (const change of group) {
+            ended.set(nameOf(change), ends)
+          }
+          if (ends === 'failed') {
+            throw new Error('failed')
+          }
           return group.map(change => Number(nameOf(change)))
         },
       })
@@ -71,10 +78,14 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         )
         const changes = names.map((name): Change => ['notes.insert', `${name}`, text])
         const isTaken = drains.length === 0 && isRoomFor(changes)
-        if (isTaken) waiting.set(at, changes)
+        if (isTaken) {
+          waiting.set(at, changes)
+        }
         const note = (outcome: string) => {
           waiting.delete(at)
-          if ((outcome === 'refused') === isTaken) broken.push(`${at} is ${outcome}`)
+          if ((outcome === 'refused') === isTaken) {
+            broken.push(`${at} is ${outcome}`)
+          }
           outcomes.push({
             at,
             outcome: outcome === expected(`${names[0]}`) ? 'right' : outcome,
@@ -87,10 +98,13 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         )
       }
       for (const each of steps) {
-        if (each === 'submit') submit()
-        else if (each === 'turn') await setImmediate()
-        else if (each === 'drain') drains.push(queue.drain().then(() => queue.pending()))
-        else if (scheduler.count() > 0) {
+        if (each === 'submit') {
+          submit()
+        } else if (each === 'turn') {
+          await setImmediate()
+        } else if (each === 'drain') {
+          drains.push(queue.drain().then(() => queue.pending()))
+        } else if (scheduler.count() > 0) {
           ends = each === 'commit' ? 'committed' : 'failed'
           await scheduler.waitOne()
         }
@@ -99,7 +113,9 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       ends = 'committed'
       for (let idle = 0; outcomes.length < submitted && idle < idleTurnsMax; idle++) {
         await setImmediate()
-        if (scheduler.count() === 0) continue
+        if (scheduler.count() === 0) {
+          continue
+        }
         await scheduler.waitOne()
         idle = 0
       }

@@ -80,7 +80,9 @@ function watch() {
   const reasons: string[] = []
   const store: { failure?: StoreError | undefined } = {}
   const check = vi.fn(async () => {
-    if (store.failure) throw store.failure
+    if (store.failure) {
+      throw store.failure
+    }
   })
   return {
     ...watchOutages(check, (reason = 'works') => reasons.push(reason)),
@@ -175,6 +177,7 @@ test('damage is known by the error, or by what caused it', () => {
     new Error('other'),
     'SQLITE_CORRUPT',
     undefined,
-  ])
+  ]) {
     expect(isDamage(error)).toBe(false)
+  }
 })

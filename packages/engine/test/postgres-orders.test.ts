@@ -18,7 +18,9 @@ test('two storages that change the same rows of two entities in opposite orders 
           tables.flatMap(table => {
             const { insert, save, remove } = storage[table]
             const each = note(id, `of storage ${tables[0]}`)
-            if ((id + round) % 10 === 0) return remove(each.id)
+            if ((id + round) % 10 === 0) {
+              return remove(each.id)
+            }
             return id % 3 === 0
               ? [insert(each), save(each)]
               : (id + round) % 2 === 0

@@ -48,10 +48,16 @@ function memory() {
   const sent: string[][] = []
   const changeOne = (kind: string, table: Map<bigint, Note>, given: Note) => {
     const { id } = given
-    if (kind === 'clear') return [[...table.keys()], table.clear()][0] as bigint[]
+    if (kind === 'clear') {
+      return [[...table.keys()], table.clear()][0] as bigint[]
+    }
     const isThere = table.has(id)
-    if (kind === 'remove') return table.delete(id) ? [id] : []
-    if (kind === 'insert' && isThere) return []
+    if (kind === 'remove') {
+      return table.delete(id) ? [id] : []
+    }
+    if (kind === 'insert' && isThere) {
+      return []
+    }
     table.set(id, given)
     return [id]
   }
@@ -68,8 +74,9 @@ function memory() {
         parameters.map((name, column) => [name, columns[column]?.[row]]),
       ),
     ) as unknown as Note[]
-    if (kind === 'save' && new Set(given.map(({ id }) => id)).size < given.length)
+    if (kind === 'save' && new Set(given.map(({ id }) => id)).size < given.length) {
       throw new Error('ON CONFLICT DO UPDATE command cannot affect row a second time')
+    }
     const changed = given.flatMap(each => changeOne(kind, rows[table as Table], each))
     return { rows: changed.map(id => ({ id })), rowCount: changed.length }
   }
@@ -90,8 +97,9 @@ test('a group in steps has the outcomes and the rows that its changes have one a
       const [together, apart] = [memory(), memory()]
       for (const group of groups) {
         const wanted: number[] = []
-        for (const each of group)
+        for (const each of group) {
           wanted.push(...(await runGroup(apart.pool, compiled, [each])))
+        }
         expect(await runGroup(together.pool, compiled, group)).toEqual(wanted)
         expect(together.rows).toEqual(apart.rows)
       }
@@ -110,17 +118,21 @@ test('between changes that are alone all lock rows in one order, and neighbours 
     ).toEqual([...group.keys()])
     const keys: [table: number, id: bigint][] = []
     for (const { name, changes } of steps) {
-      if (name === 'notes.clear') keys.length = 0
-      else
-        for (const { change } of changes)
+      if (name === 'notes.clear') {
+        keys.length = 0
+      } else {
+        for (const { change } of changes) {
           keys.push([tables.indexOf(name.split('.')[0] as Table), change[1] as bigint])
+        }
+      }
       const ordered = keys.toSorted(([a, x], [b, y]) => a - b || Number(x - y))
       expect(keys).toEqual(ordered)
     }
     for (const [n, { name, changes }] of steps.entries()) {
       const before = steps[n - 1]
-      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays)
+      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays) {
         continue
+      }
       // A statement can replace a row only once.
       expect(before.changes.at(-1)?.value).toEqual(changes[0]?.value)
     }
@@ -169,7 +181,9 @@ test.each(['40001', '40P01'])(
     onTestFinished(() => random.mockRestore())
     let attempts = 0
     const attemptOf = (failures: number) => async () => {
-      if (attempts++ < failures) throw coded(code)
+      if (attempts++ < failures) {
+        throw coded(code)
+      }
       return 'done'
     }
     const begunMs = performance.now()
@@ -196,8 +210,9 @@ test('what is too late, or failed otherwise, is not tried again', async () => {
     await new Promise(setImmediate)
     throw coded(code)
   }
-  for (const code of ['23505', undefined])
+  for (const code of ['23505', undefined]) {
     await expect(retrying(60_000, () => fail(code))).rejects.toThrow()
+  }
   await expect(retrying(0, () => fail('40001'))).rejects.toThrow()
   expect(attempts).toBe(3)
 })

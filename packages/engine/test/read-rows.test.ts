@@ -47,16 +47,18 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', name => {
     await using storage = await openStorage({ url })
     await storage.notes.insertAll(notes)
     const most = notes.reduce((sum, each) => sum + bytesOf(each), 1)
-    for (const limit of [1, 2, 5, notes.length, notes.length + 1])
+    for (const limit of [1, 2, 5, notes.length, notes.length + 1]) {
       for (
         let textBytesMax = 1;
         textBytesMax <= limit * 2 * most;
         textBytesMax += 1 + (textBytesMax >> 3)
-      )
+      ) {
         expect(
           await storage.notes.page(limit, textBytesMax),
           `${limit} notes, ${textBytesMax} bytes`,
         ).toEqual(within(notes, limit, textBytesMax))
+      }
+    }
   })
 })
 
@@ -81,7 +83,9 @@ describe('a page on SQLite', () => {
     given: { limit: number; textBytesMax: number },
   ) {
     const insert = database.prepare('insert into notes values (?, ?, ?)')
-    for (const { id, text, topic } of notes) insert.run(id, text, topic)
+    for (const { id, text, topic } of notes) {
+      insert.run(id, text, topic)
+    }
     let rowsOneByOne = 0
     const rows = readRows(page, { ...given, from: int64Min }, ({ sql }) => {
       const statement = database.prepare<[readonly unknown[]]>(sql)

@@ -121,8 +121,9 @@ test.each([
     'has an unknown pool_mode: it must be session or transaction',
   ],
 ])('%j names none', (url, message) => {
-  for (const read of [parseStoreUrl, storageName, storeFiles])
+  for (const read of [parseStoreUrl, storageName, storeFiles]) {
     expect(() => read(url)).toThrow(expect.objectContaining({ message }))
+  }
 })
 
 test('the files of a store are its own and those that SQLite keeps beside it', () => {

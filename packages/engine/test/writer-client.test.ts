@@ -27,7 +27,9 @@ test('answers settle groups in their order, between whatever else the writer say
   const groups = [groupOf('a', 'b'), groupOf('c', 'd'), groupOf('e')]
   const outcomes = Promise.allSettled(groups.map(writer.send))
   expect(groups.map(() => receiveMessageOnPort(far)?.message)).toEqual(groups)
-  for (const answer of answers) far.postMessage(answer)
+  for (const answer of answers) {
+    far.postMessage(answer)
+  }
   const full = {
     message: 'the store could not write the change',
     cause: { message: 'the disk is full' },

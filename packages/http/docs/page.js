@@ -10,8 +10,12 @@ const exactNumbers = (_name, value, { source }) =>
 /** Moves the bounds of an int64 into its description: Swagger UI would round them, in what it shows and checks. */
 function withBoundsInWords(text) {
   return JSON.parse(text, (_name, value, { source }) => {
-    if (typeof value === 'number') return Number.isSafeInteger(value) ? value : source
-    if (value?.format !== 'int64') return value
+    if (typeof value === 'number') {
+      return Number.isSafeInteger(value) ? value : source
+    }
+    if (value?.format !== 'int64') {
+      return value
+    }
     const { minimum, maximum, description, ...schema } = value
     return {
       ...schema,
@@ -92,7 +96,9 @@ const page = SwaggerUIBundle({
   plugins: [exactAnswers, plainLines, tokenKept],
   onComplete() {
     const token = sessionStorage.getItem(tokenKey)
-    if (token !== null) page.preauthorizeApiKey('bearerAuth', token)
+    if (token !== null) {
+      page.preauthorizeApiKey('bearerAuth', token)
+    }
   },
   tryItOutEnabled: true,
   displayRequestDuration: true,

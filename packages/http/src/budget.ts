@@ -22,17 +22,24 @@ export function createBudget(bytesMax: number): Budget {
     free: () => Math.max(0, bytesMax - held),
     setHeld(response, bytes) {
       const share = shares.get(response)
-      if (share === undefined && bytes === 0) return
+      if (share === undefined && bytes === 0) {
+        return
+      }
       const others = held - (share ?? 0)
-      if (bytes > (share ?? 0) && others > 0 && others + bytes > bytesMax)
+      if (bytes > (share ?? 0) && others > 0 && others + bytes > bytesMax) {
         throw new RequestError(
           'too-many-bytes',
           'the server is at its memory limit for bodies and answers: try again later',
         )
-      if (response.destroyed || response.writableFinished) return
+      }
+      if (response.destroyed || response.writableFinished) {
+        return
+      }
       held = others + bytes
       shares.set(response, bytes)
-      if (share !== undefined) return
+      if (share !== undefined) {
+        return
+      }
       response.once('close', () => {
         held -= shares.get(response) as number
         shares.delete(response)

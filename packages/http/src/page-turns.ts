@@ -9,17 +9,25 @@ export function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<
   let turnsToRest = 0
   const run = () => {
     const endAt = performance.now() + readMsMax
-    if (turnsToRest > 0) turnsToRest--
+    if (turnsToRest > 0) {
+      turnsToRest--
+    }
     while (turnsToRest === 0 && waiting.length > 0) {
       waiting.shift()?.()
-      if (performance.now() > endAt) turnsToRest = restTurns
+      if (performance.now() > endAt) {
+        turnsToRest = restTurns
+      }
     }
-    if (waiting.length > 0 || turnsToRest > 0) setImmediate(run)
+    if (waiting.length > 0 || turnsToRest > 0) {
+      setImmediate(run)
+    }
   }
   return read =>
     new Promise((resolve, reject) => {
       const isIdle = waiting.length === 0 && turnsToRest === 0
       waiting.push(() => read().then(resolve, reject))
-      if (isIdle) setImmediate(run)
+      if (isIdle) {
+        setImmediate(run)
+      }
     })
 }

@@ -53,14 +53,17 @@ export function createPipeline(
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {
-      if (ending.aborted)
+      if (ending.aborted) {
         throw new RequestError('draining', 'the server is shutting down')
+      }
       // A page becomes shorter rather than refused.
       const bytes = Math.min(
         limits.pageTextBytesMax,
         Math.max(countedBytesMin, answerBudget.free() / 2),
       )
-      if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
+      if (bytes > countedBytesMin) {
+        answerBudget.setHeld(raw, bytes)
+      }
       return read(bytes)
     })
   return { limits, authenticate, answerBudget, ending, readPage }
@@ -103,10 +106,11 @@ export function addRoutes(
     const names = Object.keys(operation.querystring?.properties ?? {})
     const budget = method === 'GET' ? pipeline.answerBudget : undefined
     const [streamedMediaType] = Object.keys(operation.body?.content ?? {})
-    if (streamedMediaType !== undefined)
+    if (streamedMediaType !== undefined) {
       app.addContentTypeParser(streamedMediaType, (_request, body, parsed) =>
         parsed(null, body),
       )
+    }
     app.route({
       method,
       url,

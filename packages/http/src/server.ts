@@ -51,8 +51,9 @@ export interface ServerOptions extends UseCases, Probes {
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { node } = process.versions
-  if (Number.parseInt(node, 10) < 24)
+  if (Number.parseInt(node, 10) < 24) {
     throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
+  }
   const { gate, check, logger, metrics, baseUrl, traceRequest, wrongTokenCounts, page } =
     options
   const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
@@ -63,9 +64,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const failWith: FastifyInstance['errorHandler'] = (cause, request, reply) => {
     const failure = toFailure(cause)
     const details = { reqId: request.id, err: cause }
-    if (failure.isDefect) logger.error(details, 'failed to answer')
+    if (failure.isDefect) {
+      logger.error(details, 'failed to answer')
+    }
     // Clients can cause any number of these. The main thread logs the reason once.
-    else if (failure.status === 503) logger.debug(details, 'could not serve')
+    else if (failure.status === 503) {
+      logger.debug(details, 'could not serve')
+    }
     answerFailure(failure, request, reply)
   }
   // Without a logger: Fastify would make one for each request, and listeners for how its answer ends.
@@ -98,15 +103,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
     setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
   })
   // So that a path answers 405 to every method that Node parses.
-  for (const method of METHODS)
-    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  for (const method of METHODS) {
+    if (!app.supportedMethods.includes(method)) {
+      app.addHttpMethod(method)
+    }
+  }
   app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
   app.setErrorHandler(failWith)
   app.setNotFoundHandler(() => {
     throw new Error('`checkRequests` must answer')
   })
   logRequests(app, onAnswer, traceRequest)
-  if (corsOrigins.length > 0) answerPreflights(app)
+  if (corsOrigins.length > 0) {
+    answerPreflights(app)
+  }
 
   const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })
   const description = describeInterface([...sections, service], serverUrl)
@@ -145,6 +155,8 @@ const withoutLastSlash = (text: string) => text.replace(/\/$/, '')
 
 /** Removes the server's name, which a target may include (RFC 9112, 3.2.2). */
 function originForm(target: string): string {
-  if (target.startsWith('/')) return target
+  if (target.startsWith('/')) {
+    return target
+  }
   return /^https?:\/\/[^/?#]*(\/.*)/i.exec(target)?.[1] ?? `/${target}`
 }

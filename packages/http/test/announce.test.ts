@@ -15,11 +15,12 @@ test('a batch is created by the use cases that announce, unless it asks for thos
     '?announce=true',
     '?announce=false',
     '?announce=no',
-  ].entries())
+  ].entries()) {
     await service.client.ask('POST', `/plants/batch${query}`, {
       body: `{"id":${id},"name":"n"}`,
       headers,
     })
+  }
   const idsIn = async ({ page }: typeof plants) =>
     (await page({ limit: 10, textBytesMax: 100 })).map(({ id }) => id)
   expect([await idsIn(plants), await idsIn(silent)]).toEqual([[0n, 1n], [2n]])

@@ -14,10 +14,11 @@ test('a client that leaves right after its request leaves a line in the log for 
   })
   await using service = await startService({ plants: held.plants })
   const clients = await service.connectMany(3)
-  for (const [n, { socket }] of clients.entries())
+  for (const [n, { socket }] of clients.entries()) {
     socket
       .resume()
       .write(plantRequest(service.client, toJson({ id: BigInt(n), name: 'n' })))
+  }
   await expect.poll(() => begun).toBe(3)
   const leave = ['end', 'destroy', 'resetAndDestroy'] as const
   const gone = clients.map(({ socket, served }, n) => {
@@ -39,9 +40,13 @@ test('a client that leaves right after its request leaves a line in the log for 
     client: '127.0.0.1',
   }
   await expect.poll(() => service.answered).toHaveLength(3)
-  for (const answered of service.answered) expect(answered).toMatchObject(line)
+  for (const answered of service.answered) {
+    expect(answered).toMatchObject(line)
+  }
   expect(new Set(service.answered.map(({ plantId }) => plantId)).size).toBe(3)
-  for (const { socket } of clients) socket.destroy()
+  for (const { socket } of clients) {
+    socket.destroy()
+  }
 })
 
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
@@ -164,8 +169,11 @@ test('a request that its client names is answered and logged by this name, if it
       headers: { 'x-request-id': given },
     })
     const name = answer.headers.get('x-request-id')
-    if (isKept) expect(name).toBe(given)
-    else expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
+    if (isKept) {
+      expect(name).toBe(given)
+    } else {
+      expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
+    }
     names.push(name)
   }
   await expect.poll(() => service.answered.map(({ reqId }) => reqId)).toEqual(names)

@@ -28,7 +28,9 @@ async function start(options: ServiceOptions = {}) {
       ]
       wire.send(`POST /plants/batch HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
       const send = (text: string) => wire.send(chunk(text))
-      if (lines.length > 0) send(lines.join(''))
+      if (lines.length > 0) {
+        send(lines.join(''))
+      }
       return {
         send,
         sendRaw: wire.send,
@@ -100,8 +102,9 @@ test.concurrent('a token that is revoked meanwhile ends it with 401, and what it
   let isRevoked = false
   await using service = await start({
     gate: () => {
-      if (isRevoked)
+      if (isRevoked) {
         throw new AccessError('invalid-token', 'the access token was revoked')
+      }
       return { name: 'flora' }
     },
   })
@@ -138,7 +141,9 @@ test.concurrent('a body that breaks is told once the plants under way are create
   const broken = once(service.app.server, 'clientError')
   batch.sendRaw('no size\r\n')
   await broken
-  for (let n = 0; n < 10; n++) await service.client.ask('GET', '/healthz')
+  for (let n = 0; n < 10; n++) {
+    await service.client.ask('GET', '/healthz')
+  }
   inserts.letGo()
   assertFailure(await batch.answer(), 40000, mayHaveCreated)
   const logged = () => service.answered.find(({ method }) => method === 'POST')
@@ -174,7 +179,9 @@ test('however many batches there are, a bounded part of them is under way, and n
   const { promise, resolve } = Promise.withResolvers<void>()
   const waiting: bigint[] = []
   const insert = async ({ id }: Plant) => {
-    if (id === int64Min) return 'inserted' as const
+    if (id === int64Min) {
+      return 'inserted' as const
+    }
     waiting.push(id)
     await promise
     return 'inserted' as const
@@ -188,7 +195,9 @@ test('however many batches there are, a bounded part of them is under way, and n
   )
   // 1.5 MiB.
   expect(waiting.length).toBeLessThan(1_400)
-  for (const { bytesRead } of service.sockets) expect(bytesRead).toBeLessThan(3_000_000)
+  for (const { bytesRead } of service.sockets) {
+    expect(bytesRead).toBeLessThan(3_000_000)
+  }
 
   resolve()
   for (const batch of batches) {
@@ -238,7 +247,9 @@ test('as many parts are under way as fit in 1.5 MiB, and a longer line is alone'
   await service.isRead(2 * 2 ** 20)
   expect(underWay).toBe(2)
   gate.resolve()
-  for (const batch of [exact, long]) batch.end()
+  for (const batch of [exact, long]) {
+    batch.end()
+  }
   expect(held(await exact.answer())).toMatchObject({ created: 2n })
   expect(held(await long.answer())).toMatchObject({ created: 1n })
 })
@@ -252,7 +263,9 @@ test('a batch holds only what it has not created yet', async () => {
   using second = await service.begin(' '.repeat(90_000))
   await service.isRead(90_000)
   second.send(`\n${line(count)}`)
-  for (const batch of [first, second]) batch.end()
+  for (const batch of [first, second]) {
+    batch.end()
+  }
   expect(held(await first.answer())).toMatchObject({ created: BigInt(count) })
   expect(held(await second.answer())).toMatchObject({ created: 1n, refused: 1n })
 })

@@ -20,7 +20,9 @@ test.each([
   [[], ''],
 ])('the body in the pieces %j is read whole', (pieces, whole) => {
   const { stream, done } = begin({ 'content-length': '5' })
-  for (const piece of pieces) stream.emit('data', Buffer.from(piece))
+  for (const piece of pieces) {
+    stream.emit('data', Buffer.from(piece))
+  }
   stream.emit('end')
   expect(done.mock.calls).toEqual([[null, Buffer.from(whole)]])
 })
@@ -33,7 +35,9 @@ test.each([
   'a body that exceeds the limit is refused once, and then ignored: %j',
   (headers, pieces) => {
     const { stream, body, done } = begin(headers)
-    for (const piece of pieces) stream.emit('data', Buffer.from(piece))
+    for (const piece of pieces) {
+      stream.emit('data', Buffer.from(piece))
+    }
     expect(done.mock.calls).toEqual([
       [expect.objectContaining({ code: 'body-too-large' })],
     ])
@@ -60,7 +64,9 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
     const given = lengths.map((length, n) => Buffer.alloc(length, n))
     const whole = Buffer.concat(given)
     for (const taken of [0, 1, whole.length]) {
-      for (const piece of given) stream.emit('data', piece)
+      for (const piece of given) {
+        stream.emit('data', piece)
+      }
       expect(body.length).toBe(whole.length)
       const first = body.take(Math.min(taken, whole.length))
       expect(Buffer.concat([first, body.take(body.length)]).equals(whole)).toBe(true)

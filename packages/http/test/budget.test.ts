@@ -62,7 +62,9 @@ test.each(['/plants/1', '/plants'])(
     expect((await client.ask('GET', '/plants/4')).status).toBe(200)
     expect((await client.ask('GET', '/plants?after=3')).status).toBe(200)
 
-    for (const socket of sockets) socket.destroy()
+    for (const socket of sockets) {
+      socket.destroy()
+    }
     await expect.poll(async () => (await client.ask('HEAD', path)).status).toBe(200)
   },
 )
@@ -103,7 +105,9 @@ test('a body in pieces of one byte takes no more memory than one in a piece', as
 
 test('a page is shorter while there is little room for it, which it has again once it was taken', async () => {
   await using service = await startService({ limits: { heldBytesMax: 150_000 } })
-  for (let id = 1n; id <= 5n; id++) await service.plants.insert(longPlant(id, 20_000))
+  for (let id = 1n; id <= 5n; id++) {
+    await service.plants.insert(longPlant(id, 20_000))
+  }
   for (const _ of ['once', 'again']) {
     const page = await service.client.ask('GET', '/plants')
     expect([page.status, page.headers.has('link')]).toEqual([200, true])
@@ -169,12 +173,16 @@ test('a request alone may hold any number, and others only once it holds less', 
 test('a response that is closed, has left or cannot leave any more holds nothing, and is watched once', () => {
   const budget = createBudget(10)
   const [one, finished, destroyed] = [newResponse(), newResponse(), newResponse()]
-  for (let bytes = 1; bytes <= 6; bytes++) budget.setHeld(one, bytes)
+  for (let bytes = 1; bytes <= 6; bytes++) {
+    budget.setHeld(one, bytes)
+  }
   expect(one.listenerCount('close')).toBe(1)
   one.emit('close')
   Object.defineProperty(finished, 'writableFinished', { value: true })
   destroyed.destroy()
-  for (const response of [finished, destroyed]) budget.setHeld(response, 10)
+  for (const response of [finished, destroyed]) {
+    budget.setHeld(response, 10)
+  }
   expect(budget.free()).toBe(10)
 })
 
@@ -197,6 +205,7 @@ test('bodies and answers up to 16 KiB are not counted', async () => {
   const post = (bytes: number) => client.post(toJson({ id: 1n, name: 'n' }).padEnd(bytes))
   expect((await post(16 * 1024)).status).toBe(200)
   assertFailure(await post(16 * 1024 + 1), 50305)
-  for (const path of ['/plants/2', '/plants/3', '/plants?limit=1'])
+  for (const path of ['/plants/2', '/plants/3', '/plants?limit=1']) {
     expect((await client.ask('GET', path)).status).toBe(200)
+  }
 })

@@ -73,8 +73,9 @@ test.each([
   )
   expect(JSON.parse(`${answer.body}`).message).toMatch(message)
   // The body of a request that was not asked for may never come.
-  if (`${message}`.includes('expectation'))
+  if (`${message}`.includes('expectation')) {
     expect(answer.headers.get('connection')).toBe('close')
+  }
 })
 
 test.each([
@@ -106,13 +107,23 @@ test('a host is a name or an address, with an optional port', async () => {
       client.asked('GET /healthz'),
       `GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`,
     )
-  for (const host of ['', 'A', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80'])
+  for (const host of [
+    '',
+    'A',
+    'a:1',
+    "a.b-c_d~!$&'()*+;=:",
+    '%41',
+    '[::1]',
+    '[::1]:80',
+  ]) {
     expect((await ask(host)).status, host).toBe(200)
+  }
   const error = {
     error: 40007,
     message: 'the header field host must be a host with an optional port',
   }
   const wrong = ['a,b', 'a b', 'a/b', 'a@b', '%4', '%4g', 'a:b', 'a:1:2']
-  for (const host of [...wrong, '[::1', '[::1]x', '[fe80::1%eth0]', '[1.2.3.4]', '[]'])
+  for (const host of [...wrong, '[::1', '[::1]x', '[fe80::1%eth0]', '[1.2.3.4]', '[]']) {
     expect(JSON.parse(`${(await ask(host)).body}`), host).toEqual(error)
+  }
 })

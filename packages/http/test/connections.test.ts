@@ -96,7 +96,9 @@ test.each<[string, () => Promise<never>, number, object]>([
   ]) {
     const answer = await request
     assertFailure(answer, error)
-    if (error === 50302) expect(answer.headers.get('retry-after')).toBe('1')
+    if (error === 50302) {
+      expect(answer.headers.get('retry-after')).toBe('1')
+    }
     expect(`${answer.body}`).not.toMatch(/undefined|secret/)
   }
   expect(service).toMatchObject(log)
@@ -177,10 +179,13 @@ describe('a connection', () => {
       expect(`${(await answer)[0]}`).toMatch(/^HTTP\/1\.1 413 /)
       // It has not looked at the answer yet.
       for (let sent = 2 ** 16; sent < bytes; sent += 2 ** 16) {
-        if (!socket.write(Buffer.alloc(2 ** 16, 0x20)) && !socket.destroyed)
+        if (!socket.write(Buffer.alloc(2 ** 16, 0x20)) && !socket.destroyed) {
           await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+        }
       }
-      if (!socket.destroyed) await once(socket.end(), 'close')
+      if (!socket.destroyed) {
+        await once(socket.end(), 'close')
+      }
       expect(failed).not.toHaveBeenCalled()
     }
   })
@@ -242,7 +247,9 @@ describe('a connection', () => {
       service.open({ allowHalfOpen: true }),
     )
     expect(await dropped).toBe(6)
-    for (const socket of sockets) socket.destroy()
+    for (const socket of sockets) {
+      socket.destroy()
+    }
   })
 })
 
@@ -312,13 +319,17 @@ describe('a client that sends requests without waiting for answers', () => {
     const count = 100_000
     socket.write(health.repeat(count))
     // What the client sends is on its way once the server, asked by somebody else, has gone round so often.
-    for (let turn = 0; turn < 200; turn++) await client.ask('GET', '/healthz')
+    for (let turn = 0; turn < 200; turn++) {
+      await client.ask('GET', '/healthz')
+    }
     expect(served.bytesRead).toBeLessThan(256 * 1024)
     held.letGo()
     let answers = 0
     for await (const text of socket.setEncoding('latin1')) {
       answers += text.split('HTTP/1.1 ').length - 1
-      if (answers > count / 10) break
+      if (answers > count / 10) {
+        break
+      }
     }
     expect(served.bytesRead).toBeGreaterThan((count / 10) * health.length)
   })
@@ -352,8 +363,9 @@ describe('a client that sends requests without waiting for answers', () => {
     assertFailure(await late.answer(undefined), 40801)
     held.letGo()
     assertSuccess(await wire.answer(post), { name: 'n' })
-    for (let n = 0; n < count; n++)
+    for (let n = 0; n < count; n++) {
       assertSuccess(await wire.answer(client.asked('GET /plants')), [])
+    }
     expect(most).toBe(1)
   })
 
@@ -364,7 +376,9 @@ describe('a client that sends requests without waiting for answers', () => {
     const [patient, greedy, ...flooding] = await service.connectMany(6)
     const send = (socket: Socket | undefined, count: number) =>
       socket?.write(plantRequest(client, plant) + health.repeat(count))
-    for (const { socket } of flooding) send(socket, 1_249)
+    for (const { socket } of flooding) {
+      send(socket, 1_249)
+    }
     const all = connectionsOf(service.app.server)
     const waits = () =>
       [...all.values()].reduce((sum, each) => sum + each.waiting.length, 0)
@@ -373,7 +387,9 @@ describe('a client that sends requests without waiting for answers', () => {
     send(greedy?.socket, 17)
     await client.ask('GET', '/healthz')
     expect([patient, greedy].map(each => each?.served.destroyed)).toEqual([false, true])
-    for (const socket of service.sockets) socket.destroy()
+    for (const socket of service.sockets) {
+      socket.destroy()
+    }
   })
 
   test.each([
@@ -392,7 +408,9 @@ describe('a client that sends requests without waiting for answers', () => {
       let inTurn = 0
       let most = 0
       const note = () => {
-        if (inTurn++ === 0) setImmediate(() => (inTurn = 0))
+        if (inTurn++ === 0) {
+          setImmediate(() => (inTurn = 0))
+        }
         most = Math.max(most, inTurn)
       }
       service.app.server.on('request', request => {
@@ -403,11 +421,15 @@ describe('a client that sends requests without waiting for answers', () => {
         service.open({ allowHalfOpen: true }),
       )
       await expect.poll(() => service.sockets.length).toBe(count)
-      for (const socket of sockets) socket.write(head + tiny.repeat(times))
+      for (const socket of sockets) {
+        socket.write(head + tiny.repeat(times))
+      }
       await Promise.all(sockets.map(socket => once(socket, 'data')))
       expect(most).toBeGreaterThan(times / 2)
       expect(most).toBeLessThan(4 * times)
-      for (const socket of sockets) socket.destroy()
+      for (const socket of sockets) {
+        socket.destroy()
+      }
     },
   )
 

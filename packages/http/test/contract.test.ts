@@ -30,13 +30,15 @@ afterAll(async () => {
   await hurried[Symbol.asyncDispose]()
 })
 
-for (const { clause, name, run } of contractCases)
+for (const { clause, name, run } of contractCases) {
   test(`${clause}: ${name}`, () => run(client), timeoutMs)
+}
 
 describe('with little patience', () => {
   // At once, as they wait.
-  for (const { clause, name, run } of timeoutCases)
+  for (const { clause, name, run } of timeoutCases) {
     test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+  }
 })
 
 const all = sections.flatMap(({ operations }) => Object.values(operations))
@@ -47,8 +49,9 @@ test.each(lists)('a page of $url ends where its texts reach a size', async ({ ur
     each => each.method === 'POST' && each.url === url,
   ) as Operation
   const { [example]: one } = body as { [example]?: object }
-  for (const id of [1n, 2n])
+  for (const id of [1n, 2n]) {
     await store.client.ask('POST', url, { body: toJson({ ...one, id }) })
+  }
   const page = await store.client.ask('GET', url)
   expect(held(page)).toEqual([{ ...one, id: 1n }])
   expect(page.headers.get('link')).toContain('after=1>')

@@ -63,10 +63,11 @@ test('an int64 may have narrower bounds', () => {
 test('every shared response and schema is referred to, as a reference page lists each', () => {
   const { components } = JSON.parse(text) as { components: Record<string, object> }
   const { securitySchemes: _, ...shared } = components
-  for (const [kind, named] of Object.entries(shared))
+  for (const [kind, named] of Object.entries(shared)) {
     expect(
       Object.keys(named).filter(name => !text.includes(`"#/components/${kind}/${name}"`)),
     ).toEqual([])
+  }
 })
 
 test('the recorder of the contract finds out what departs from the description', () => {
@@ -102,7 +103,10 @@ test('the recorder of the contract finds out what departs from the description',
     [head, given(200, '{}'), 'HEAD'],
     [post, given(400, 'Bad Request'), 'not JSON'],
   ] as const) {
-    if (fault === '') check(asked, answer)
-    else expect(() => check(asked, answer)).toThrow(fault)
+    if (fault === '') {
+      check(asked, answer)
+    } else {
+      expect(() => check(asked, answer)).toThrow(fault)
+    }
   }
 })

@@ -54,7 +54,9 @@ test('every case of JSONTestSuite is read as it says, as the body and within a n
   for (const { name: file, input } of parsing) {
     const name = file.replace(/\.json$/, '')
     const rebuilt = byteCases[name]
-    if (rebuilt === undefined) expect(input).not.toContain('\ufffd')
+    if (rebuilt === undefined) {
+      expect(input).not.toContain('\ufffd')
+    }
     const bytes =
       rebuilt === undefined ? Buffer.from(input) : Buffer.from(rebuilt, 'latin1')
     const isGood =
@@ -68,8 +70,11 @@ test('every case of JSONTestSuite is read as it says, as the body and within a n
       const plant = read(
         Buffer.concat([Buffer.from(before), inner?.source ?? bytes, Buffer.from('}')]),
       )
-      if (isStorable) expect(Object.values(plant).at(-1), name).toBe(inner?.value)
-      else expect(plant, name).toBe(isJson ? 40002 : 40001)
+      if (isStorable) {
+        expect(Object.values(plant).at(-1), name).toBe(inner?.value)
+      } else {
+        expect(plant, name).toBe(isJson ? 40002 : 40001)
+      }
     }
   }
 })
@@ -78,8 +83,11 @@ test('every case of JSONTestSuite is read as it says, as the body and within a n
 function singleString(bytes: Buffer): { source: Buffer; value: string } | undefined {
   const source = `${bytes}`.trim()
   const value: unknown = JSON.parse(source)
-  if (typeof value === 'string') return { source: Buffer.from(source), value }
-  if (!Array.isArray(value) || value.length !== 1 || typeof value[0] !== 'string')
+  if (typeof value === 'string') {
+    return { source: Buffer.from(source), value }
+  }
+  if (!Array.isArray(value) || value.length !== 1 || typeof value[0] !== 'string') {
     return undefined
+  }
   return { source: Buffer.from(source.slice(1, -1)), value: value[0] }
 }

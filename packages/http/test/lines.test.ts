@@ -23,7 +23,9 @@ async function readAll(pieces: readonly string[]): Promise<string[]> {
   const { body, next } = begin()
   const all: string[] = []
   let read = next()
-  for (const piece of pieces) body.write(piece)
+  for (const piece of pieces) {
+    body.write(piece)
+  }
   body.end()
   for (let lines = await read; lines !== undefined; lines = await read) {
     all.push(...lines)

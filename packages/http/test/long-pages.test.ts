@@ -10,7 +10,7 @@ test('new connections are answered between long pages, and pages that wait for l
   const page = async () => {
     reads++
     const endAt = performance.now() + 20
-    while (performance.now() < endAt);
+    while (performance.now() < endAt) {}
     return [longPlant(1n, 10)]
   }
   await using service = await startService({
@@ -20,10 +20,11 @@ test('new connections are answered between long pages, and pages that wait for l
   const { client, tokens } = service
   const count = 60
   const wires = await Promise.all(Array.from({ length: count }, () => client.open()))
-  for (const wire of wires)
+  for (const wire of wires) {
     wire.send(
       `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`,
     )
+  }
   // A connection whose request is not received when the server closes gets no answer.
   const received = () =>
     [...connectionsOf(service.app.server).values()].filter(({ current }) => current)

@@ -119,7 +119,9 @@ export async function startService(options: ServiceOptions = {}) {
     /** One after the other, so that both ends belong together. */
     async connectMany(count: number) {
       const all: Awaited<ReturnType<typeof connect>>[] = []
-      while (all.length < count) all.push(await connect())
+      while (all.length < count) {
+        all.push(await connect())
+      }
       return all
     },
     async [Symbol.asyncDispose]() {

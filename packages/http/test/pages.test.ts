@@ -76,8 +76,9 @@ test('each file of a page is compressed for a browser, gets there once, and may 
         etag,
         '',
       ])
-      if (path.startsWith('/docs') && coding === 'gzip')
+      if (path.startsWith('/docs') && coding === 'gzip') {
         docsBytes += Number(answer.headers.get('content-length'))
+      }
     }
     expect(tags.size).toBe(2)
     expect(
@@ -93,17 +94,19 @@ test('each file of a page is compressed for a browser, gets there once, and may 
     ['identity;q=1, GZIP ; q=0.5', 'gzip'],
     ['gzip;q=0, br', null],
     ['*', null],
-  ] as const)
+  ] as const) {
     expect(
       (await ask({ 'accept-encoding': accepted })).headers.get('content-encoding'),
     ).toBe(coding)
+  }
   const etag = (await ask({})).headers.get('etag') as string
   for (const [tags, status] of [
     [`"other", W/${etag}`, 304],
     ['*', 304],
     ['"other"', 200],
-  ] as const)
+  ] as const) {
     expect((await ask({ 'if-none-match': tags })).status).toBe(status)
+  }
 })
 
 test('a file of the API reference is held in memory once, however many clients take it slowly', async () => {
@@ -117,13 +120,16 @@ test('a file of the API reference is held in memory once, however many clients t
   const count = 20
   const clients = await service.connectMany(count)
   // More than the system holds for both ends of a connection.
-  for (const { socket } of clients)
+  for (const { socket } of clients) {
     socket.pause().write(`GET ${path} HTTP/1.1\r\nhost: h\r\n\r\n`.repeat(16))
+  }
   await expect
     .poll(() => clients.filter(({ served }) => served.writableLength > 0))
     .toHaveLength(count)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(5 * fileBytes)
-  for (const { socket } of clients) socket.destroy()
+  for (const { socket } of clients) {
+    socket.destroy()
+  }
 })
 
 test.each([

@@ -66,8 +66,9 @@ test('an integer is read exactly, and any other text is left to the domain', () 
     '0x1',
     '10000000000000000000',
   ]
-  for (const text of others)
+  for (const text of others) {
     expect([readInteger(text), readLimit(text)]).toEqual([text, text])
+  }
   expect([readInteger(undefined), readLimit(undefined)]).toEqual([undefined, undefined])
 })
 

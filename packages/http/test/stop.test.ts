@@ -30,7 +30,9 @@ test('a connection without a request stays open for a while, for a request on it
   assertFailure(await client.ask('GET', '/readyz', { token: null }), 50303)
   late.send(request)
   expect((await late.answer(asked)).headers.get('connection')).toBe('close')
-  for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)
+  for (const wire of [silent, idle]) {
+    expect(await wire.closed()).toHaveLength(0)
+  }
   expect(performance.now() - beganAt).toBeGreaterThan(450)
   letGo()
   const answer = await busy.answer({ method: 'POST', target: '/plants' })
@@ -45,9 +47,12 @@ test('connections that wait to be accepted are served after it listens no more',
   // Node accepts one in each turn of its loop.
   expect(connectionsOf(service.app.server).size).toBeLessThan(sockets.length)
   await stopListening(service.app.server)
-  for (const socket of sockets) socket.write(request)
-  for (const [answer] of await Promise.all(sockets.map(socket => once(socket, 'data'))))
+  for (const socket of sockets) {
+    socket.write(request)
+  }
+  for (const [answer] of await Promise.all(sockets.map(socket => once(socket, 'data')))) {
     expect(`${answer}`).toMatch(/^HTTP\/1\.1 200 /)
+  }
 })
 
 test('a client that reads slowly gets its whole answer, and one that reads nothing delays the stop by a second or two, uncounted', async () => {
@@ -88,6 +93,8 @@ test('after its time it cuts the rest, and counts the requests that had arrived 
     [...connections.values()].filter(({ current }) => current !== undefined)
   await expect.poll(received).toHaveLength(2)
   expect(await stopServer(service.app, 700)).toBe(1)
-  for (const wire of [whole, half]) expect(await wire.closed()).toHaveLength(0)
+  for (const wire of [whole, half]) {
+    expect(await wire.closed()).toHaveLength(0)
+  }
   letGo()
 })

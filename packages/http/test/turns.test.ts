@@ -17,7 +17,9 @@ test('of many connections that sent much two are read on in a turn, in their ord
     await Promise.resolve()
     return [...connections.keys()].filter(n => isRead.has(connections[n]?.socket))
   }
-  for (const connection of connections) connection.note(20_000)
+  for (const connection of connections) {
+    connection.note(20_000)
+  }
   expect(await read()).toEqual([])
   for (const count of [2, 4, 6, 8, 9]) {
     await nextTurn()

@@ -83,9 +83,11 @@ test.each<[string, (refuse: () => never) => Gate]>([
     }),
   })
   const paths = ['/plants', '/metrics', '/nowhere', '/plants/1', '/plants'] as const
-  for (const error of [40102, 42901])
-    for (const path of paths)
+  for (const error of [40102, 42901]) {
+    for (const path of paths) {
       assertFailure(await service.client.ask('GET', path, { token: 'guess' }), error)
+    }
+  }
 })
 
 test('servers that are given the same counts count together', async () => {
@@ -131,16 +133,23 @@ test.each<[string, string[], (n: number) => string, ...same: string[]]>([
     await using service = await start({ trustedProxies })
     const guess = (n: number, address: string) =>
       service.guess(n, { 'x-forwarded-for': address })
-    for (let n = 0; n < wrongTokensMax; n++) assertFailure(await guess(n, from(n)), 40102)
-    for (const address of same) assertFailure(await guess(99, address), 42901)
-    if (trustedProxies.length === 0) return
+    for (let n = 0; n < wrongTokensMax; n++) {
+      assertFailure(await guess(n, from(n)), 40102)
+    }
+    for (const address of same) {
+      assertFailure(await guess(99, address), 42901)
+    }
+    if (trustedProxies.length === 0) {
+      return
+    }
     for (const other of [
       '192.0.2.2',
       '192.0.2.2:1000',
       '[2001:db8:0:2::1]:1000',
       'unknown',
-    ])
+    ]) {
       assertFailure(await guess(100, other), 40102)
+    }
   },
 )
 

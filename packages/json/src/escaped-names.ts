@@ -14,8 +14,9 @@ export function readWithPlainNames(
   escapedNames: readonly EscapedName[],
 ): unknown {
   let mark: string
-  do mark = Math.random().toString(36)
-  while (text.includes(mark))
+  do {
+    mark = Math.random().toString(36)
+  } while (text.includes(mark))
   let plain = ''
   let rest = 0
   for (const [index, { start, end }] of escapedNames.entries()) {
@@ -27,9 +28,12 @@ export function readWithPlainNames(
   const objects = [reread]
   for (const object of objects) {
     for (const [key, value] of Object.entries(object)) {
-      if (typeof value === 'object' && value !== null)
+      if (typeof value === 'object' && value !== null) {
         objects.push(value as Record<string, unknown>)
-      if (!key.startsWith(mark)) continue
+      }
+      if (!key.startsWith(mark)) {
+        continue
+      }
       delete object[key]
       const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
       // An assignment to `__proto__` would set the prototype.

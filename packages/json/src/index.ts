@@ -15,7 +15,9 @@ export function parseJsonRecord(text: string): unknown {
   checkLevels(text)
   const value: unknown = JSON.parse(text)
   const escapedNames = restoreLosses(text, value)
-  if (escapedNames.length === 0) return value
+  if (escapedNames.length === 0) {
+    return value
+  }
   const reread = readWithPlainNames(text, escapedNames)
   restoreLosses(text, reread)
   return reread
@@ -27,8 +29,12 @@ export function writeJsonRecord(record: object): string {
   let text = '{'
   for (const name in record) {
     const value: unknown = record[name as keyof typeof record]
-    if (value === undefined) continue
-    if (text !== '{') text += ','
+    if (value === undefined) {
+      continue
+    }
+    if (text !== '{') {
+      text += ','
+    }
     text += `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`
   }
   return `${text}}`
@@ -49,19 +55,24 @@ const zero = 0x30
 const levelsMax = 200_000
 
 function checkLevels(text: string): void {
-  if (text.length <= levelsMax) return
+  if (text.length <= levelsMax) {
+    return
+  }
   let level = 0
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) {
       at = endOfString(text, at)
       // V8 reports that it never ends.
-      if (at === -1) return
+      if (at === -1) {
+        return
+      }
     } else if (code === openBrace || code === openBracket) {
-      if (++level > levelsMax)
+      if (++level > levelsMax) {
         throw new SyntaxError(
           `More than ${levelsMax} levels of arrays and objects at position ${at}`,
         )
+      }
     } else if (code === closeBrace || code === closeBracket) {
       level--
     }
@@ -102,7 +113,9 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
       }
       at = end
     } else if (code === openBrace || code === openBracket) {
-      if (depth > 0) enclosing.push(names)
+      if (depth > 0) {
+        enclosing.push(names)
+      }
       names = code === openBrace ? undefined : array
       nameExpected = code === openBrace
       depth++
@@ -111,7 +124,9 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
       depth--
     } else if (code === comma) {
       nameExpected = names !== array
-      if (depth < recordDepth) recordIndex++
+      if (depth < recordDepth) {
+        recordIndex++
+      }
     } else if (code === minus || (code >= zero && code <= nine)) {
       const end = endOfNumber(text, at)
       if (depth === recordDepth && names !== array) {
@@ -127,14 +142,20 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let backslashes = 0
-    while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes++
-    if (backslashes % 2 === 0) return end
+    while (text.charCodeAt(end - 1 - backslashes) === backslash) {
+      backslashes++
+    }
+    if (backslashes % 2 === 0) {
+      return end
+    }
   }
 }
 
 function endOfNumber(text: string, start: number): number {
   let end = start + 1
-  while (end < text.length && !isAfterNumber(text.charCodeAt(end))) end++
+  while (end < text.length && !isAfterNumber(text.charCodeAt(end))) {
+    end++
+  }
   return end
 }
 
@@ -144,32 +165,48 @@ function isAfterNumber(code: number): boolean {
 }
 
 function withName(names: Names, name: string, at: number): Names {
-  if (names === undefined) return [name]
+  if (names === undefined) {
+    return [name]
+  }
   if (Array.isArray(names) ? names.includes(name) : names.has(name)) {
     const quoted =
       name.length > quotedLengthMax ? `${name.slice(0, quotedLengthMax)}…` : name
     throw new SyntaxError(`Duplicate member ${JSON.stringify(quoted)} at position ${at}`)
   }
-  if (!Array.isArray(names)) return names.add(name)
-  if (names.length === listedNamesMax) return new Set(names).add(name)
+  if (!Array.isArray(names)) {
+    return names.add(name)
+  }
+  if (names.length === listedNamesMax) {
+    return new Set(names).add(name)
+  }
   names.push(name)
   return names
 }
 
 /** Returns the integer that a JSON number denotes, if it has at most 19 digits. */
 function exactInteger(source: string): bigint | undefined {
-  if (/^-?\d{1,19}$/.test(source)) return BigInt(source)
+  if (/^-?\d{1,19}$/.test(source)) {
+    return BigInt(source)
+  }
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? []
 
   const digits = whole + fraction
   let first = 0
-  while (digits.charCodeAt(first) === zero) first++
-  if (first === digits.length) return 0n
+  while (digits.charCodeAt(first) === zero) {
+    first++
+  }
+  if (first === digits.length) {
+    return 0n
+  }
   let end = digits.length
-  while (digits.charCodeAt(end - 1) === zero) end--
+  while (digits.charCodeAt(end - 1) === zero) {
+    end--
+  }
 
   const zeros = Number(power) - fraction.length + (digits.length - end)
-  if (zeros < 0 || end - first + zeros > 19) return undefined
+  if (zeros < 0 || end - first + zeros > 19) {
+    return undefined
+  }
   return BigInt(`${sign}${digits.slice(first, end)}${'0'.repeat(zeros)}`)
 }

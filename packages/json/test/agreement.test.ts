@@ -70,8 +70,12 @@ function outcome(read: (text: string) => unknown, text: string) {
   try {
     return { value: read(text) }
   } catch (error) {
-    if (error instanceof RepeatedMember) return 'repeated member'
-    if (!(error instanceof SyntaxError)) throw error
+    if (error instanceof RepeatedMember) {
+      return 'repeated member'
+    }
+    if (!(error instanceof SyntaxError)) {
+      throw error
+    }
     return error.message.includes('Duplicate member') ? 'repeated member' : 'syntax'
   }
 }

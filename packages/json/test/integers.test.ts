@@ -76,7 +76,9 @@ test('agrees with an exact decimal evaluation on random numbers of every form', 
   fc.assert(
     fc.property(numbers, source => {
       const expected = exactMember(source)
-      if (typeof expected === 'bigint') integers++
+      if (typeof expected === 'bigint') {
+        integers++
+      }
       expect(read(source)).toBe(expected)
     }),
     { numRuns: 10_000 },
@@ -93,7 +95,8 @@ test('restores integers of a record, or of each record in an array, and leaves o
   expect(
     parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]'),
   ).toEqual([1, { a: 2n, b: [3, 4] }, [5, { a: 6 }], { c: { d: 7 }, e: 8n }])
-  for (const value of [7, 'a', null, true])
+  for (const value of [7, 'a', null, true]) {
     expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
+  }
   expect(parseJsonRecord('"\\u0061"')).toBe('a')
 })

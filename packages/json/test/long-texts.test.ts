@@ -58,8 +58,9 @@ test.each(Object.entries(texts))(
       perCharFactorMax * Math.max(shortMs / short.length, 1e-6) * long.length
     // The best of several, so that others on the machine don't count.
     let longMs = Number.POSITIVE_INFINITY
-    for (let round = 0; round < 10 && longMs >= longMsMax; round++)
+    for (let round = 0; round < 10 && longMs >= longMsMax; round++) {
       longMs = Math.min(longMs, msOf(long))
+    }
     expect(longMs).toBeLessThan(longMsMax)
   },
 )

@@ -11,11 +11,17 @@ export function exactMember(source: string): bigint | number {
   const numerator =
     BigInt(`${whole.replace('-', '')}${fraction}`) * (whole.startsWith('-') ? -1n : 1n)
   const exponent = Number(power) - fraction.length
-  if (numerator === 0n) return 0n
+  if (numerator === 0n) {
+    return 0n
+  }
   // Past that, more zeros than any mantissa of these tests has digits are added or taken.
-  if (Math.abs(exponent) > 5_000) return Number(source)
+  if (Math.abs(exponent) > 5_000) {
+    return Number(source)
+  }
   const scale = 10n ** BigInt(Math.abs(exponent))
-  if (exponent < 0 && numerator % scale !== 0n) return Number(source)
+  if (exponent < 0 && numerator % scale !== 0n) {
+    return Number(source)
+  }
   const integer = exponent < 0 ? numerator / scale : numerator * scale
   return integer > -(10n ** 19n) && integer < 10n ** 19n ? integer : Number(source)
 }
@@ -24,26 +30,36 @@ export function exactMember(source: string): bigint | number {
 export function readJson(text: string): unknown {
   let at = 0
   const skipSpace = () => {
-    while (' \t\n\r'.includes(text[at] ?? 'end')) at++
+    while (' \t\n\r'.includes(text[at] ?? 'end')) {
+      at++
+    }
   }
   const readString = (): string => {
     const start = at++
-    while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+    while (text[at] !== '"') {
+      at += text[at] === '\\' ? 2 : 1
+    }
     return JSON.parse(text.slice(start, ++at)) as string
   }
   const readValue = (place: 'outermost' | 'element' | 'member' | 'below'): unknown => {
     const isOutermost = place === 'outermost'
     skipSpace()
     const first = text[at] as string
-    if (first === '"') return readString()
+    if (first === '"') {
+      return readString()
+    }
     if (first === '{') {
       at++
       const members = new Map<string, unknown>()
       for (skipSpace(); text[at] !== '}'; skipSpace()) {
-        if (text[at] === ',') at++
+        if (text[at] === ',') {
+          at++
+        }
         skipSpace()
         const name = readString()
-        if (members.has(name)) throw new RepeatedMember(name)
+        if (members.has(name)) {
+          throw new RepeatedMember(name)
+        }
         skipSpace()
         at++
         members.set(
@@ -58,17 +74,25 @@ export function readJson(text: string): unknown {
       at++
       const elements: unknown[] = []
       for (skipSpace(); text[at] !== ']'; skipSpace()) {
-        if (text[at] === ',') at++
+        if (text[at] === ',') {
+          at++
+        }
         elements.push(readValue(isOutermost ? 'element' : 'below'))
       }
       at++
       return elements
     }
     const start = at
-    while (at < text.length && !' \t\n\r,]}'.includes(text[at] as string)) at++
+    while (at < text.length && !' \t\n\r,]}'.includes(text[at] as string)) {
+      at++
+    }
     const word = text.slice(start, at)
-    if (word === 'true' || word === 'false') return word === 'true'
-    if (word === 'null') return null
+    if (word === 'true' || word === 'false') {
+      return word === 'true'
+    }
+    if (word === 'null') {
+      return null
+    }
     return place === 'member' ? exactMember(word) : Number(word)
   }
   return readValue('outermost')

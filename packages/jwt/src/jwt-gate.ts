@@ -44,10 +44,15 @@ interface Verified extends Holder {
 export function createJwtGate(options: JwtGateOptions): Gate {
   const { issuer, algorithms, otherwise } = options
   const audience = [options.audience].flat()
-  if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
+  if (
+    algorithms.length === 0 ||
+    !algorithms.every(each => jwtAlgorithms.includes(each))
+  ) {
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
-  if (issuer === '' || audience.length === 0 || audience.includes(''))
+  }
+  if (issuer === '' || audience.length === 0 || audience.includes('')) {
     throw new TypeError('issuer and audience must not be empty')
+  }
   const keySet = openKeySet(parseJwksUrl(options.jwksUrl), options)
   const verifyOptions = {
     issuer,
@@ -68,20 +73,25 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     )
     const verified = { ...toHolder(payload), keys }
     // It may have been verified with older keys.
-    if (keys !== undefined && keys === keySet.current()) remembered.set(token, verified)
+    if (keys !== undefined && keys === keySet.current()) {
+      remembered.set(token, verified)
+    }
     return requireScope(verified, scope)
   }
 
   return (credentials, scope) => {
     const { token } = credentials
-    if (token === undefined) return otherwise(credentials, scope)
+    if (token === undefined) {
+      return otherwise(credentials, scope)
+    }
     const known = remembered.get(token)
     if (
       known !== undefined &&
       Date.now() < known.expiresAtMs &&
       known.keys === keySet.current()
-    )
+    ) {
       return requireScope(known, scope)
+    }
     return issuerOf(token) === issuer
       ? verify(token, scope)
       : otherwise(credentials, scope)
@@ -93,9 +103,12 @@ const invalid = (message: string, holder?: string) =>
 
 /** Returns the issuer that a token claims, to choose the gate that checks it. */
 function issuerOf(token: string): string | undefined {
-  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
-  if (token.length > tokenBytesMax)
+  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) {
+    return undefined
+  }
+  if (token.length > tokenBytesMax) {
     throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
+  }
   try {
     return decodeJwt(token).iss
   } catch {
@@ -107,18 +120,21 @@ function refusalOf(error: Error, keySet: KeySet): Error {
   // jose judges claims only once the signature is right. Of a forged token the subject says nothing.
   const { sub } = 'payload' in error ? (error.payload as JWTPayload) : {}
   const holder = typeof sub === 'string' ? sub : undefined
-  if (error instanceof errors.JWTExpired)
+  if (error instanceof errors.JWTExpired) {
     return invalid('the access token has expired', holder)
-  if (error instanceof errors.JOSEError)
+  }
+  if (error instanceof errors.JOSEError) {
     return invalid(`the access token is not valid: ${error.message}`, holder)
+  }
   // Any other error means that a key of the provider is broken or too short.
   return error instanceof AccessError ? error : keySet.fail(error)
 }
 
 function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
   const { sub, exp } = payload
-  if (typeof sub !== 'string' || sub === '')
+  if (typeof sub !== 'string' || sub === '') {
     throw invalid('the access token is not valid: "sub" claim must be a non-empty string')
+  }
   return { name: sub, scopes: scopesOf(payload), expiresAtMs: (exp as number) * 1000 }
 }
 

@@ -33,20 +33,25 @@ export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions)
   let isFailing = false
   const fail = ({ message, cause }: Error) => {
     // Reported once, however often it fails. The message of `fetch` says only that it failed.
-    if (!isFailing)
+    if (!isFailing) {
       onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
+    }
     isFailing = true
     return unavailable()
   }
 
   const fetchKeys: FetchImplementation = async (href, options) => {
     // jose waits between fetches that succeed, not after one that fails.
-    if (performance.now() - failedAtMs < cooldownMs) throw unavailable()
+    if (performance.now() - failedAtMs < cooldownMs) {
+      throw unavailable()
+    }
     try {
       const ended =
         signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
       const keys = await readKeys(await fetch(href, { ...options, signal: ended }))
-      if (isFailing) onFailureChange?.()
+      if (isFailing) {
+        onFailureChange?.()
+      }
       isFailing = false
       return Response.json(keys)
     } catch (error) {
@@ -72,7 +77,9 @@ export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions)
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)
       // Negative if the clock was set back.
-      if (ageMs >= refreshAfterMs || ageMs < 0) refresh()
+      if (ageMs >= refreshAfterMs || ageMs < 0) {
+        refresh()
+      }
       return find.fresh ? cache.jwks : undefined
     },
     /** Rejects with `access-unavailable` if a token's key needs a fetch and the provider does not answer. */
@@ -98,14 +105,19 @@ async function readKeys({ status, body }: Response): Promise<unknown> {
   let text = ''
   for await (const chunk of body ?? []) {
     bytes += chunk.length
-    if (bytes > keySetBytesMax)
+    if (bytes > keySetBytesMax) {
       throw new Error(`its answer is longer than ${keySetBytesMax} bytes`)
+    }
     text += decoder.decode(chunk, { stream: true })
   }
   const keySet = JSON.parse(text)
   createLocalJWKSet(keySet)
   const count = keySet.keys.length
-  if (count === 0) throw new Error('it has no keys')
-  if (count > keysMax) throw new Error(`it has more than ${keysMax} keys`)
+  if (count === 0) {
+    throw new Error('it has no keys')
+  }
+  if (count > keysMax) {
+    throw new Error(`it has more than ${keysMax} keys`)
+  }
   return keySet
 }

@@ -57,7 +57,9 @@ async function ask(
   try {
     return (await gate(credentials(token), scope)).name
   } catch (error) {
-    if (!(error instanceof AccessError)) throw error
+    if (!(error instanceof AccessError)) {
+      throw error
+    }
     return error.code
   }
 }
@@ -70,8 +72,9 @@ describe('a token', () => {
     const keys = await Promise.all(jwtAlgorithms.map(alg => makeKey(alg, alg)))
     provider.keys = keys
     const gate = createGate()
-    for (const each of keys)
+    for (const each of keys) {
       expect(await ask(gate, await sign(each)), each.alg).toBe('flora')
+    }
   })
 
   test.each<[string, object, string]>([
@@ -188,8 +191,9 @@ describe('a token', () => {
   ])('with %s', async (_, claims, scope, outcome) => {
     const gate = createGate()
     const token = await sign(key, claims)
-    for (const _ of ['checked', 'remembered'])
+    for (const _ of ['checked', 'remembered']) {
       expect(await ask(gate, token, scope)).toBe(outcome)
+    }
   })
 
   test('that was changed is refused, and one signed by another key with the same kid', async () => {
@@ -198,8 +202,9 @@ describe('a token', () => {
     for (const token of [
       `${header}.${payload}.${signature}`,
       await sign(await makeKey('first')),
-    ])
+    ]) {
       expect(await ask(createGate(), token)).toBe('invalid-token')
+    }
   })
 
   test('without a signature, or made with a public key as the secret, is refused', async () => {
@@ -270,7 +275,9 @@ test('the other gate gets what is no JWT of this issuer, and nothing else', asyn
   }
   const gate = createGate({ otherwise })
   const foreign = await sign(key, { iss: 'https://other.example' })
-  for (const token of [undefined, foreign]) expect(await ask(gate, token)).toBe('other')
+  for (const token of [undefined, foreign]) {
+    expect(await ask(gate, token)).toBe('other')
+  }
   expect(await ask(gate, await sign(key))).toBe('flora')
   expect(await ask(gate, await sign(key, { exp: 1 }))).toBe('invalid-token')
   expect(seen).toEqual([undefined, foreign].map(token => [token, {}]))
@@ -280,13 +287,16 @@ describe('a token that was checked', () => {
   /** Signed, and checked until it is remembered. */
   const known = async (gate: Gate, claims: object = {}) => {
     const token = await sign(key, claims)
-    for (const _ of ['with keys that were not there yet', 'remembered'])
+    for (const _ of ['with keys that were not there yet', 'remembered']) {
       await ask(gate, token)
+    }
     return token
   }
   const isRemembered = (gate: Gate, token: string) => {
     const admission = gate(credentials(token), 'plants:write')
-    if (!(admission instanceof Promise)) return true
+    if (!(admission instanceof Promise)) {
+      return true
+    }
     admission.catch(() => {})
     return false
   }
@@ -395,10 +405,11 @@ describe('a provider that', () => {
       provider.answer = (_request, response) => answer(response)
       const { timeout } = AbortSignal
       // Only for one that hangs.
-      if (reason.test('timeout'))
+      if (reason.test('timeout')) {
         vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(ms =>
           timeout.call(AbortSignal, ms / 10),
         )
+      }
       const gate = createGate({ onFailureChange, otherwise: () => ({ name: 'other' }) })
       const token = await sign(key)
       expect(await ask(gate, token)).toBe('access-unavailable')
@@ -425,8 +436,9 @@ describe('a provider that', () => {
     const rsa = await makeKey('rsa', 'RS256')
     provider.keys = [key, { ...rsa, jwk: spoil(rsa.jwk) }]
     const gate = createGate({ onFailureChange })
-    for (const _ of [1, 2])
+    for (const _ of [1, 2]) {
       expect(await ask(gate, await sign(rsa))).toBe('access-unavailable')
+    }
     expect(failures).toEqual([expect.any(String)])
     expect(await ask(gate, await sign(key))).toBe('flora')
   })
@@ -445,7 +457,9 @@ describe('a provider that', () => {
     const gate = createGate({ onFailureChange })
     const token = await sign(key, { exp: inSeconds(7_200_000) })
     const later = await sign(await makeKey('second'))
-    for (const _ of ['checked', 'remembered']) await ask(gate, token)
+    for (const _ of ['checked', 'remembered']) {
+      await ask(gate, token)
+    }
     await provider.stop()
     vi.advanceTimersByTime(cooldownMs)
     expect(await ask(gate, later)).toBe('access-unavailable')

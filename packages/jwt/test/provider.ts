@@ -57,7 +57,9 @@ export const provider = {
   async start(port = Number(new URL(provider.jwksUrl).port)): Promise<void> {
     server = createServer((request, response) => {
       provider.asked++
-      if (provider.answer !== undefined) return provider.answer(request, response)
+      if (provider.answer !== undefined) {
+        return provider.answer(request, response)
+      }
       response.end(JSON.stringify({ keys: provider.keys.map(({ jwk }) => jwk) }))
     })
     server.listen(port, '127.0.0.1')

@@ -5,7 +5,9 @@ let versionsLeft = 0
 
 /** Returns 64 random bits, the version of one state of an entity (docs/decisions/0011-plant-versions.md). */
 export function newVersion(): bigint {
-  if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
+  if (versionsLeft === 0) {
+    versionsLeft = crypto.getRandomValues(versions).length
+  }
   return versions[--versionsLeft] as bigint
 }
 

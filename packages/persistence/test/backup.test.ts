@@ -70,7 +70,9 @@ const many = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => plant(from + n, 'x'.repeat(200)))
 /** Adds plants to the store, and creates it if needed. */
 function load(from: number, count: number) {
-  if (!existsSync(file)) copyFileSync(empty, file)
+  if (!existsSync(file)) {
+    copyFileSync(empty, file)
+  }
   const ids = `with recursive ids(id) as (select ${from} union all select id + 1 from ids limit ${count})`
   const insert = `insert into plants (id, name) select id, '${'x'.repeat(200)}' from ids`
   new Database(file).exec(`${ids} ${insert}`).close()
@@ -79,7 +81,9 @@ function load(from: number, count: number) {
 async function crash(copy: string) {
   await using storage = await openStorage({ url })
   await storage.plants.insertAll(many(5_000, 100))
-  for (const suffix of ['', '-wal']) copyFileSync(file + suffix, copy + suffix)
+  for (const suffix of ['', '-wal']) {
+    copyFileSync(file + suffix, copy + suffix)
+  }
 }
 async function count() {
   await using reader = await openReader(url)
@@ -88,8 +92,9 @@ async function count() {
 /** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
 function damage(path: string) {
   const descriptor = openSync(path, 'r+')
-  for (let page = 40; page < 50; page++)
+  for (let page = 40; page < 50; page++) {
     writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
+  }
   closeSync(descriptor)
 }
 
@@ -143,7 +148,9 @@ test('a backup is one file that holds the store as it was when it began, under c
 test('a copy is on the disk before it has its name, and its name before the copy is reported', async context => {
   load(0, 100)
   const tracer = await trace(process.pid, '/^(unlink|rename)')
-  if (tracer === undefined) return context.skip(noTracer)
+  if (tracer === undefined) {
+    return context.skip(noTracer)
+  }
   await backUpStore(url, backup)
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
   // SQLite's journal of the copy goes last, and the copy is whole.
@@ -163,7 +170,9 @@ test('the journal that would undo a restore is gone from the disk before the res
   load(0, 100)
   await backUpStore(url, backup)
   const tracer = await trace(process.pid, '/^unlink')
-  if (tracer === undefined) return context.skip(noTracer)
+  if (tracer === undefined) {
+    return context.skip(noTracer)
+  }
   await restoreStore(url, backup, { force: true })
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
   const committed = calls.findLastIndex(line =>
@@ -231,8 +240,9 @@ test('a store that was cut off is reported as damaged', async () => {
   load(0, 3_000)
   truncateSync(file, 100 * 4096)
   const message = `the store ${file} cannot be opened: it is damaged`
-  for (const open of [() => inspectStore(url), () => openStorage({ url })])
+  for (const open of [() => inspectStore(url), () => openStorage({ url })]) {
     await expect(open()).rejects.toThrow(expect.objectContaining({ message }))
+  }
   await expect(backUpStore(url, backup)).rejects.toThrow(/: it is damaged$/)
 })
 
@@ -446,8 +456,9 @@ test('a backup is made in the place of nothing else than a file, and only where 
   mkdirSync(join(folder, 'folder'))
   writeFileSync(backup, '')
   writeFileSync(join(folder, 'left.db-journal'), '')
-  for (const suffix of ['-wal', '-shm', '-journal'])
+  for (const suffix of ['-wal', '-shm', '-journal']) {
     expect(await refusal(file + suffix, true)).toBe(` belongs to ${file}`)
+  }
   expect(await refusal(join(folder, 'link'), true)).toBe(' is a dangling link')
   expect(await refusal(join(folder, 'folder'), true)).toBe(' is a folder')
   expect(await refusal('/dev/null', true)).toBe(' is not a file')
@@ -598,8 +609,9 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
       openReader,
       openSalvage,
       (url: string) => openStorage({ url }),
-    ])
+    ]) {
       await expect(act(`file:${named}`)).rejects.toThrow(refusal)
+    }
     await expect(backUpStore(`file:${named}`, join(folder, 'second'))).rejects.toThrow(
       refusal,
     )
@@ -639,10 +651,11 @@ test('no look at a store changes a byte of it', async () => {
   copyFileSync(crashed, withoutWal)
   const before = storesIn(folder)
   for (const look of looks) {
-    for (const path of [file, backup, crashed, withoutWal])
+    for (const path of [file, backup, crashed, withoutWal]) {
       expect(await look(`file:${path}`)).toBe(
         path === backup || path === withoutWal ? 100 : 200,
       )
+    }
     // With it, SQLite finds pages in the WAL.
     expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
   }
@@ -650,7 +663,9 @@ test('no look at a store changes a byte of it', async () => {
   await using storage = await openStorage({ url })
   await storage.plants.insert(plant(9_000))
   const running = storesIn(folder)
-  for (const look of looks) expect(await look(url)).toBe(201)
+  for (const look of looks) {
+    expect(await look(url)).toBe(201)
+  }
   expect({ ...storesIn(folder), 'store.db-shm': 0 }).toEqual({
     ...running,
     'store.db-shm': 0,
@@ -662,13 +677,16 @@ test('each look refuses a change that was interrupted, and leaves it', async () 
   const interrupted = new Database(file)
   interrupted.exec('pragma cache_size = 1; begin; update plants set name = name || 1')
   const copy = join(folder, 'copy.db')
-  for (const suffix of ['', '-journal']) copyFileSync(file + suffix, copy + suffix)
+  for (const suffix of ['', '-journal']) {
+    copyFileSync(file + suffix, copy + suffix)
+  }
   interrupted.close()
   const before = snapshot(folder)
-  for (const look of looks)
+  for (const look of looks) {
     await expect(look(`file:${copy}`)).rejects.toThrow(
       /: a change was interrupted: start the server, which takes it back/,
     )
+  }
   expect(snapshot(folder)).toEqual(before)
   await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
   expect(await inspectStore(`file:${copy}`)).toMatchObject({ counts: { plants: 1_000 } })
@@ -677,7 +695,9 @@ test('each look refuses a change that was interrupted, and leaves it', async () 
 test('a look at a store that this process has open takes no lock back', async () => {
   await using storage = await openStorage({ url })
   await storage.plants.insert(plant(1))
-  for (const look of looks) expect(await look(url)).toBe(1)
+  for (const look of looks) {
+    expect(await look(url)).toBe(1)
+  }
   const restore = `
     const { restoreStore } = await import('@plant-store/persistence')
     await restoreStore('${url}', '${empty}', { force: true })`
@@ -692,17 +712,20 @@ test('a look at a store that this process has open takes no lock back', async ()
 test('a restore reports which tokens it brought back, and which it lost', async () => {
   const insert = async (...names: string[]) => {
     await using storage = await openStorage({ url })
-    for (const name of names)
+    for (const name of names) {
       await storage.tokens.insert(
         { name, scopes: [], createdAt: new Date(0) },
         hashToken(name),
       )
+    }
   }
   await insert('b', 'a', 'kept')
   await backUpStore(url, backup)
   {
     await using storage = await openStorage({ url })
-    for (const name of ['a', 'b']) await storage.tokens.remove(name)
+    for (const name of ['a', 'b']) {
+      await storage.tokens.remove(name)
+    }
   }
   await insert('new')
   expect(await restoreStore(url, backup, { force: true })).toMatchObject({
@@ -722,12 +745,15 @@ test('what was replaced or removed is not in a later backup, nor in the file of 
   }
   {
     await using storage = await openStorage({ url })
-    for (const [n, name] of names.entries())
+    for (const [n, name] of names.entries()) {
       await storage.plants.save(plant(n >> 1, name))
+    }
     await backUpStore(url, backup)
     // All that replace others.
     expect(namesIn(backup)).toBe(50)
-    for (let n = 0; n < 50; n++) await storage.plants.remove(plantId(n))
+    for (let n = 0; n < 50; n++) {
+      await storage.plants.remove(plantId(n))
+    }
     await backUpStore(url, backup, { force: true })
     expect(namesIn(backup)).toBe(0)
   }

@@ -50,7 +50,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name =
     storage = stack.use(await attachStorage(opened.share()))
   })
   beforeEach(async () => {
-    for (const table of tables) await store.ask(`delete from ${table} returning 1`)
+    for (const table of tables) {
+      await store.ask(`delete from ${table} returning 1`)
+    }
   })
   afterAll(() => stack.disposeAsync())
 

@@ -60,10 +60,13 @@ test('every change that is made alone is fsynced before it is answered, and chan
   const pid = store.process.pid as number
 
   const alone = await trace(pid)
-  if (alone === undefined) return context.skip(noTracer)
+  if (alone === undefined) {
+    return context.skip(noTracer)
+  }
   const count = 50
-  for (const id of idsFrom(1, count))
+  for (const id of idsFrom(1, count)) {
     expect(await store.insert([id])).toEqual(['inserted'])
+  }
   expect(countSyncs(await alone.detach())).toBeGreaterThanOrEqual(count)
 
   const shared = await trace(pid)
@@ -82,7 +85,9 @@ test('every change that is made alone is fsynced before it is answered, and chan
 test('the folders that are made for a store are on the disk, each in the one above it', async context => {
   const folder = temporaryFolder()
   const tracer = await trace(process.pid)
-  if (tracer === undefined) return context.skip(noTracer)
+  if (tracer === undefined) {
+    return context.skip(noTracer)
+  }
   await using _ = await openStorage({
     url: `file:${join(folder, 'a', 'b', 'plants.db')}`,
   })
@@ -105,7 +110,9 @@ test('changes that the disk refuses are refused and not kept, and those after th
     'pwrite64:error=ENOSPC:when=1',
   ]) {
     const tracer = await inject(fault)
-    if (tracer === undefined) return context.skip(noTracer)
+    if (tracer === undefined) {
+      return context.skip(noTracer)
+    }
     const [refused, next] = [idsFrom(100, 3), idsFrom(kept.length + 1, 3)]
     expect(await store.insert(refused), fault).toEqual(Array(3).fill('store-unavailable'))
     expect(await store.insert(next), fault).toEqual(Array(3).fill('inserted'))
@@ -116,8 +123,9 @@ test('changes that the disk refuses are refused and not kept, and those after th
 
   // It fails every fsync for a while.
   const tracer = await inject('fsync,fdatasync:error=EIO')
-  for (const id of idsFrom(100, 3))
+  for (const id of idsFrom(100, 3)) {
     expect(await store.insert([id])).toEqual(['store-unavailable'])
+  }
   expect(await store.check()).toEqual(['store-unavailable'])
   expect(await store.list()).toEqual(kept)
   await tracer?.detach()
@@ -131,7 +139,9 @@ test('changes that the disk refuses are refused and not kept, and those after th
 test('a store can be closed while the disk fails', async context => {
   const store = await startStoreProcess(newUrl())
   const tracer = await trace(store.process.pid as number, 'fsync,fdatasync:error=EIO')
-  if (tracer === undefined) return context.skip(noTracer)
+  if (tracer === undefined) {
+    return context.skip(noTracer)
+  }
   expect(await store.insert([1n])).toEqual(['store-unavailable'])
   await store.close()
 }, 10_000)

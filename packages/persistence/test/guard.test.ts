@@ -39,7 +39,9 @@ const ways = {
   'overwritten by a backup'(path: string) {
     const backup = new Database(`${path}.backup`)
     // Counts more changes than the store.
-    for (let n = 0; n < 20; n++) backup.pragma(`user_version = ${n}`)
+    for (let n = 0; n < 20; n++) {
+      backup.pragma(`user_version = ${n}`)
+    }
     backup.close()
     copyFileSync(`${path}.backup`, path)
   },
@@ -81,7 +83,9 @@ test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
       await pastLook()
       // The second one is under way before the store knows of its outage.
       const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
-      for (const each of refused) await expect(each).rejects.toMatchObject(unavailable)
+      for (const each of refused) {
+        await expect(each).rejects.toMatchObject(unavailable)
+      }
       const words = ['removed', 'replaced'].includes(way)
         ? 'removed, moved or replaced'
         : way.split(' ')[0]
@@ -93,7 +97,9 @@ test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
       })
     }
     // The next start then finds every change, without a hand.
-    if (isWhole) expect(await idsAt(url)).toEqual(idsFrom(1, 50))
+    if (isWhole) {
+      expect(await idsAt(url)).toEqual(idsFrom(1, 50))
+    }
   },
 )
 
@@ -190,8 +196,9 @@ test('a link to itself is named as it is, and not opened', async () => {
     () => openStorage({ url }),
     () => inspectStore(url),
     () => openReader(url),
-  ])
+  ]) {
     await expect(open()).rejects.toThrow(/cannot be opened: ELOOP/)
+  }
 })
 
 test('a path through a link and back out of it is that of the system', () => {
@@ -230,10 +237,11 @@ test('nobody reads a store with changes in its WAL by another name of it', async
   await using storage = await openStorage({ url: `file:${file}` })
   await storage.plants.insert(plant(1))
   linkSync(file, second)
-  for (const look of looks)
+  for (const look of looks) {
     await expect(look(`file:${second}`)).rejects.toThrow(
       ': it has another name, a hard link: ',
     )
+  }
   expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual([
     'second.db',
   ])
@@ -244,8 +252,9 @@ test('a store that is mounted alone is not opened, nor read while its changes ar
   const [file, mounted] = [join(folder, 'plants.db'), join(folder, 'a name')]
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   writeFileSync(mounted, '')
-  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0)
+  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0) {
     return context.skip(mayNotMount)
+  }
   const refusal = /: it is mounted alone: mount its folder, /
   try {
     await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
@@ -253,8 +262,9 @@ test('a store that is mounted alone is not opened, nor read while its changes ar
     expect(await inspectStore(`file:${mounted}`)).toMatchObject({ counts: { plants: 0 } })
     await using storage = await openStorage({ url: `file:${file}` })
     await storage.plants.insert(plant(1))
-    for (const look of looks)
+    for (const look of looks) {
       await expect(look(`file:${mounted}`)).rejects.toThrow(refusal)
+    }
   } finally {
     // A process that has read by it keeps it open.
     spawnSync('umount', ['--lazy', mounted])

@@ -47,7 +47,9 @@ async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
   })
   for (let version = firstVersion; version <= schemaVersion; version++) {
     statements.push('', `-- ${dialect.name}, version ${version}`)
-    for (const each of migrations) await each[version]?.(db, dialect)
+    for (const each of migrations) {
+      await each[version]?.(db, dialect)
+    }
   }
   return statements
 }
@@ -107,8 +109,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const refusal = `has schema version ${nextVersion}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     const migrated = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    for (const read of [openReader, inspectStore])
+    for (const read of [openReader, inspectStore]) {
       await expect(read(store.url)).rejects.toThrow(refusal)
+    }
     expect(await store.fingerprint()).toBe(migrated)
   })
 
@@ -131,8 +134,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const before = await store.fingerprint()
     const refusal = `it has schema version ${firstVersion - 1}, but this release knows only versions from ${firstVersion}: export`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    for (const read of [openReader, inspectStore])
+    for (const read of [openReader, inspectStore]) {
       await expect(read(store.url)).rejects.toThrow(refusal)
+    }
     expect(await store.fingerprint()).toBe(before)
   })
 })
@@ -154,17 +158,19 @@ test.each(
     for (const open of [
       () => openStorage({ url: store.url }),
       () => openReader(store.url),
-    ])
+    ]) {
       await expect(open()).rejects.toThrow(/it contains tables of another program$/)
+    }
     expect(await store.fingerprint()).toBe(before)
   },
 )
 
 test('reading a store that does not exist creates none', async () => {
   const folder = temporaryFolder()
-  for (const read of [openReader, inspectStore])
+  for (const read of [openReader, inspectStore]) {
     await expect(read(`file:${folder}/store.db`)).rejects.toThrow(
       `there is no store at ${folder}/store.db`,
     )
+  }
   expect(readdirSync(folder)).toEqual([])
 })

@@ -41,7 +41,9 @@ export const addWebhook = (
   )
 
 async function addWebhooks(store: AnnouncingStore, ...ids: WebhookId[]): Promise<void> {
-  for (const [n, id] of ids.entries()) await addWebhook(store, id, mintSecret(), n)
+  for (const [n, id] of ids.entries()) {
+    await addWebhook(store, id, mintSecret(), n)
+  }
 }
 
 async function claimed(
@@ -100,7 +102,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
         const text = texts[n % texts.length] as string
         return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
       })
-      for (const each of plants) await store.add(each)
+      for (const each of plants) {
+        await store.add(each)
+      }
       const claim = await claimed(store)
       expect(claim.webhook.id).toBe(a)
       expect(plantsOf(claim)).toStrictEqual(plants)
@@ -123,7 +127,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     },
   'leases a webhook to one caller until it settles': async store => {
     await addWebhooks(store, a)
-    for (let n = 0n; n < 4n; n++) await store.add(plant(n))
+    for (let n = 0n; n < 4n; n++) {
+      await store.add(plant(n))
+    }
     const claims = await Promise.all(
       Array.from({ length: 20 }, () => store.outbox.claim(limits)),
     )
@@ -163,26 +169,32 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       seen.push(claim.webhook.id)
       // No two leases may begin in the same millisecond, to which PostgreSQL rounds.
       const leasedAt = Date.now()
-      while (Date.now() < leasedAt + 2) await new Promise(setImmediate)
+      while (Date.now() < leasedAt + 2) {
+        await new Promise(setImmediate)
+      }
       await store.outbox.settle(claim, { delivered: [] })
     }
     expect(seen).toEqual([a, b, a, b, a, b])
   },
   'reads no more deliveries and text than the limits': async store => {
     await addWebhooks(store, a)
-    for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries())
+    for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries()) {
       await store.add(plant(BigInt(id), name))
+    }
     const lease = { leaseMs: 0 }
     expect(idsOf(await claimed(store, { ...lease, rowsMax: 2 }))).toEqual([0n, 1n])
     const counts: number[] = []
-    for (const textBytesMax of [1, 2, 3, 5, 6, 8, 9])
+    for (const textBytesMax of [1, 2, 3, 5, 6, 8, 9]) {
       counts.push((await claimed(store, { ...lease, textBytesMax })).deliveries.length)
+    }
     expect(counts).toEqual([2, 2, 3, 3, 4, 5, 5])
   },
   'retries an attempt that failed when it is due, and goes on with the others':
     async store => {
       await addWebhooks(store, a)
-      for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+      for (let n = 0n; n < 3n; n++) {
+        await store.add(plant(n))
+      }
       const working = await store.webhooks.list()
       await fail(store, { retryInMs: hourMs, claimInMs: 0 })
       const [failing] = await store.webhooks.list()
@@ -202,7 +214,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     const first = await fail(store, { retryInMs: 0, claimInMs: 0 })
     const failed = performance.now()
     expect(first.failingForMs).toBe(0)
-    while (performance.now() < failed + 5) await new Promise(setImmediate)
+    while (performance.now() < failed + 5) {
+      await new Promise(setImmediate)
+    }
     const { failingForMs } = await fail(store, { retryInMs: 0, claimInMs: 0 })
     // Both ends are rounded to milliseconds.
     assert.ok(
@@ -224,7 +238,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
   'keeps what was given up, and retries it when told': async store => {
     await addWebhooks(store, a, b)
-    for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+    for (let n = 0n; n < 3n; n++) {
+      await store.add(plant(n))
+    }
     const ofA = await claimed(store)
     const ofB = await claimed(store)
     expect([ofA.webhook.id, ofB.webhook.id]).toEqual([a, b])
@@ -266,7 +282,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
     await store.outbox.stop(a)
-    for (let n = 2n; n < 5n; n++) await store.add(plant(n))
+    for (let n = 2n; n < 5n; n++) {
+      await store.add(plant(n))
+    }
     const ofB = await claimed(store)
     expect([ofB.webhook.id, idsOf(ofB)]).toEqual([b, [1n, 2n, 3n, 4n]])
     expect(await store.outbox.claim(limits)).toBeUndefined()
@@ -292,7 +310,9 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   'forgets a removed webhook with all that waits for it, and nothing of others':
     async store => {
       await addWebhooks(store, a, b)
-      for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+      for (let n = 0n; n < 3n; n++) {
+        await store.add(plant(n))
+      }
       const claim = await claimed(store)
       expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
       const left = claim.webhook.id === a ? b : a

@@ -32,8 +32,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     storage = stack.use(await openStorage({ url: store.url }))
   })
   beforeEach(async () => {
-    for (const table of ['outbox', 'webhooks', 'plants'])
+    for (const table of ['outbox', 'webhooks', 'plants']) {
       await store.ask(`delete from ${table} returning 1`)
+    }
   })
   afterAll(() => stack.disposeAsync())
 
@@ -159,7 +160,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   test('however much waits, what is due is found by the index', async () => {
     await addWebhook(storage)
     await storage.plants.insertAll(Array.from({ length: 10_000 }, (_, n) => plant(n)))
-    if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
+    if (name === 'PostgreSQL') {
+      await store.ask('analyze plants, webhooks, outbox')
+    }
     const [dialect, explain] =
       name === 'SQLite'
         ? [sqliteDialect, 'explain query plan']

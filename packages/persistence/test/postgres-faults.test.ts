@@ -106,8 +106,9 @@ function startLoad() {
         expect(await storage.plants.insert(plant(id))).toBe('inserted')
         inserted.push(id)
       } catch (error) {
-        if (!(error instanceof DomainError) || error.code !== 'store-unavailable')
+        if (!(error instanceof DomainError) || error.code !== 'store-unavailable') {
           throw error
+        }
         unknown.push(id)
         // A client that is told to come again does not come at once.
         await sleep(5)
@@ -121,7 +122,9 @@ function startLoad() {
     /** Resolves once a hundred more creates have succeeded. */
     async succeeds() {
       const before = inserted.length
-      while (inserted.length < before + 100) await Promise.race([sleep(5), workers])
+      while (inserted.length < before + 100) {
+        await Promise.race([sleep(5), workers])
+      }
     },
     async stop() {
       running = false
@@ -201,7 +204,9 @@ test('a transaction that the server takes back is tried again', async () => {
   await other.query(`begin; insert into plants values (1, 'theirs')`)
   const outcome = strict.plants.insert(plant(1n, 'ours'))
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-  while ((await database.query(waiting)).length === 0) await sleep(5)
+  while ((await database.query(waiting)).length === 0) {
+    await sleep(5)
+  }
   await other.query('commit')
   expect(await outcome).toBe('id-taken')
   expect((await strict.plants.find(plant(1n).id))?.plant).toEqual(plant(1n, 'theirs'))
@@ -219,8 +224,9 @@ describe('a commit of unknown outcome', () => {
         unavailable(each),
       ),
     )
-    while ((await database.query('select 1 from plants where id = 2')).length === 0)
+    while ((await database.query('select 1 from plants where id = 2')).length === 0) {
       await sleep(5)
+    }
     proxy.cut()
     await outcome
     expect(await eventually(() => far.plants.insert(plant(2n)))).toBe('id-taken')
@@ -250,7 +256,9 @@ describe('a commit of unknown outcome', () => {
       await using other = await openStorage({ url: database.url, timeoutMs: 30_000 })
       const outcome = other.plants.insert(plant(2n)).catch(error => error)
       const waiting = `from pg_stat_activity where wait_event = 'SyncRep' and datname = current_database()`
-      while ((await database.query(`select 1 ${waiting}`)).length < 2) await sleep(5)
+      while ((await database.query(`select 1 ${waiting}`)).length < 2) {
+        await sleep(5)
+      }
       // What an operator may do. The server then says that the commit succeeded, and warns that it may be lost.
       await database.query(`select pg_cancel_backend(pid) ${waiting}`)
       expect(await outcome).toMatchObject({ code: 'store-unavailable' })
@@ -272,7 +280,9 @@ test('a server that falls silent at any point of a start makes it fail in time',
       timeoutMs + 500 + slackMs,
     )
     proxy.cut()
-    if (opened instanceof Error) return false
+    if (opened instanceof Error) {
+      return false
+    }
     await opened[Symbol.asyncDispose]()
     return true
   }
@@ -320,5 +330,7 @@ async function alterSystem(name: string, value: string): Promise<void> {
   await own.query(`alter system set ${name} = '${value}'`)
   await own.query('select pg_reload_conf()')
   const current = `select 1 from pg_settings where name = '${name}' and setting = '${value}'`
-  while ((await database.query(current)).length === 0) await sleep(5)
+  while ((await database.query(current)).length === 0) {
+    await sleep(5)
+  }
 }

@@ -38,7 +38,9 @@ const open = (url: string) => openStorage({ url, timeoutMs: 5_000 })
 async function settled(): Promise<void> {
   const busy = `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
     and (state <> 'idle' or wait_event <> 'ClientRead')`
-  while ((await ask(busy)).length > 0) await sleep(1)
+  while ((await ask(busy)).length > 0) {
+    await sleep(1)
+  }
 }
 
 describe.each([
@@ -63,7 +65,9 @@ describe.each([
         await before().catch(before)
         let count = 0
         proxy.tamper(message => {
-          if (count++ === faultAt) return fault === 'fails' ? 'spoil' : 'cut'
+          if (count++ === faultAt) {
+            return fault === 'fails' ? 'spoil' : 'cut'
+          }
           return fault.includes('begin') && message.startsWith('begin')
             ? 'spoil'
             : undefined
@@ -81,8 +85,9 @@ describe.each([
         isOver = count <= faultAt
         await settled()
         const stored = `${await ask('select id from plants order by id')}`
-        if (stored !== '2,3' && (succeeded || stored !== '1,2'))
+        if (stored !== '2,3' && (succeeded || stored !== '1,2')) {
           wrong.push({ faultAt, succeeded, stored })
+        }
       }
       expect(wrong).toEqual([])
     },

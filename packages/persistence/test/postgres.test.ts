@@ -122,8 +122,9 @@ test('finds the plants of a tag by an index', async () => {
   )
   const tag = plant(0, '', 'tag 7').tag as UnicodeText
   // More often than the server plans for each value.
-  for (let n = 0; n < 10; n++)
+  for (let n = 0; n < 10; n++) {
     expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
+  }
   await other[Symbol.asyncDispose]()
   const counted = `select idx_tup_read::int as count from pg_stat_user_indexes
     where indexrelname = 'plants_by_tag' and schemaname = current_schema()`

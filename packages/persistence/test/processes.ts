@@ -68,8 +68,12 @@ export function flood(store: StoreProcess) {
   const inserted: bigint[] = []
   const refused = Promise.withResolvers<void>()
   store.process.on('message', (answer: Answer) => {
-    if ('inserted' in answer) inserted.push(answer.inserted)
-    if ('refused' in answer) refused.resolve()
+    if ('inserted' in answer) {
+      inserted.push(answer.inserted)
+    }
+    if ('refused' in answer) {
+      refused.resolve()
+    }
   })
   store.process.send({ flood: 16 })
   return { inserted, refused: refused.promise }

@@ -25,7 +25,9 @@ export async function startProxy(databaseUrl: string) {
         for (const message of take(chunk)) {
           const fault = message.name === undefined ? undefined : tamper(message.name)
           far.write(fault === 'spoil' ? spoiled(message) : message.bytes)
-          if (fault !== 'cut') continue
+          if (fault !== 'cut') {
+            continue
+          }
           near.destroy()
           return
         }
@@ -34,13 +36,17 @@ export async function startProxy(databaseUrl: string) {
       .on('close', () => far.end())
     far
       .on('data', chunk => {
-        if (answersMax-- > 0) near.write(chunk)
+        if (answersMax-- > 0) {
+          near.write(chunk)
+        }
       })
       .on('close', () => near.destroy())
   }).listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const cut = () => {
-    for (const socket of sockets) socket.destroy()
+    for (const socket of sockets) {
+      socket.destroy()
+    }
   }
   const url = new URL(databaseUrl)
   url.host = `127.0.0.1:${(listener.address() as AddressInfo).port}`
@@ -82,9 +88,13 @@ function messageTaker() {
     const messages: Message[] = []
     for (;;) {
       const start = isFirst ? 0 : 1
-      if (rest.length < start + 4) return messages
+      if (rest.length < start + 4) {
+        return messages
+      }
       const length = start + rest.readInt32BE(start)
-      if (rest.length < length) return messages
+      if (rest.length < length) {
+        return messages
+      }
       const bytes = rest.subarray(0, length)
       const type = String.fromCharCode(bytes[0] as number)
       const name = isFirst
@@ -101,7 +111,9 @@ function messageTaker() {
 
 /** A simple query is cancelled by the server, as `pg_cancel_backend` does. Others name a portal that does not exist. */
 function spoiled({ name, bytes }: Message): Buffer {
-  if (name === 'S') return bytes
+  if (name === 'S') {
+    return bytes
+  }
   const body =
     bytes[0] === 'Q'.charCodeAt(0)
       ? 'Qselect pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0'

@@ -17,7 +17,9 @@ import { type Subject, subjects } from './store-subjects.ts'
 
 async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   const plants: Plant[] = []
-  for await (const some of reader.all('plants')) plants.push(...some)
+  for await (const some of reader.all('plants')) {
+    plants.push(...some)
+  }
   return plants
 }
 

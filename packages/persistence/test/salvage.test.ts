@@ -82,9 +82,15 @@ function anyPlant(n: number): Plant {
 
 function describePages(database: Database.Database): Page[] {
   const kindOf = (name: string, path: string, pagetype: string): Kind => {
-    if (name === 'sqlite_schema') return 'first'
-    if (name !== 'plants') return name === 'plants_by_tag' ? 'index' : 'other'
-    if (pagetype !== 'internal') return pagetype as 'leaf' | 'overflow'
+    if (name === 'sqlite_schema') {
+      return 'first'
+    }
+    if (name !== 'plants') {
+      return name === 'plants_by_tag' ? 'index' : 'other'
+    }
+    if (pagetype !== 'internal') {
+      return pagetype as 'leaf' | 'overflow'
+    }
     return path === '/' ? 'root' : 'interior'
   }
   const rows = database
@@ -136,8 +142,9 @@ function damagedFile(damages: readonly (readonly [Page, Way | Buffer])[]): strin
 /** Comparing thousands of plants member by member takes a second. */
 function digest(all: readonly Plant[]): string {
   const hash = createHash('sha256')
-  for (const { id, name, tag } of all)
+  for (const { id, name, tag } of all) {
     hash.update(`${JSON.stringify([`${id}`, name, tag])}\n`)
+  }
   return `${all.length} plants ${hash.digest('hex')}`
 }
 
@@ -152,13 +159,16 @@ async function salvaged(file: string) {
   await using salvage = await openSalvage(`file:${file}`)
   const read: Plant[] = []
   const ofPlants = salvage.of('plants')
-  for await (const each of ofPlants.all()) read.push(...each)
+  for await (const each of ofPlants.all()) {
+    read.push(...each)
+  }
   return { read, count: ofPlants.count, unread: ofPlants.unread() }
 }
 
 test('the store has pages of every kind, and two levels above its rows', () => {
-  for (const kind of kinds.filter(each => each !== 'root' && each !== 'first'))
+  for (const kind of kinds.filter(each => each !== 'root' && each !== 'first')) {
     expect(ofKind(kind).length, kind).toBeGreaterThan(1)
+  }
 })
 
 describe(`what SQLite can find by its id is read (seed ${seed}) from a file with`, () => {
@@ -169,18 +179,24 @@ describe(`what SQLite can find by its id is read (seed ${seed}) from a file with
     async kind => {
       for (const way of all) {
         // There is one root.
-        if (kind === 'root' && way === 'another page of its kind') continue
+        if (kind === 'root' && way === 'another page of its kind') {
+          continue
+        }
         const page = pick(ofKind(kind))
         const { read, count } = await expectAllOfPointReads(
           damagedFile([[page, way]]),
           `${page.number}: ${way}`,
         )
-        if (kind !== 'index') expect(count).toBe(plants.length)
+        if (kind !== 'index') {
+          expect(count).toBe(plants.length)
+        }
         // No more is lost than the rows of a leaf.
-        if (kind !== 'root' && kind !== 'interior')
+        if (kind !== 'root' && kind !== 'interior') {
           expect(plants.length - read.length).toBeLessThan(40)
-        if (['index', 'free', 'other'].includes(kind))
+        }
+        if (['index', 'free', 'other'].includes(kind)) {
           expect(digest(read)).toBe(digest(plants))
+        }
       }
     },
   )
@@ -223,10 +239,13 @@ describe(`what SQLite can find by its id is read (seed ${seed}) from a file with
 async function expectAllOfPointReads(file: string, where?: string) {
   const { read, count, unread } = await salvaged(file)
   expect(digest(read), where).toBe(digest(readOneByOne(file)))
-  if (count !== undefined && count < read.length) expect(unread, where).toBeUndefined()
-  else {
+  if (count !== undefined && count < read.length) {
+    expect(unread, where).toBeUndefined()
+  } else {
     expect([undefined, plants.length], where).toContain(count)
-    if (count !== undefined) expect(unread, where).toBe(count - read.length)
+    if (count !== undefined) {
+      expect(unread, where).toBe(count - read.length)
+    }
   }
   return { read, count, unread }
 }
@@ -245,7 +264,9 @@ function readOneByOne(file: string): Plant[] {
         tag: string | null
       }
       // In the place of bytes that are no text.
-      if (`${rest.name}${tag}`.includes('\ufffd')) return []
+      if (`${rest.name}${tag}`.includes('\ufffd')) {
+        return []
+      }
       return [parsePlant(tag === null ? rest : { ...rest, tag })]
     } catch {
       return []
@@ -311,7 +332,9 @@ test('a store that is in use is read as of one moment', async () => {
   const ofPlants = salvage.of('plants')
   let read = 0
   for await (const some of ofPlants.all()) {
-    if (read === 0) await storage.plants.remove(plantId(1_999))
+    if (read === 0) {
+      await storage.plants.remove(plantId(1_999))
+    }
     read += some.length
   }
   expect([read, ofPlants.unread()]).toEqual([2_000, 0])

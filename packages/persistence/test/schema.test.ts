@@ -62,10 +62,11 @@ test.each([
     () => openStorage({ url }),
     () => openReader(url),
     () => inspectStore(url),
-  ])
+  ]) {
     await expect(open()).rejects.toThrow(
       `the store ${storageName(url)} cannot be opened: ${reason}`,
     )
+  }
   expect(openFilesIn(file)).toEqual([])
   await expect(backUpStore(url, `${file}.backup`)).rejects.toThrow(reason)
   const target = join(temporaryFolder(), 'plants.db')

@@ -70,8 +70,9 @@ test.each(['pipe', '/dev/null'])(
     expect(await refusal(url)).toMatch(
       /^the store .* cannot be opened: it is not a file$/,
     )
-    for (const open of [openReader, inspectStore])
+    for (const open of [openReader, inspectStore]) {
       await expect(open(url)).rejects.toThrow(/ is not a file$/)
+    }
   },
 )
 
@@ -122,8 +123,9 @@ test('opens a store several times at the same moment, also one that is not there
     .map(({ value }) => stack.use(value))
   expect(opened.filter(({ status }) => status === 'rejected')).toEqual([])
   await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
-  for (const store of stores)
+  for (const store of stores) {
     expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
+  }
 })
 
 /** What the header says of the journal, when it is read and when it is written: 2 is a WAL. */

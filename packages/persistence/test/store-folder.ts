@@ -62,7 +62,9 @@ export const looks: readonly ((url: string) => Promise<number>)[] = [
   async url => {
     await using salvage = await openSalvage(url)
     let plants = 0
-    for await (const some of salvage.of('plants').all()) plants += some.length
+    for await (const some of salvage.of('plants').all()) {
+      plants += some.length
+    }
     return plants
   },
   async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,

@@ -37,8 +37,9 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
   'lists in the order of the names, which is not that of a language':
     async repository => {
       assert.deepEqual(await repository.list(), [])
-      for (const name of ['b', 'B', 'a', 'Z', 'ä'])
+      for (const name of ['b', 'B', 'a', 'Z', 'ä']) {
         await repository.insert({ ...lasting, name }, hashToken(name))
+      }
       const names = (await repository.list()).map(({ name }) => name)
       assert.deepEqual(names, ['B', 'Z', 'a', 'b', 'ä'])
     },
@@ -75,7 +76,9 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
   },
   'forgets a removed token at once, and frees its name': async repository => {
     await repository.insert(lasting, hashToken('a'))
-    for (const name of ['other', '']) assert.equal(await repository.remove(name), false)
+    for (const name of ['other', '']) {
+      assert.equal(await repository.remove(name), false)
+    }
     assert.equal(await repository.remove('lasting'), true)
     assert.equal(await repository.remove('lasting'), false)
     assert.equal(await repository.find(hashToken('a')), undefined)

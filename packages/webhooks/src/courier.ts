@@ -121,32 +121,41 @@ export function createCourierWith(
     const delivered: bigint[] = []
     let failed: FailedAttempt | undefined
     for (const delivery of claim.deliveries) {
-      if (stop.aborted || elapsed() - askedAt >= limits.claimTimeMs) break
+      if (stop.aborted || elapsed() - askedAt >= limits.claimTimeMs) {
+        break
+      }
       const outcome = await attempt(claim, delivery, abort)
-      if (outcome === 'received') delivered.push(delivery.id)
-      else if (outcome === 'gone') {
+      if (outcome === 'received') {
+        delivered.push(delivery.id)
+      } else if (outcome === 'gone') {
         await webhooks.remove(webhook)
         return report({ event: 'removed', webhook })
       } else {
-        if (outcome !== 'aborted')
+        if (outcome !== 'aborted') {
           failed = {
             id: delivery.id,
             ...outcome,
             ...delaysAfter(claim, delivery, delivered.length > 0),
           }
+        }
         break
       }
     }
     await outbox.settle(claim, { delivered, ...(failed && { failed }) })
     // Only now, as the store may have refused the outcome.
-    if (delivered.length > 0)
+    if (delivered.length > 0) {
       report({ event: 'delivered', webhook, count: delivered.length })
-    if (failed === undefined) return
+    }
+    if (failed === undefined) {
+      return
+    }
     const { added } = claim.deliveries[delivered.length] as Delivery
     const { reason, retryInMs, claimInMs } = failed
     const event = retryInMs === undefined ? 'given-up' : 'attempt-failed'
     report({ event, webhook, reason, plantId: `${added.plant.id}` })
-    if (claimInMs === undefined) report({ event: 'stopped', webhook, reason })
+    if (claimInMs === undefined) {
+      report({ event: 'stopped', webhook, reason })
+    }
   }
 
   const attempt = async (
@@ -162,7 +171,9 @@ export function createCourierWith(
     )
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
-      if (status >= 200 && status < 300) return 'received'
+      if (status >= 200 && status < 300) {
+        return 'received'
+      }
       return status === 410 ? 'gone' : { reason: `answered ${status}` }
     } catch (error) {
       return signal.aborted ? 'aborted' : { reason: shortReason(error as Error) }
@@ -193,7 +204,9 @@ export function createCourierWith(
       const rows = waiting + givenUp
       const hasIncreased = rows > (counted.get(webhook) ?? rows)
       counted.set(webhook, rows)
-      if (state === 'stopped' || rows < limits.outboxRowsMax || !hasIncreased) continue
+      if (state === 'stopped' || rows < limits.outboxRowsMax || !hasIncreased) {
+        continue
+      }
       await outbox.stop(webhook)
       report({
         event: 'stopped',
@@ -255,5 +268,7 @@ function withJitter(ms: number): number {
 
 /** The store reports its outages. A lease that was not returned expires. */
 function passOverOutage(error: unknown): undefined {
-  if (!isDomainError(error)) throw error
+  if (!isDomainError(error)) {
+    throw error
+  }
 }

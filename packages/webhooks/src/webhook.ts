@@ -34,16 +34,22 @@ const urlLengthMax = 2_000
  */
 export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   const url = URL.parse(text)
-  if (url?.protocol === 'http:' && !allowsPrivate)
+  if (url?.protocol === 'http:' && !allowsPrivate) {
     throw new Error('must be https without --allow-private')
-  if (!url || !['https:', 'http:'].includes(url.protocol))
+  }
+  if (!url || !['https:', 'http:'].includes(url.protocol)) {
     throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
+  }
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host))
+  if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host)) {
     throw new Error(`must not have the private address ${host} without --allow-private`)
-  if (url.username || url.password) throw new Error('must not contain credentials')
-  if (url.href.length > urlLengthMax)
+  }
+  if (url.username || url.password) {
+    throw new Error('must not contain credentials')
+  }
+  if (url.href.length > urlLengthMax) {
     throw new Error(`must have at most ${urlLengthMax} characters`)
+  }
   url.hash = ''
   return url.href
 }

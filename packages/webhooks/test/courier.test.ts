@@ -169,7 +169,9 @@ test('many listeners that hang hold up no other, and each has one delivery under
   )
   world.announce(...plants(120))
   const running = world.runFor(30 * secondMs)
-  while (world.reports.length < 2) await turn()
+  while (world.reports.length < 2) {
+    await turn()
+  }
   expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(120)
   expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(
     hanging.length,
@@ -188,7 +190,9 @@ test('waits with further claims while those under way hold too much text', async
   // Of seven bytes.
   world.announce(1n)
   const running = world.runFor(30 * secondMs)
-  while (world.clock.ms < 10 * secondMs) await turn()
+  while (world.clock.ms < 10 * secondMs) {
+    await turn()
+  }
   expect(world.attempts).toHaveLength(2)
   hang.resolve(200)
   await running
@@ -224,7 +228,9 @@ test('a claim begins nothing after its time, so that its lease outlasts what it 
 
 test('a stop begins no more deliveries, and returns the lease', async () => {
   const world = createVirtualWorld(({ plant }) => {
-    if (plant === 3n) world.stopping.abort()
+    if (plant === 3n) {
+      world.stopping.abort()
+    }
     return 200
   })
   const settle = vi.spyOn(world, 'settle')
@@ -236,9 +242,13 @@ test('a stop begins no more deliveries, and returns the lease', async () => {
 
 test('a stop waits for what is under way, and what is given up then has neither failed nor been delivered', async () => {
   const world = createVirtualWorld(async ({ plant, signal }) => {
-    if (plant === 1n) return 200
+    if (plant === 1n) {
+      return 200
+    }
     world.stopping.abort()
-    for (let n = 0; n < 10; n++) await turn()
+    for (let n = 0; n < 10; n++) {
+      await turn()
+    }
     world.aborting.abort()
     throw signal.reason
   })
@@ -250,8 +260,9 @@ test('a stop waits for what is under way, and what is given up then has neither 
 
 test('an outage of the store passes, and only what it has kept is reported', async () => {
   const world = createVirtualWorld(({ plant }) => (plant === 1n ? 200 : 500))
-  for (const method of ['claim', 'settle', 'figures'] as const)
+  for (const method of ['claim', 'settle', 'figures'] as const) {
     vi.spyOn(world, method).mockRejectedValueOnce(outage())
+  }
   world.announce(1n, 2n)
   await world.runUntil(() => world.reports.length > 0)
   expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 1n, 2n])
@@ -279,10 +290,11 @@ test('a webhook is stopped when its deliveries are too many and increase, and go
     [9, 0, 'active'],
     [4, 6, 'active'],
     [11, 0, 'stopped'],
-  ] as const)
+  ] as const) {
     figures.mockResolvedValueOnce([
       { webhook: webhook as never, waiting, givenUp, state, missed: 0 },
     ])
+  }
   await world.runFor(minuteMs)
   expect(world.reports).toEqual([
     { event: 'stopped', webhook, reason: '10 deliveries wait or were given up' },

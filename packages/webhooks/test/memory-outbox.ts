@@ -42,8 +42,9 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
     async claim({ leaseMs, rowsMax }) {
       for (const [id, kept] of all) {
         const due = kept.rows.filter(({ dueAtMs }) => dueAtMs <= now())
-        if (kept.state === 'stopped' || kept.claimableAtMs > now() || due.length === 0)
+        if (kept.state === 'stopped' || kept.claimableAtMs > now() || due.length === 0) {
           continue
+        }
         Object.assign(kept, { claimableAtMs: now() + leaseMs, lease: `${++leases}` })
         const { state, failures, lease } = kept
         const url = `https://${id}.example/`
@@ -66,20 +67,30 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
     },
     async settle({ webhook, lease }, { delivered, failed }) {
       const kept = all.get(webhook.id)
-      if (kept?.lease !== lease) return
+      if (kept?.lease !== lease) {
+        return
+      }
       Object.assign(kept, { claimableAtMs: now() + (failed?.claimInMs ?? 0), lease: '' })
       kept.rows = kept.rows.filter(({ id }) => !delivered.includes(id))
-      if (delivered.length > 0) kept.failures = 0
-      if (failed === undefined) return
+      if (delivered.length > 0) {
+        kept.failures = 0
+      }
+      if (failed === undefined) {
+        return
+      }
       kept.failures++
-      if (failed.claimInMs === undefined) kept.state = 'stopped'
+      if (failed.claimInMs === undefined) {
+        kept.state = 'stopped'
+      }
       const row = kept.rows.find(({ id }) => id === failed.id) as Row
       row.attempts++
       row.dueAtMs = now() + (failed.retryInMs ?? Number.POSITIVE_INFINITY)
     },
     async stop(id) {
       const kept = all.get(id)
-      if (kept !== undefined) kept.state = 'stopped'
+      if (kept !== undefined) {
+        kept.state = 'stopped'
+      }
     },
     async figures() {
       return [...all].map(([webhook, { state, rows }]) => {
@@ -100,8 +111,9 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
         const plant = parsePlant({ id, name: `plant ${id}` })
         const version = `${BigInt.asUintN(64, id)}` as PlantAdded['version']
         const added = { plant, version, addedAt: new Date(0) }
-        for (const { rows } of all.values())
+        for (const { rows } of all.values()) {
           rows.push({ id: deliveries++, added, attempts: 0, dueAtMs: 0 })
+        }
       }
     },
   }

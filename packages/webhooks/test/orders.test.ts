@@ -41,7 +41,9 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
         act: (...args: Args) => Promise<Result>,
       ) =>
       async (...args: Args): Promise<Result> => {
-        if (dead.has(courier)) return never
+        if (dead.has(courier)) {
+          return never
+        }
         await scheduler.schedule(Promise.resolve())
         const result = dead.has(courier) ? never : await act(...args)
         await scheduler.schedule(Promise.resolve())
@@ -61,12 +63,17 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
       elapsed: () => clock.ms,
       async wait(ms) {
         await scheduler.schedule(Promise.resolve())
-        if (dead.has(courier)) return never
+        if (dead.has(courier)) {
+          return never
+        }
         const figures = await memory.figures()
-        if (announced === ids.length && figures.every(({ waiting }) => waiting === 0))
+        if (announced === ids.length && figures.every(({ waiting }) => waiting === 0)) {
           stop.abort()
+        }
         // Time passes only while nothing is under way: each attempt has ended within its time.
-        if (underWay.size === 0) clock.ms += ms
+        if (underWay.size === 0) {
+          clock.ms += ms
+        }
       },
     })
 
@@ -81,17 +88,25 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
           async post({ url, body }) {
             const key = `${url} ${body}`
             const fate = each.fates[attempts] ?? 'received'
-            if (courier === 0 && each.couriers > 1 && attempts === each.diesAt)
+            if (courier === 0 && each.couriers > 1 && attempts === each.diesAt) {
               dead.add(courier)
+            }
             attempts++
-            if ([...underWay].some(other => other.startsWith(url)))
+            if ([...underWay].some(other => other.startsWith(url))) {
               broken.push(`${key} has company`)
+            }
             underWay.add(key)
             await scheduler.schedule(Promise.resolve())
             underWay.delete(key)
-            if (fate !== 'failed') received.push(key)
-            if (dead.has(courier)) return never
-            if (fate === 'answer lost') throw new Error('lost')
+            if (fate !== 'failed') {
+              received.push(key)
+            }
+            if (dead.has(courier)) {
+              return never
+            }
+            if (fate === 'answer lost') {
+              throw new Error('lost')
+            }
             return fate === 'failed' ? 500 : 200
           },
         },

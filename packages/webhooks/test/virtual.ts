@@ -29,9 +29,13 @@ export function createVirtualWorld(
     elapsed: () => clock.ms,
     async wait(ms: number) {
       await new Promise(setImmediate)
-      if (until()) stopping.abort()
+      if (until()) {
+        stopping.abort()
+      }
       clock.ms += ms
-      if (!(clock.ms < 30 * dayMs)) throw new Error('the courier never stops')
+      if (!(clock.ms < 30 * dayMs)) {
+        throw new Error('the courier never stops')
+      }
     },
   }
   const run = createCourierWith({ ...courierLimits, ...limits }, courierClock, {

@@ -43,13 +43,19 @@ test.each([
   ],
   [false, '64:ff9b::127.0.0.1 2002:7f00:1:: fe80::1 fd00::1 ff02::1'],
 ])('whether these are public is %s: %s', (isPublic, addresses) => {
-  for (const address of addresses.split(' '))
+  for (const address of addresses.split(' ')) {
     expect([address, isPublicAddress(address)]).toEqual([address, isPublic])
+  }
 })
 
 test('http is for those that allow private addresses', () => {
-  for (const url of ['http://127.0.0.1:8080/', 'https://[::1]/', 'https://shop.example/'])
+  for (const url of [
+    'http://127.0.0.1:8080/',
+    'https://[::1]/',
+    'https://shop.example/',
+  ]) {
     expect(parseWebhookUrl(url, true)).toBe(url)
+  }
   expect(() => parseWebhookUrl('file:///plants', true)).toThrow(
     'must be an https or http URL',
   )

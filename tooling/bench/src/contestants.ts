@@ -60,8 +60,9 @@ export const bunVersion = async () =>
 export async function startAll(contestants: readonly Contestant[], plants = 0) {
   await using stack = new AsyncDisposableStack()
   const running: Running[] = []
-  for (const contestant of contestants)
+  for (const contestant of contestants) {
     running.push(stack.use(await start(contestant, plants)))
+  }
   const owned = stack.move()
   return { running, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
@@ -73,11 +74,14 @@ export async function start(
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(temporaryFolder()).path
   const file = join(folder, 'plants.db')
-  if (plants > 0) await fill(file, plants)
+  if (plants > 0) {
+    await fill(file, plants)
+  }
   const [program, ...args] = await command()
   const missing = [program, ...args].find(each => !existsSync(each))
-  if (missing !== undefined)
+  if (missing !== undefined) {
     throw new Error(`${missing} is missing: run \`pnpm build\` first`)
+  }
   const port = await freePort()
   const { PATH } = process.env
   const all = {
@@ -111,8 +115,9 @@ async function tryOut({ title, url }: Pick<Running, 'title' | 'url'>): Promise<v
       ...(body !== undefined && { method: 'POST', body }),
     })
     const text = await answer.text()
-    if (answer.status !== 200 || text !== wanted)
+    if (answer.status !== 200 || text !== wanted) {
       throw new Error(`${title}: ${path}: ${answer.status} ${text}`)
+    }
   }
   const id = idOf(2 ** 31)
   const plant = '"name":"Monstera","tag":"tried"'

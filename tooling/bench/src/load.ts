@@ -46,15 +46,17 @@ export async function measure(
     seconds,
   )
   server.assertRunning()
-  if (requests === 0 || refused > 0 || broken > 0)
+  if (requests === 0 || refused > 0 || broken > 0) {
     throw new Error(
       `${title}: ${refused} of ${requests} answers were not 200, and ${broken} are missing`,
     )
+  }
   const created = countPlants(file) - stored
-  if (load.request === 'create' && created < requests)
+  if (load.request === 'create' && created < requests) {
     throw new Error(
       `${title}: ${requests} creates were answered with 200, and ${created} plants stored`,
     )
+  }
   return {
     requests,
     perSecond: (requests / microseconds) * 1e6,

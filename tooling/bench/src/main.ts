@@ -31,7 +31,9 @@ if (values.help || unknown !== undefined) {
 const missing = ['wrk', 'sqlite3', 'strace'].filter(
   tool => spawnSync(tool, ['--version']).error,
 )
-if (missing.length > 0) throw new Error(`missing: apt-get install ${missing.join(' ')}`)
+if (missing.length > 0) {
+  throw new Error(`missing: apt-get install ${missing.join(' ')}`)
+}
 
 const effort: Effort = values.quick
   ? { rounds: 1, warmUpSeconds: 1, plantsInFile: 50_000 }

@@ -73,8 +73,9 @@ async function compared(
   // What is only read is as durable in one mode as in the other.
   await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
   const rows: string[][] = []
-  for (const one of started.running)
+  for (const one of started.running) {
     await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
+  }
   for (const load of loads) {
     const measured = started.running.map((): Measured[] => [])
     for (let round = 1; round <= effort.rounds; round++) {
@@ -112,16 +113,19 @@ async function fsyncs() {
   const rows: string[][] = []
   for (const connections of [1, 64]) {
     const tracer = await trace(running.server.pid)
-    if (tracer === undefined) throw new Error('strace may not attach to the server')
+    if (tracer === undefined) {
+      throw new Error('strace may not attach to the server')
+    }
     const { requests } = await measure(running, { request: 'create', connections })
     // An interrupted call has a second line, which says "resumed" and names no file.
     const calls = (await tracer.detach()).filter(call =>
       / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call),
     )
-    if (connections === 1 && calls.length < requests)
+    if (connections === 1 && calls.length < requests) {
       throw new Error(
         `${requests} creates were answered one after another, with ${calls.length} fsyncs`,
       )
+    }
     rows.push(
       [connections, requests, calls.length]
         .map(formatInteger)
@@ -175,12 +179,15 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
   const runs = turns.map((): { seconds: number; mebibytes: number }[] => [])
   for (let round = 1; round <= rounds; round++) {
     for (const [row, [title, run]] of turns.entries()) {
-      for (const suffix of ['', '-wal', '-shm']) rmSync(store + suffix, { force: true })
+      for (const suffix of ['', '-wal', '-shm']) {
+        rmSync(store + suffix, { force: true })
+      }
       // Creates the tables.
       await plantStore('import', '/dev/null').ended
       const result = await timed(run())
-      if (countPlants(store) !== plantsInFile)
+      if (countPlants(store) !== plantsInFile) {
         throw new Error(`${title}: plants are missing`)
+      }
       runs[row]?.push(result)
       console.error(`${title}: ${formatDecimal(result.seconds)} s`)
     }
@@ -207,7 +214,9 @@ async function timed(program: Program) {
   }, 50)
   const ending = await program.ended
   clearInterval(watch)
-  if (ending !== 0) throw new Error(`ended with ${ending}: ${program.errors()}`)
+  if (ending !== 0) {
+    throw new Error(`ended with ${ending}: ${program.errors()}`)
+  }
   return { seconds: (performance.now() - startedMs) / 1000, mebibytes: peak }
 }
 
@@ -232,8 +241,9 @@ async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
       )
     for (const [index, title] of batches.entries()) {
       const file = join(folder.path, title)
-      if (round === 1)
+      if (round === 1) {
         await writeLines(file, plantsInFile, ndjson(index === 0 ? inARow : scattered))
+      }
       await using empty = await start(ours)
       const startedMs = performance.now()
       await send(empty, file, plantsInFile)
@@ -264,6 +274,7 @@ async function send({ url }: Running, file: string, plants: number): Promise<voi
   })
   await pipeline(createReadStream(file, { highWaterMark: 256 * 1024 }), outgoing)
   const { created } = (await json(await answered)) as { created?: number }
-  if (created !== plants)
+  if (created !== plants) {
     throw new Error(`the batch created ${created} plants, not ${plants}`)
+  }
 }

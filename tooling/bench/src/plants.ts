@@ -18,8 +18,9 @@ export async function fill(file: string, count: number): Promise<void> {
   const db = new Database(file)
   const insert = db.prepare('insert into plants (id, name, tag) values (?, ?, ?)')
   db.transaction(() => {
-    for (let number = 0; number < count; number++)
+    for (let number = 0; number < count; number++) {
       insert.run(idOf(number), `Plant ${number}`, `tag-${number % 20}`)
+    }
   })()
   db.close()
 }
@@ -42,7 +43,9 @@ export function writeLines(
   line: (number: number) => string,
 ): Promise<void> {
   const lines = function* () {
-    for (let number = 1; number <= count; number++) yield `${line(number)}\n`
+    for (let number = 1; number <= count; number++) {
+      yield `${line(number)}\n`
+    }
   }
   return pipeline(Readable.from(lines()), createWriteStream(file))
 }

@@ -75,7 +75,9 @@ function sharesOf({
   let taken = 0
   for (let at = samples.length - 1; at >= 0 && taken < secondsTaken * 1e6; at--) {
     const kind = kinds.get(samples[at] as number)
-    if (kind === undefined) continue
+    if (kind === undefined) {
+      continue
+    }
     const micros = timeDeltas[at] as number
     taken += micros
     times.set(kind, (times.get(kind) ?? 0) + micros)
@@ -87,11 +89,21 @@ function kindOf({
   functionName,
   url,
 }: CpuProfile['nodes'][number]['callFrame']): string | undefined {
-  if (functionName === '(idle)' || functionName === '(root)') return undefined
-  if (functionName === '(garbage collector)') return 'garbage collection'
-  if (functionName === '(program)') return 'Node and V8, outside functions'
-  if (url.startsWith('node:')) return 'JavaScript of Node'
-  if (url !== '') return 'the program, its libraries and SQLite'
+  if (functionName === '(idle)' || functionName === '(root)') {
+    return undefined
+  }
+  if (functionName === '(garbage collector)') {
+    return 'garbage collection'
+  }
+  if (functionName === '(program)') {
+    return 'Node and V8, outside functions'
+  }
+  if (url.startsWith('node:')) {
+    return 'JavaScript of Node'
+  }
+  if (url !== '') {
+    return 'the program, its libraries and SQLite'
+  }
   return /^write/.test(functionName)
     ? 'writing to sockets'
     : 'other functions of Node in C++'

@@ -66,7 +66,9 @@ function circlesIn(imports: ReadonlySet<string>): string[] {
     )
     for (const pair of left) {
       const [from, to] = pair.split(' ')
-      if (!tos?.has(from) || !froms?.has(to)) left.delete(pair)
+      if (!tos?.has(from) || !froms?.has(to)) {
+        left.delete(pair)
+      }
     }
   }
   return [...left]

@@ -48,8 +48,9 @@ test('the README is short, and its figures are those of the benchmark', () => {
     [...text.matchAll(/\d[\d,.]*\d/g)].map(([figure]) => ({ figure, section })),
   )
   expect(figures.length).toBeGreaterThanOrEqual(4)
-  for (const { figure, section } of figures)
+  for (const { figure, section } of figures) {
     expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
+  }
 })
 
 test('what a page tells glibc is set wherever the page says so', () => {
@@ -61,11 +62,13 @@ test('what a page tells glibc is set wherever the page says so', () => {
     ...places,
     'tooling/release/src/plant-store.sh',
     'tooling/release/src/image.ts',
-  ])
-    for (const [, name, value] of settings)
+  ]) {
+    for (const [, name, value] of settings) {
       expect(readFileSync(join(root, path), 'utf8'), path).toMatch(
         new RegExp(`\\b${name}=("\\$\\{${name}:-)?${value}\\b`),
       )
+    }
+  }
 })
 
 test('each decision is in the index, has the same parts, and is short', () => {

@@ -24,7 +24,9 @@ export function drawPackages(root: string): string {
     nodes.push(`  ${basename(folder)}["${label}"]`)
     for (const each of imported) {
       const ours = namesOfOurs.get(each)
-      if (ours !== undefined) arrows.push(`  ${basename(folder)} --> ${ours}`)
+      if (ours !== undefined) {
+        arrows.push(`  ${basename(folder)} --> ${ours}`)
+      }
     }
   }
   return ['```mermaid', 'flowchart TD', ...nodes, ...arrows, '```'].join('\n')
@@ -57,6 +59,8 @@ const end = '<!-- /packages -->'
 export function withPicture(page: string, picture: string): string {
   const from = page.indexOf(begin)
   const to = page.indexOf(end)
-  if (from === -1 || to < from) throw new Error(`the page has no ${begin} … ${end}`)
+  if (from === -1 || to < from) {
+    throw new Error(`the page has no ${begin} … ${end}`)
+  }
   return `${page.slice(0, from + begin.length)}\n${picture}\n${page.slice(to)}`
 }

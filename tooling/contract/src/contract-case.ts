@@ -143,8 +143,9 @@ export function assertFailure(
     message,
   )
   assert.equal(answer.headers.get('content-type'), 'application/json')
-  for (const word of words)
+  for (const word of words) {
     assert.match(message, typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word)
+  }
 }
 
 /** @param body by default the item itself */
@@ -214,7 +215,9 @@ export async function allPages(
     assert.equal(answer.status, 200, `${answer.body}`)
     pages.push(held(answer) as readonly ItemSent[])
     assert.ok(pages.length < 100, 'the pages have no end')
-    if (!answer.headers.has('link')) return pages
+    if (!answer.headers.has('link')) {
+      return pages
+    }
   }
 }
 
@@ -249,8 +252,9 @@ export function refuses(
 ): ContractCase['run'] {
   return async client => {
     const id = ownId()
-    for (const [body, error, ...words] of refusals(id))
+    for (const [body, error, ...words] of refusals(id)) {
       assertFailure(await client.post(body), error, ...words)
+    }
     await assertAbsent(client, id)
   }
 }

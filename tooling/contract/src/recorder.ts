@@ -37,7 +37,9 @@ export function createRecorder(json: string): Recorder {
       .replace(/^https?:\/\/[^/?#]*/i, '')
       .replace(/[?#].*$/s, '')
     const path = target && description.paths.find(({ pattern }) => pattern.test(target))
-    if (!path) return {}
+    if (!path) {
+      return {}
+    }
     const wanted = asked?.method === 'HEAD' ? 'GET' : asked?.method
     return { path, operation: path.operations.find(({ method }) => method === wanted) }
   }
@@ -55,12 +57,17 @@ export function createRecorder(json: string): Recorder {
     let response: DescribedResponse | undefined
     if (operation !== undefined) {
       response = operation.responses[status]
-      if (response === undefined) faults.push(`the status ${status} is not declared`)
-      else note(operation, `${status}`)
+      if (response === undefined) {
+        faults.push(`the status ${status} is not declared`)
+      } else {
+        note(operation, `${status}`)
+      }
       const search = asked?.target.split('?')[1]
-      if (search !== undefined)
-        for (const name of new URLSearchParams(search).keys())
+      if (search !== undefined) {
+        for (const name of new URLSearchParams(search).keys()) {
           note(operation, `${status} ?${name}`)
+        }
+      }
     } else if (!isFailure) {
       faults.push('nothing is declared here, so it cannot succeed')
     } else if (asked !== undefined && status === (path ? 404 : 405)) {
@@ -78,35 +85,50 @@ export function createRecorder(json: string): Recorder {
     }
     // OpenAPI has no place for the methods that a path lacks.
     response ??= description.responses[`Failure${status === 405 ? 404 : status}`]
-    if (response === undefined) return [...faults, 'the status is declared nowhere']
+    if (response === undefined) {
+      return [...faults, 'the status is declared nowhere']
+    }
 
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
-      if (required && !headers.has(name.toLowerCase()))
+      if (required && !headers.has(name.toLowerCase())) {
         faults.push(`the header field ${name} is missing`)
+      }
     }
     const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
     if (mediaType === undefined || content === undefined) {
-      if (body.length > 0) faults.push('no body is declared')
-      if (headers.has('content-type')) faults.push('no content-type is declared')
+      if (body.length > 0) {
+        faults.push('no body is declared')
+      }
+      if (headers.has('content-type')) {
+        faults.push('no content-type is declared')
+      }
       return faults
     }
     if (headers.get('content-type') !== mediaType) {
       faults.push(`content-type is ${headers.get('content-type')}, not ${mediaType}`)
     }
     if (asked?.method === 'HEAD') {
-      if (body.length > 0) faults.push('an answer to HEAD has no body')
+      if (body.length > 0) {
+        faults.push('an answer to HEAD has no body')
+      }
       return faults
     }
-    if (mediaType !== 'application/json') return faults
+    if (mediaType !== 'application/json') {
+      return faults
+    }
     try {
       const value = readExactly(
         new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body),
       )
       faults.push(...validate(content.schema, value))
-      if (operation !== undefined && !isFailure)
-        for (const name of Object.keys([value].flat()[0] ?? {}))
+      if (operation !== undefined && !isFailure) {
+        for (const name of Object.keys([value].flat()[0] ?? {})) {
           note(operation, `${status} ${name}`)
-      if (isFailure) faults.push(...failureFaults(status, value, description.text))
+        }
+      }
+      if (isFailure) {
+        faults.push(...failureFaults(status, value, description.text))
+      }
     } catch (error) {
       faults.push(`the body is not JSON in UTF-8: ${(error as Error).message}`)
     }
@@ -117,7 +139,9 @@ export function createRecorder(json: string): Recorder {
     check(asked, answer) {
       checked++
       const faults = faultsOf(asked, answer)
-      if (faults.length === 0) return
+      if (faults.length === 0) {
+        return
+      }
       const what = asked === undefined ? 'no request' : `${asked.method} ${asked.target}`
       throw new Error(
         `${what} → ${answer.status} ${answer.body}\n  ${faults.join('\n  ')}`,
@@ -165,9 +189,12 @@ function failureFaults(status: number, value: unknown, published: string): strin
   const members = Object.keys(value as object).sort()
   const faults = members.join() === 'error,message' ? [] : [`its members are ${members}`]
   const { error } = value as { error: bigint }
-  if (error / 100n !== BigInt(status))
+  if (error / 100n !== BigInt(status)) {
     faults.push(`error ${error} belongs to another status`)
-  if (!published.includes(`${error}`)) faults.push(`error ${error} is not published`)
+  }
+  if (!published.includes(`${error}`)) {
+    faults.push(`error ${error} is not published`)
+  }
   return faults
 }
 
@@ -200,7 +227,9 @@ function createValidation(schemas: Readonly<Record<string, unknown>>) {
       validate = ajv.compile({ $defs, ...(forAjv(schema) as object) })
       compiled.set(schema, validate)
     }
-    if (validate(value)) return []
+    if (validate(value)) {
+      return []
+    }
     return (validate.errors ?? []).map(
       error => `${error.instancePath || 'the body'} ${error.message}`,
     )
@@ -208,11 +237,18 @@ function createValidation(schemas: Readonly<Record<string, unknown>>) {
 }
 
 function forAjv(schema: unknown): unknown {
-  if (typeof schema === 'bigint') return Number(schema)
-  if (typeof schema === 'string')
+  if (typeof schema === 'bigint') {
+    return Number(schema)
+  }
+  if (typeof schema === 'string') {
     return schema.replace(/^#\/components\/schemas\//, '#/$defs/')
-  if (Array.isArray(schema)) return schema.map(forAjv)
-  if (typeof schema !== 'object' || schema === null) return schema
+  }
+  if (Array.isArray(schema)) {
+    return schema.map(forAjv)
+  }
+  if (typeof schema !== 'object' || schema === null) {
+    return schema
+  }
   if ('type' in schema && schema.type === 'integer') {
     const { format = 'int64', minimum, maximum } = schema as Integer
     const [min, max] = formatBounds[format] as Bounds

@@ -66,7 +66,9 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
       const reason = ended
         ? 'the connection ended before'
         : signal.aborted && 'waited too long for'
-      if (reason) throw new Error(`${reason} ${what}: ${JSON.stringify(`${received}`)}`)
+      if (reason) {
+        throw new Error(`${reason} ${what}: ${JSON.stringify(`${received}`)}`)
+      }
       await once(changes, 'change', { signal }).catch(() => {})
     }
   }
@@ -90,7 +92,9 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
 
   return {
     send(...bytes) {
-      for (const part of bytes) socket.write(part)
+      for (const part of bytes) {
+        socket.write(part)
+      }
     },
     async answer(asked) {
       const interim: number[] = []
@@ -108,7 +112,9 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
     },
     async interim() {
       const { status } = await takeHead()
-      if (status >= 200) throw new Error(`expected an interim answer, and got ${status}`)
+      if (status >= 200) {
+        throw new Error(`expected an interim answer, and got ${status}`)
+      }
       return status
     },
     closed: takeAll,
@@ -120,18 +126,22 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
 function readHead(head: string, method?: string) {
   const [statusLine = '', ...lines] = head.slice(0, -4).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1])
-  if (Number.isNaN(status))
+  if (Number.isNaN(status)) {
     throw new Error(`not the status line of an answer: ${JSON.stringify(statusLine)}`)
+  }
   const headers = new Map<string, string>()
   for (const line of lines) {
     const [, name, value = ''] =
       /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
-    if (name === undefined) throw new Error(`not a header field: ${JSON.stringify(line)}`)
+    if (name === undefined) {
+      throw new Error(`not a header field: ${JSON.stringify(line)}`)
+    }
     const before = headers.get(name.toLowerCase())
     headers.set(name.toLowerCase(), before === undefined ? value : `${before}, ${value}`)
   }
-  if (headers.has('transfer-encoding'))
+  if (headers.has('transfer-encoding')) {
     throw new Error('answers of known length are not sent in chunks')
+  }
   const given = headers.get('content-length')
   const hasNoBody = method === 'HEAD' || status < 200 || status === 204 || status === 304
   const length = hasNoBody ? 0 : given === undefined ? undefined : Number(given)

@@ -7,7 +7,9 @@ import { describe, expect, test } from 'vitest'
 async function sends(...pieces: readonly string[]) {
   const server = createServer({ noDelay: true }, async (socket: Socket) => {
     socket.on('error', () => {})
-    for (const piece of pieces) await new Promise(written => socket.write(piece, written))
+    for (const piece of pieces) {
+      await new Promise(written => socket.write(piece, written))
+    }
     socket.end()
   })
   server.listen(0, '127.0.0.1')

@@ -35,8 +35,9 @@ export async function bundle(
       js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url)",
     },
   })
-  for (const [name, folder] of Object.entries(folders))
+  for (const [name, folder] of Object.entries(folders)) {
     cpSync(folder, `dist/${name}`, { recursive: true })
+  }
   writeFileSync('dist/third-party.txt', termsOf(metafile))
 }
 
@@ -59,8 +60,9 @@ function termsOf({ outputs }: Metafile): string {
         .filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
         .map(file => readFileSync(join(folder, file), 'utf8').trim())
       // Some contain no text. Then the licence's own text applies.
-      if (license === undefined)
+      if (license === undefined) {
         throw new Error(`${name} is bundled, and names no licence`)
+      }
       return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n')
     })
     .sort()

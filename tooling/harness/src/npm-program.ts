@@ -21,7 +21,9 @@ function npmProgram(name: string, version: string, file: string): NpmProgram {
   return {
     path,
     async fetch() {
-      if (existsSync(path)) return path
+      if (existsSync(path)) {
+        return path
+      }
       console.error(`fetching ${name} ${version}`)
       const options = ['--no-save', '--no-audit', '--no-fund', '--loglevel=error']
       const install = ['install', '--prefix', folder, ...options, `${name}@${version}`]

@@ -41,7 +41,9 @@ export async function startPgbouncer(
     ].join('\n'),
   )
   // It refuses to run as root.
-  for (const path of [folder.path, file]) chmodSync(path, 0o755)
+  for (const path of [folder.path, file]) {
+    chmodSync(path, 0o755)
+  }
   const user = userInfo().uid === 0 ? ['--user=nobody'] : []
   const { PATH } = process.env
   const bouncer = launch(['pgbouncer', ...user, file], { environment: { PATH } })

@@ -18,13 +18,15 @@ const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
 // Standard output is the command's.
 const child = spawn(process.execPath, build, { env, stdio: ['ignore', 'pipe', 'pipe'] })
 const printed = []
-for (const stream of [child.stdout, child.stderr])
+for (const stream of [child.stdout, child.stderr]) {
   stream.on('data', bytes => printed.push(bytes))
+}
 const notice = setTimeout(() => process.stderr.write('Building plant-store …\n'), 1_000)
 const [status] = await once(child, 'close')
 clearTimeout(notice)
-if (status === 0) await import('../../../apps/cli/dist/main.js')
-else {
+if (status === 0) {
+  await import('../../../apps/cli/dist/main.js')
+} else {
   process.stderr.write(Buffer.concat(printed))
   process.exitCode = 1
 }

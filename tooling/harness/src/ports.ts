@@ -27,7 +27,9 @@ export async function freePort(): Promise<number> {
       await using taken = await takePort(randomInt(10_000, 32_768))
       return taken.port
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') {
+        throw error
+      }
     }
   }
 }

@@ -14,7 +14,9 @@ let server: PostgresServer | undefined
 /** For `globalSetup`: the server that TEST_DATABASE_URL names, or one of our own. */
 export async function setup(project: TestProject): Promise<void> {
   const { TEST_DATABASE_URL: given } = process.env
-  if (!given) server = await startPostgres()
+  if (!given) {
+    server = await startPostgres()
+  }
   project.provide('postgresUrl', given || (server as PostgresServer).url)
 }
 

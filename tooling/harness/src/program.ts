@@ -36,7 +36,9 @@ export interface LaunchOptions {
 
 const running = new Map<ChildProcessWithoutNullStreams, NodeJS.Signals>()
 process.once('exit', () => {
-  for (const [child, signal] of running) child.kill(signal)
+  for (const [child, signal] of running) {
+    child.kill(signal)
+  }
 })
 
 export function launch(
@@ -57,13 +59,17 @@ export function launch(
     stdio: log === undefined ? 'pipe' : ['pipe', log, log],
     ...owner,
   }) as ChildProcessWithoutNullStreams
-  if (log !== undefined) closeSync(log)
+  if (log !== undefined) {
+    closeSync(log)
+  }
   running.set(child, lastSignal)
   let output = ''
   let errors = ''
   // A program that ends early does not read what is left for it.
   child.stdin.on('error', () => {})
-  if (keepsOutput) child.stdout?.setEncoding('utf8').on('data', text => (output += text))
+  if (keepsOutput) {
+    child.stdout?.setEncoding('utf8').on('data', text => (output += text))
+  }
   child.stderr?.setEncoding('utf8').on('data', text => (errors += text))
   const ended = new Promise<Ending>((resolve, reject) => {
     child.once('error', reject).once('close', (code, signal) => {
@@ -75,7 +81,9 @@ export function launch(
   const isRunning = () =>
     child.pid !== undefined && child.exitCode === null && child.signalCode === null
   const end = (signal: NodeJS.Signals = 'SIGTERM') => {
-    if (isRunning()) child.kill(signal)
+    if (isRunning()) {
+      child.kill(signal)
+    }
     return ended
   }
   return {
@@ -86,7 +94,9 @@ export function launch(
     errors: () => errors,
     isRunning,
     assertRunning() {
-      if (isRunning()) return
+      if (isRunning()) {
+        return
+      }
       const printed = logFile === undefined ? errors : readFileSync(logFile, 'utf8')
       const how = child.exitCode ?? child.signalCode ?? 'it could not be started'
       throw new Error(

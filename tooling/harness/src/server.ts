@@ -82,16 +82,21 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     },
     keepsOutput: !keepsOnlyWarnings,
   })
-  if (temporary) program.ended.finally(() => temporary[Symbol.dispose]()).catch(() => {})
+  if (temporary) {
+    program.ended.finally(() => temporary[Symbol.dispose]()).catch(() => {})
+  }
   const log: LogLine[] = []
   const lines = createInterface(program.process.stdout).on('line', text => {
     if (
       keepsOnlyWarnings &&
       text.startsWith('{"level":"info",') &&
       !text.includes('"msg":"listening"')
-    )
+    ) {
       return
-    if (text.startsWith('{')) log.push(JSON.parse(text))
+    }
+    if (text.startsWith('{')) {
+      log.push(JSON.parse(text))
+    }
   })
   return {
     ...program,
@@ -100,15 +105,18 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     async logged(message) {
       for (;;) {
         const line = log.find(({ msg }) => msg === message)
-        if (line !== undefined) return line
+        if (line !== undefined) {
+          return line
+        }
         const ending = await Promise.race([
           once(lines, 'line').then(() => undefined),
           program.ended,
         ])
-        if (ending !== undefined && !log.some(({ msg }) => msg === message))
+        if (ending !== undefined && !log.some(({ msg }) => msg === message)) {
           throw new Error(
             `the server ended with ${ending}, and printed:\n${program.errors()}`,
           )
+        }
       }
     },
   }

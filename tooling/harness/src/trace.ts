@@ -13,7 +13,9 @@ interface Tracer {
 export const hasStrace = spawnSync('strace', ['-V']).status === 0
 
 /** The reason why nothing can be traced here: some containers forbid it. */
-if (!hasStrace && process.env['CI']) throw new Error('strace is missing')
+if (!hasStrace && process.env['CI']) {
+  throw new Error('strace is missing')
+}
 
 export const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
 

@@ -14,7 +14,9 @@ export async function until(
   let reason = ''
   while (performance.now() < giveUpAtMs) {
     try {
-      if (await holds()) return
+      if (await holds()) {
+        return
+      }
     } catch (error) {
       reason = `: ${(error as Error).message}`
     }

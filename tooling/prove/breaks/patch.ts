@@ -16,17 +16,22 @@ const found = new BroadcastChannel(`place of ${name}`)
 found.unref()
 const note = (url: string) => {
   modules.add(url)
-  if (modules.size > 1)
+  if (modules.size > 1) {
     throw new Error(`this break has places in ${[...modules].join(' and ')}`)
+  }
 }
 found.onmessage = ({ data }) => note(`${data}`)
 if (isMainThread) {
   const nowhere = 'this break has no place in the program'
   setTimeout(() => {
-    if (modules.size === 0) throw new Error(nowhere)
+    if (modules.size === 0) {
+      throw new Error(nowhere)
+    }
   }, loadingMs).unref()
   process.on('exit', () => {
-    if (modules.size > 0) return
+    if (modules.size > 0) {
+      return
+    }
     console.error(nowhere)
     process.exitCode = 1
   })
@@ -38,12 +43,17 @@ registerHooks({
       !url.startsWith('file:') ||
       url.includes('/node_modules/') ||
       url.includes('/breaks/')
-    )
+    ) {
       return loaded
+    }
     const source = `${loaded.source ?? ''}`
     const places = [...source.matchAll(new RegExp(place, 'g'))].length
-    if (places === 0) return loaded
-    if (places > 1) throw new Error(`this break has ${places} places in ${url}`)
+    if (places === 0) {
+      return loaded
+    }
+    if (places > 1) {
+      throw new Error(`this break has ${places} places in ${url}`)
+    }
     note(url)
     found.postMessage(url)
     return { ...loaded, source: source.replace(place, replacement) }

@@ -72,11 +72,17 @@ export async function runAnnouncements({
     const work = async () => {
       while (created < createsOfRound) {
         const ids = [nextId++]
-        if (random.chance(0.2)) ids.push(nextId++, nextId++)
-        if (!(await create(program, random, ids))) return
+        if (random.chance(0.2)) {
+          ids.push(nextId++, nextId++)
+        }
+        if (!(await create(program, random, ids))) {
+          return
+        }
         answered.push(...ids)
         created += ids.length
-        if (!isDelivering && created >= killAfter) moment.resolve()
+        if (!isDelivering && created >= killAfter) {
+          moment.resolve()
+        }
       }
     }
     const working = Array.from({ length: clients }, () =>
@@ -84,7 +90,9 @@ export async function runAnnouncements({
     )
     let left = 1 + random.below(createsOfRound)
     const count = () => --left === 0 && moment.resolve()
-    if (isDelivering) receipts.on('receipt', count)
+    if (isDelivering) {
+      receipts.on('receipt', count)
+    }
     await Promise.race([
       moment.promise,
       sleep(deliveryTimeoutMs, undefined, { ref: false }),
@@ -93,26 +101,40 @@ export async function runAnnouncements({
     // From between two answers to the middle of a commit, or of a delivery.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')
-    if (ended !== 'SIGKILL') failures.push(`it ended before it was killed: ${ended}`)
+    if (ended !== 'SIGKILL') {
+      failures.push(`it ended before it was killed: ${ended}`)
+    }
     await Promise.all(working)
   }
 
   endLeases(file)
-  for (const each of webhooks) each.isKind = true
+  for (const each of webhooks) {
+    each.isKind = true
+  }
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
   const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
-  for (const id of answered)
-    if (!there.has(id)) failures.push(`the answered create of plant ${id} is lost`)
+  for (const id of answered) {
+    if (!there.has(id)) {
+      failures.push(`the answered create of plant ${id} is lost`)
+    }
+  }
   for (const [n, { plants, events }] of webhooks.entries()) {
-    for (const id of there)
-      if (!plants.has(id)) failures.push(`webhook ${n} never heard of plant ${id}`)
-    for (const id of plants)
-      if (!there.has(id)) failures.push(`webhook ${n} heard of plant ${id}`)
-    if (events.size !== plants.size)
+    for (const id of there) {
+      if (!plants.has(id)) {
+        failures.push(`webhook ${n} never heard of plant ${id}`)
+      }
+    }
+    for (const id of plants) {
+      if (!there.has(id)) {
+        failures.push(`webhook ${n} heard of plant ${id}`)
+      }
+    }
+    if (events.size !== plants.size) {
       failures.push(
         `${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`,
       )
+    }
   }
   const duplicates = received - listeners * there.size
   return {
@@ -138,16 +160,25 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
   const events = new Set<string>()
   const server = createServer(async (request, response) => {
     let body = ''
-    for await (const chunk of request) body += chunk
+    for await (const chunk of request) {
+      body += chunk
+    }
     const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] as string)
-    if (!listener.isKind && random.chance(0.02)) return void response.writeHead(500).end()
-    if (!listener.isKind && random.chance(0.1)) await sleep(random.below(100))
+    if (!listener.isKind && random.chance(0.02)) {
+      return void response.writeHead(500).end()
+    }
+    if (!listener.isKind && random.chance(0.1)) {
+      await sleep(random.below(100))
+    }
     // Received all the same: whether the answer arrives is another matter.
     plants.add(id)
     events.add(`${request.headers['webhook-id']}`)
     receipts.emit('receipt')
-    if (!listener.isKind && random.chance(0.02)) request.socket.destroy()
-    else response.end()
+    if (!listener.isKind && random.chance(0.02)) {
+      request.socket.destroy()
+    } else {
+      response.end()
+    }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const listener: Listener = {
@@ -200,7 +231,9 @@ async function drain(url: string): Promise<void> {
     async () => {
       const figures = await storage.webhooks.outbox.figures()
       // What failed is tried again at once.
-      for (const { id } of await storage.webhooks.list()) await storage.webhooks.retry(id)
+      for (const { id } of await storage.webhooks.list()) {
+        await storage.webhooks.retry(id)
+      }
       return (
         figures.length === listeners &&
         figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)

@@ -48,13 +48,18 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
         again?.status !== 200 ||
         again.created + again.existing !== lines ||
         again.refused > 0
-      )
+      ) {
         failures.push(
           `batch ${firstId} came to ${JSON.stringify(again)} when it was sent again`,
         )
-      if (isCounted && again !== undefined) lost += again.created
+      }
+      if (isCounted && again !== undefined) {
+        lost += again.created
+      }
     }
-    if (rounds === wanted) break
+    if (rounds === wanted) {
+      break
+    }
 
     const isKilled = random.chance(0.7)
     before = Array.from({ length: batchesAtOnce }, () => {
@@ -75,20 +80,27 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
         isEndless,
       )
       batch.isCounted = answer?.status === 200
-      if (answer === undefined) endings.cut++
-      else endings[batch.isCounted ? 'answered' : 'refused']++
-      if (answer !== undefined && !batch.isCounted && answer.error !== 50303)
+      if (answer === undefined) {
+        endings.cut++
+      } else {
+        endings[batch.isCounted ? 'answered' : 'refused']++
+      }
+      if (answer !== undefined && !batch.isCounted && answer.error !== 50303) {
         failures.push(
           `batch ${batch.firstId} was answered with ${JSON.stringify(answer)}`,
         )
-      if (isEndless && answer === undefined)
+      }
+      if (isEndless && answer === undefined) {
         failures.push('a server that was told to stop did not answer')
+      }
     })
     await sleep(random.below(400))
     await program.end(isKilled ? 'SIGKILL' : 'SIGTERM')
     await Promise.all(sending)
   }
-  if (lost > 0) failures.push(`${lost} plants that were counted are lost`)
+  if (lost > 0) {
+    failures.push(`${lost} plants that were counted are lost`)
+  }
 
   const long = await sendLongBatch(circumstances, failures)
   return {
@@ -118,7 +130,9 @@ async function sendLongBatch(
     for (; sent < wanted; sent++) {
       if (sent % 100_000 === 0) {
         const now = memoryMib(program)
-        if (sent <= wanted / 10) early = Math.max(early, now)
+        if (sent <= wanted / 10) {
+          early = Math.max(early, now)
+        }
         most = Math.max(most, now)
       }
       yield sent % 10 === 0
@@ -128,17 +142,20 @@ async function sendLongBatch(
   }
   const answer = await send(program.url, lines())
   const created = Math.ceil(sent / 10)
-  if (answer?.created !== created || answer.existing !== sent - created)
+  if (answer?.created !== created || answer.existing !== sent - created) {
     failures.push(`${sent} lines came to ${JSON.stringify(answer)}`)
+  }
   const grown = Math.round(most - early)
-  if (grown > growthMaxMiB)
+  if (grown > growthMaxMiB) {
     failures.push(`a batch of ${sent} lines made the program grow by ${grown} MiB`)
+  }
   return `${figure(sent)} lines in one batch, at most ${Math.round(most)} MiB`
 }
 
 function* linesOf(firstId: number, count: number) {
-  for (let id = firstId; id < firstId + count; id++)
+  for (let id = firstId; id < firstId + count; id++) {
     yield `{"id":${id},"name":"plant ${id}"}\n`
+  }
 }
 
 const pieceLength = 64 * 1024
@@ -172,13 +189,22 @@ async function send(
     let piece = ''
     for (const line of lines) {
       piece += line
-      if (piece.length < pieceLength) continue
-      if (!outgoing.write(piece)) await Promise.race([once(outgoing, 'drain'), over])
-      if (isOver) break
+      if (piece.length < pieceLength) {
+        continue
+      }
+      if (!outgoing.write(piece)) {
+        await Promise.race([once(outgoing, 'drain'), over])
+      }
+      if (isOver) {
+        break
+      }
       piece = ''
     }
-    if (isEndless) outgoing.write(piece)
-    else outgoing.end(piece)
+    if (isEndless) {
+      outgoing.write(piece)
+    } else {
+      outgoing.end(piece)
+    }
     const [incoming] = await answered
     const body = JSON.parse(`${Buffer.concat(await incoming.toArray())}`)
     return { status: incoming.statusCode, ...body }

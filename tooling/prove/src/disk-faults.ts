@@ -44,8 +44,9 @@ export async function runDiskFaults({
   const skipped: string[] = []
   let injected = 0
   let told = 0
-  if (!hasStrace) skipped.push('faults of calls: strace is not installed')
-  else {
+  if (!hasStrace) {
+    skipped.push('faults of calls: strace is not installed')
+  } else {
     const rounds = Math.ceil(3 * scale)
     for (const [what, injection] of faults) {
       for (let round = 0; round < rounds; round++) {
@@ -71,12 +72,13 @@ export async function runDiskFaults({
     disk.defer(() => spawnSync('umount', [folder.path]))
     injected++
     failures.push(...(await fillDisk(folder.path)).map(small))
-  } else
+  } else {
     skipped.push(
       small(
         `no disk can be mounted here (${mounted.error?.message ?? mounted.stderr.trim()})`,
       ),
     )
+  }
   return {
     tried: `${injected} faults of the disk; ${figure(told)} changes were told that it failed`,
     times: injected,
@@ -105,9 +107,13 @@ async function failOnce(
     const work = async () => {
       while (!isOver) {
         const outcome = await actOnce(act, random)
-        if (isCut && outcome.is === 'unknown') return
+        if (isCut && outcome.is === 'unknown') {
+          return
+        }
         // During the outage an operation fails at once, so a client should not retry at once.
-        if (outcome.is === 'unknown') await sleep(20)
+        if (outcome.is === 'unknown') {
+          await sleep(20)
+        }
       }
     }
     const working = Array.from({ length: clients }, () =>
@@ -115,11 +121,15 @@ async function failOnce(
     )
     const before = counts.unknown
     const strace = await trace(program.pid, injection)
-    if (strace === undefined) throw new Error('strace may not attach')
+    if (strace === undefined) {
+      throw new Error('strace may not attach')
+    }
     await expectSoon('a change that is told of the fault', () => counts.unknown > before)
     await expectSoon('to be not ready', () => everyThreadSays(503, program))
     const read = await program.operations.act('read', -1n)
-    if (read.is !== 'absent') failures.push(`a read is told ${read.is}`)
+    if (read.is !== 'absent') {
+      failures.push(`a read is told ${read.is}`)
+    }
     if (killed) {
       isCut = true
       await program.end('SIGKILL')
@@ -133,14 +143,17 @@ async function failOnce(
       isOver = true
     }
     await Promise.all(working)
-    if (!killed && !program.isRunning()) failures.push('it ended')
+    if (!killed && !program.isRunning()) {
+      failures.push('it ended')
+    }
   }
   const told = counts.unknown
   // A new process must find exactly what was answered.
   await using program = await startProgram(options)
   const found = await program.operations.list({ after: -1n, limit: 1_000 })
-  for (const id of history.settle(new Map(found)))
+  for (const id of history.settle(new Map(found))) {
     failures.push(`no order of events explains plant ${id}`)
+  }
   return { failures, told }
 }
 
@@ -197,29 +210,39 @@ async function fillDisk(folder: string): Promise<string[]> {
       id += 1n
       const text = { name: `${id} `.repeat(repeated) }
       const { is } = await operations.act('create', id, text)
-      if (is === 'done') kept.set(id, toValue(text))
+      if (is === 'done') {
+        kept.set(id, toValue(text))
+      }
       return is
     }
     while ((await create(8_000)) === 'done' && id < 1_000n) {}
-    if (id >= 1_000n) failures.push('it never filled')
+    if (id >= 1_000n) {
+      failures.push('it never filled')
+    }
     await expectSoon('to be not ready', async () => {
       // A smaller change may still fit, and as long as one does, the store is ready.
       await create(1)
       return await everyThreadSays(503, program)
     })
-    if ((await operations.act('read', 1n)).is !== 'done')
+    if ((await operations.act('read', 1n)).is !== 'done') {
       failures.push('a read does not work')
+    }
     rmSync(ballast)
     await expectSoon('to be ready', () => everyThreadSays(200, program))
-    if ((await create(1)) !== 'done')
+    if ((await create(1)) !== 'done') {
       failures.push('a change does not work once there is room again')
+    }
     const ended = await program.end('SIGTERM')
-    if (ended !== 0) failures.push(`it ended with ${ended}`)
+    if (ended !== 0) {
+      failures.push(`it ended with ${ended}`)
+    }
   }
   await using program = await startProgram({ databaseUrl })
   for (const [id, value] of kept) {
     const { is, seen } = await program.operations.act('read', id)
-    if (seen !== value) failures.push(`plant ${id} is ${is}`)
+    if (seen !== value) {
+      failures.push(`plant ${id} is ${is}`)
+    }
   }
   return failures
 }

@@ -83,11 +83,15 @@ export async function runFailover(): Promise<Finding> {
     ...load.failures,
     ...lost.map(id => `plant ${id} was answered and is not there`),
   ]
-  if ((await primaryOf([standby])) !== standby)
+  if ((await primaryOf([standby])) !== standby) {
     failures.push('the standby is not the primary now')
-  if (load.answered.size <= answeredBefore)
+  }
+  if (load.answered.size <= answeredBefore) {
     failures.push('no create was answered after the primary died')
-  if (!program.isRunning()) failures.push('the program ended')
+  }
+  if (!program.isRunning()) {
+    failures.push('the program ended')
+  }
   return {
     tried: [
       `a primary of ${killed} processes killed under ${clients} clients`,
@@ -132,15 +136,20 @@ function startLoad(client: Client) {
         return
       }
       // A create that got 503 may have been kept. Then the retry finds its id taken.
-      if ((held(answer) as { error: bigint }).error === 40003n && attempt > 1) return
-      if (answer.status !== 503 || !answer.headers.has('retry-after'))
+      if ((held(answer) as { error: bigint }).error === 40003n && attempt > 1) {
+        return
+      }
+      if (answer.status !== 503 || !answer.headers.has('retry-after')) {
         throw new Error(`a create was answered with ${answer.status} ${answer.body}`)
+      }
       load.refused++
       await sleep(100)
     }
   }
   const work = async () => {
-    while (!isOver) await create(next++)
+    while (!isOver) {
+      await create(next++)
+    }
   }
   const working = Promise.all(Array.from({ length: clients }, work)).catch(error =>
     load.failures.push(error.message),

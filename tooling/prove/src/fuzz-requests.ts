@@ -127,7 +127,9 @@ export function drawRequest(
       }
     }
   const sound = valid.map(write(true))
-  if (wrongs.length === 0) return sound
+  if (wrongs.length === 0) {
+    return sound
+  }
   return fc.oneof(
     { weight: wrongs.length, arbitrary: sound },
     ...wrongs.map(parts => parts.map(write(false))),
@@ -138,7 +140,9 @@ export function drawRequest(
 function resolve(description: Description, { $ref, ...inline }: Schema): Schema {
   const own: Schema | undefined =
     $ref === undefined ? inline : description.schemas[$ref.split('/').at(-1) as string]
-  if (own === undefined) throw new Error(`nothing is described at ${$ref}`)
+  if (own === undefined) {
+    throw new Error(`nothing is described at ${$ref}`)
+  }
   const parts = (own.allOf ?? []).map(part => resolve(description, part))
   const members = Object.entries(own.properties ?? {})
   return {
@@ -164,9 +168,15 @@ function isJson(text: string): boolean {
 }
 
 function toText(value: unknown): string {
-  if (typeof value === 'bigint') return `${value}`
-  if (Array.isArray(value)) return `[${value.map(toText).join()}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (typeof value === 'bigint') {
+    return `${value}`
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map(toText).join()}]`
+  }
+  if (typeof value !== 'object' || value === null) {
+    return JSON.stringify(value)
+  }
   return `{${Object.entries(value)
     .map(([name, member]) => `${JSON.stringify(name)}:${toText(member)}`)
     .join()}}`
@@ -184,12 +194,19 @@ function drawValue({
   required = [],
   ...bounds
 }: Schema): fc.Arbitrary<unknown> {
-  if (type === 'string')
+  if (type === 'string') {
     return text.filter(drawn => drawn.length >= Number(bounds.minLength ?? 0))
-  if (type === 'boolean') return fc.boolean()
+  }
+  if (type === 'boolean') {
+    return fc.boolean()
+  }
   const { minimum, maximum } = { ...int64, ...bounds }
-  if (type === 'integer') return fc.bigInt(minimum, maximum)
-  if (type !== 'object') throw new Error(`values of type ${type} cannot be generated`)
+  if (type === 'integer') {
+    return fc.bigInt(minimum, maximum)
+  }
+  if (type !== 'object') {
+    throw new Error(`values of type ${type} cannot be generated`)
+  }
   const members = Object.fromEntries(
     Object.entries(properties).map(([name, member]) => [name, drawValue(member)]),
   )
@@ -198,9 +215,12 @@ function drawValue({
 
 /** Generates invalid parameters for a schema. */
 function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
-  if (type === 'string') return wrongString
-  if (type === 'boolean')
+  if (type === 'string') {
+    return wrongString
+  }
+  if (type === 'boolean') {
     return fc.constantFrom('', ' true', 'TRUE', 'False', '0', '1', 'null')
+  }
   const { minimum, maximum } = { ...int64, ...bounds }
   return fc.oneof(
     fc.bigInt(maximum + 1n, maximum * 1_000n).map(String),
@@ -229,7 +249,9 @@ function wrongValue(schema: Schema): fc.Arbitrary<unknown> {
   }
   const { [type as keyof typeof examples]: _, ...ofOtherTypes } = examples
   const another = fc.constantFrom<unknown>(...Object.values(ofOtherTypes))
-  if (type === 'string') return fc.oneof(another, wrongString)
+  if (type === 'string') {
+    return fc.oneof(another, wrongString)
+  }
   if (type === 'integer') {
     const { minimum, maximum } = { ...int64, ...bounds }
     return fc.oneof(

@@ -59,7 +59,9 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
     runsOfIt = runs,
   ) => {
     const failure = await checkProperty(property, { seed, runs: runsOfIt })
-    if (failure !== undefined) failures.push(`${what}: ${failure}`)
+    if (failure !== undefined) {
+      failures.push(`${what}: ${failure}`)
+    }
   }
   const few = Math.ceil(runs / 5)
 
@@ -74,19 +76,24 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
           headers,
         })
         const { status } = answer
-        if (status >= 500) throw new Error(`a status of ${status}: ${answer.body}`)
+        if (status >= 500) {
+          throw new Error(`a status of ${status}: ${answer.body}`)
+        }
         const isTaken = `${answer.body}`.includes('"error":40003')
         const isConditional =
           headers['if-match'] !== undefined || headers['if-none-match'] !== undefined
         const hasFailed = status === 412 && isConditional
-        if (isValid && status >= 400 && status !== 404 && !isTaken && !hasFailed)
+        if (isValid && status >= 400 && status !== 404 && !isTaken && !hasFailed) {
           throw new Error(`a valid request was answered with ${status} ${answer.body}`)
-        if (!isValid && status < 400)
+        }
+        if (!isValid && status < 400) {
           throw new Error(`an invalid request was answered with ${status}`)
+        }
         if (isValid && method === 'DELETE' && status === 204) {
           const after = await ask('GET', path)
-          if (after.status !== 404)
+          if (after.status !== 404) {
             throw new Error(`what was removed is answered with ${after.status}`)
+          }
         }
         if (isValid && method === 'PUT' && !hasFailed) {
           const after = await ask('GET', path)
@@ -94,8 +101,9 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
             string,
             unknown
           >
-          if (JSON.stringify(shown) !== JSON.stringify(JSON.parse(`${answer.body}`)))
+          if (JSON.stringify(shown) !== JSON.stringify(JSON.parse(`${answer.body}`))) {
             throw new Error(`what was put is answered with ${after.body}`)
+          }
         }
       }),
     )
@@ -108,8 +116,9 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
           headers: authorization === undefined ? {} : { authorization },
         })
         const isRefused = status === 401 || status === 429
-        if (isRefused === isOpen)
+        if (isRefused === isOpen) {
           throw new Error(`${authorization} was answered with ${status}`)
+        }
       }),
       few,
     )
@@ -127,7 +136,9 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
         async (method, id) => {
           const { status } = await ask(method, path.replace('{id}', `${id}`))
           // Allow itself is compared with the description by the client.
-          if (status !== 405) throw new Error(`${method} was answered with ${status}`)
+          if (status !== 405) {
+            throw new Error(`${method} was answered with ${status}`)
+          }
         },
       ),
       few,
@@ -141,11 +152,13 @@ async function fuzz(client: Client, json: string, runs: number, seed: number) {
       if (
         isPage ||
         description.paths.some(({ pattern }) => pattern.test(decodeURI(target)))
-      )
+      ) {
         return
+      }
       const { status } = await ask(method, target)
-      if (status !== 404)
+      if (status !== 404) {
         throw new Error(`${method} ${target} was answered with ${status}`)
+      }
     }),
   )
   return { requests, failures }

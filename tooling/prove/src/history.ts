@@ -65,7 +65,9 @@ export function takeEffect(
         ? { after: written, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
     case 'removeIf':
-      if (before === undefined) return { after: undefined, outcome: { is: 'absent' } }
+      if (before === undefined) {
+        return { after: undefined, outcome: { is: 'absent' } }
+      }
       return before === expected
         ? { after: undefined, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
@@ -118,8 +120,9 @@ export class History {
       outcome,
     })
     const value = outcome.seen ?? written
-    if (outcome.version !== undefined && value !== undefined)
+    if (outcome.version !== undefined && value !== undefined) {
       this.#see(id, { value, version: outcome.version })
+    }
     return outcome
   }
 
@@ -132,8 +135,9 @@ export class History {
   #see(id: bigint, state: State): void {
     const { value, version } = state
     const named = this.#stateOf.get(`${id} ${version}`) ?? value
-    if (named !== value)
+    if (named !== value) {
       throw new Error(`version ${version} of ${id} is that of ${named} and of ${value}`)
+    }
     this.#stateOf.set(`${id} ${version}`, value)
     this.#lastSeen.set(id, state)
   }
@@ -145,7 +149,9 @@ export class History {
   ) {
     const calledAt = this.#moment++
     const found = await act()
-    if (found !== undefined) this.#addReads(ids, found, calledAt)
+    if (found !== undefined) {
+      this.#addReads(ids, found, calledAt)
+    }
   }
 
   /**
@@ -177,8 +183,9 @@ export class History {
 
   #add(operation: Operation) {
     this.counts[operation.outcome.is]++
-    if (operation.kind !== 'read' && operation.outcome.is === 'done')
+    if (operation.kind !== 'read' && operation.outcome.is === 'done') {
       this.answeredWrites++
+    }
     this.#operations.push(operation)
   }
 }
@@ -203,14 +210,20 @@ export function isLinearizable(
       ({ outcome }, index) =>
         outcome.is !== 'unknown' && !(taken & (1n << BigInt(index))),
     )
-    if (answered.length === 0) return true
+    if (answered.length === 0) {
+      return true
+    }
     const key = `${taken} ${state}`
-    if (seenBefore.has(key)) return false
+    if (seenBefore.has(key)) {
+      return false
+    }
     seenBefore.add(key)
     const firstAnswer = Math.min(...answered.map(({ answeredAt }) => answeredAt))
     return all.some(({ kind, written, expected, calledAt, outcome: told }, index) => {
       const bit = 1n << BigInt(index)
-      if (taken & bit || calledAt > firstAnswer) return false
+      if (taken & bit || calledAt > firstAnswer) {
+        return false
+      }
       const { after, outcome } = takeEffect(kind, state, written, expected)
       const isPossible =
         told.is === 'unknown' || (told.is === outcome.is && told.seen === outcome.seen)

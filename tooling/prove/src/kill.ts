@@ -51,19 +51,30 @@ export async function runKills(
     await using program = await startProgram(options)
 
     const found = await readContestedAndRound(program.operations, round - 1)
-    for (const id of history.settle(found, known))
+    for (const id of history.settle(found, known)) {
       failures.push(
         `after kill ${round} no order of events explains plant ${id}, which is now ${found.get(id) ?? 'absent'}`,
       )
-    for (const id of contestedIds) known.delete(id)
-    for (const [id, value] of found) known.set(id, value)
+    }
+    for (const id of contestedIds) {
+      known.delete(id)
+    }
+    for (const [id, value] of found) {
+      known.set(id, value)
+    }
     if (isLast) {
       // Later kills must not affect older plants.
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
-      for (const [id, value] of known)
-        if (all.get(id) !== value) failures.push(`plant ${id} changed later`)
-      for (const id of all.keys())
-        if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
+      for (const [id, value] of known) {
+        if (all.get(id) !== value) {
+          failures.push(`plant ${id} changed later`)
+        }
+      }
+      for (const id of all.keys()) {
+        if (!known.has(id)) {
+          failures.push(`plant ${id} came from nowhere`)
+        }
+      }
       break
     }
 
@@ -76,8 +87,12 @@ export async function runKills(
     const work = async () => {
       while (!isOver) {
         const outcome = await actOnce(act, random, () => nextId++)
-        if (outcome.is === 'unknown') return
-        if (++answers === killAfter) moment.resolve()
+        if (outcome.is === 'unknown') {
+          return
+        }
+        if (++answers === killAfter) {
+          moment.resolve()
+        }
       }
     }
     const working = Array.from({ length: clients }, () =>
@@ -88,7 +103,9 @@ export async function runKills(
     // From between two answers to the middle of a commit.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')
-    if (ended !== 'SIGKILL') failures.push(`it ended before it was killed: ${ended}`)
+    if (ended !== 'SIGKILL') {
+      failures.push(`it ended before it was killed: ${ended}`)
+    }
     isOver = true
     await Promise.all(working)
   }
@@ -105,7 +122,9 @@ async function actOnce(act: Act, random: Random, newId: () => bigint) {
     name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
     tag: 'x'.repeat(random.below(400)),
   }
-  if (random.chance(0.7)) return await act('create', newId(), text)
+  if (random.chance(0.7)) {
+    return await act('create', newId(), text)
+  }
   const id = random.pick(contestedIds)
   return await act(random.pick(random.chance(0.8) ? contestants : removals), id, text)
 }
@@ -116,7 +135,9 @@ async function readContestedAndRound(
   round: number,
 ): Promise<Map<bigint, Value>> {
   const contested = await readRange(operations, -1_000n, 0n)
-  if (round < 0) return contested
+  if (round < 0) {
+    return contested
+  }
   const first = BigInt(round) * idsOfRound
   return new Map([
     ...contested,
@@ -134,10 +155,18 @@ export async function readRange(
   const limit = 1_000
   for (let after = above; ; ) {
     const page = await operations.list({ after, limit })
-    if (page === undefined) throw new Error('a started store does not answer')
-    for (const [id, value] of page) if (id < below) found.set(id, value)
+    if (page === undefined) {
+      throw new Error('a started store does not answer')
+    }
+    for (const [id, value] of page) {
+      if (id < below) {
+        found.set(id, value)
+      }
+    }
     const last = page.at(-1)
-    if (page.length < limit || last === undefined || last[0] >= below) return found
+    if (page.length < limit || last === undefined || last[0] >= below) {
+      return found
+    }
     after = last[0]
   }
 }

@@ -29,11 +29,14 @@ const broken = values.break === undefined ? undefined : breaks[values.break]
 const only = values.only ?? broken?.part
 const isKnown =
   (broken === undefined) === (values.break === undefined) && (only ?? 'kill') in parts
-if (values.help) process.stdout.write(usage)
-else if (!isKnown || !(scale > 0) || !Number.isSafeInteger(seed)) {
+if (values.help) {
+  process.stdout.write(usage)
+} else if (!isKnown || !(scale > 0) || !Number.isSafeInteger(seed)) {
   process.stderr.write(usage)
   process.exitCode = 2
-} else process.exitCode = await prove()
+} else {
+  process.exitCode = await prove()
+}
 
 /** @returns the exit code */
 async function prove(): Promise<number> {
@@ -41,7 +44,9 @@ async function prove(): Promise<number> {
   const failures: string[] = []
   console.log(`seed ${seed}`)
   for (const [name, run] of Object.entries(parts)) {
-    if (name !== (only ?? name)) continue
+    if (name !== (only ?? name)) {
+      continue
+    }
     const beganAt = performance.now()
     const finding = await run({ seed, preload, scale }).catch(
       (error): Finding => ({
@@ -53,13 +58,18 @@ async function prove(): Promise<number> {
     console.log(
       `${name}, ${Math.round((performance.now() - beganAt) / 1_000)} s: ${finding.tried}`,
     )
-    for (const failure of finding.failures.slice(0, 20))
+    for (const failure of finding.failures.slice(0, 20)) {
       console.log(`  FAILED ${failure}`)
-    for (const skipped of finding.skipped ?? []) console.log(`  NOT TRIED ${skipped}`)
+    }
+    for (const skipped of finding.skipped ?? []) {
+      console.log(`  NOT TRIED ${skipped}`)
+    }
     failures.push(...finding.failures)
   }
   console.log(`${failures.length} failures`)
-  if (broken === undefined) return failures.length === 0 ? 0 : 1
+  if (broken === undefined) {
+    return failures.length === 0 ? 0 : 1
+  }
   const isNoticed = failures.some(failure => broken.noticed.test(failure))
   console.log(
     `broken on purpose, ${values.break}: ${isNoticed ? 'noticed' : 'NOT NOTICED'}`,

@@ -137,10 +137,15 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
           )
           const { version, ...found } = await act(step.kind, id, step.text)
           assert.deepEqual(found, outcome)
-          if (after === undefined) plants.delete(id)
-          else plants.set(id, after)
+          if (after === undefined) {
+            plants.delete(id)
+          } else {
+            plants.set(id, after)
+          }
           // A create does not return its version, so no client can expect it before a read.
-          if (version !== undefined || outcome.is === 'done') versions.set(id, version)
+          if (version !== undefined || outcome.is === 'done') {
+            versions.set(id, version)
+          }
         }
       }
     },
@@ -175,13 +180,16 @@ export function runRacingModel(store: Operations, extent: Extent): Promise<Failu
       await Promise.all(
         clients.map(async steps => {
           for (const step of steps) {
-            if (step.kind === 'list') await history.readAll(ids, listAll)
+            if (step.kind === 'list') {
+              await history.readAll(ids, listAll)
+            }
             // Each write has a unique name, so that a read identifies its write.
-            else
+            else {
               await act(step.kind, base + BigInt(step.n % idsUsed), {
                 ...step.text,
                 name: `${step.text.name}#${written++}`,
               })
+            }
           }
         }),
       )

@@ -56,7 +56,9 @@ let conditions = 0
 
 /** Returns the tags of a condition, or `undefined` to match no plant. Every other time it is two, which a store may judge differently. */
 function tagsOf(kind: Kind, expected: string | undefined): readonly string[] | undefined {
-  if (kind === 'replaceIf' && expected === undefined) return undefined
+  if (kind === 'replaceIf' && expected === undefined) {
+    return undefined
+  }
   // A client that has read no plant knows no version.
   const version = expected ?? 'none'
   return conditions++ % 2 === 0 ? [version] : [version, 'another']
@@ -82,20 +84,25 @@ export function operationsOver(client: Client): Operations {
         ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(
           `${(error as { code?: string }).code}`,
         )
-      )
+      ) {
         return { is: 'unknown' }
+      }
       throw error
     }
-    if (answer.status === 204) return { is: 'done' }
+    if (answer.status === 204) {
+      return { is: 'done' }
+    }
     const body = held(answer) as { error?: bigint }
     const version = answer.headers.get('etag')?.slice(1, -1)
-    if (answer.status === 200)
+    if (answer.status === 200) {
       return { is: 'done', body, ...(version !== undefined && { version }) }
+    }
     const is = outcomes[`${body.error}`]
-    if (is === undefined)
+    if (is === undefined) {
       throw new Error(
         `${method} ${path} was answered with ${answer.status} ${answer.body}`,
       )
+    }
     return { is }
   }
   return {
@@ -124,7 +131,9 @@ export function operationsOver(client: Client): Operations {
         'GET',
         `/plants?after=${after}&limit=${limit}${filter}`,
       )
-      if (is !== 'done') return undefined
+      if (is !== 'done') {
+        return undefined
+      }
       return (body as (Text & { id: bigint })[]).map(plant => [plant.id, toValue(plant)])
     },
   }
@@ -154,21 +163,25 @@ export function operationsOn(store: PlantUseCases): Operations {
       const { plant, version } = await store.find(parsePlantId(id))
       return { is: 'done', seen: toValue(plant), version }
     }
-    if (kind === 'create') await store.create(parsePlant({ id, ...text }))
-    else if (kind === 'remove' || kind === 'removeIf')
+    if (kind === 'create') {
+      await store.create(parsePlant({ id, ...text }))
+    } else if (kind === 'remove' || kind === 'removeIf') {
       await store.remove(parsePlantId(id), condition)
-    else
+    } else {
       return {
         is: 'done',
         version: await store.replace(parsePlant({ id, ...text }), condition),
       }
+    }
     return { is: 'done' }
   }
   return {
     act: (...asked) =>
       act(...asked).catch(error => {
         const is = error instanceof DomainError && outcomeOf.get(error.code)
-        if (!is) throw error
+        if (!is) {
+          throw error
+        }
         return { is }
       }),
     async list({ after, limit, tag }) {

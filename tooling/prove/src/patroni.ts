@@ -154,7 +154,9 @@ export async function primaryOf(nodes: readonly Node[]): Promise<Node> {
       node.url,
       'select pg_is_in_recovery() as standby',
     )
-    if (standby === false) return node
+    if (standby === false) {
+      return node
+    }
   }
   throw new Error('no node is the primary')
 }
@@ -170,16 +172,19 @@ function descendants(roots: readonly number[]): number[] {
     .split('\n')
   const processes = lines.map(line => line.trim().split(/ +/).map(Number))
   const found = [...roots]
-  for (const root of found)
+  for (const root of found) {
     found.push(
       ...processes.flatMap(([pid = 0, parent]) => (parent === root ? [pid] : [])),
     )
+  }
   return found
 }
 
 function ownedFolder(path: string): string {
   mkdirSync(path, { mode: 0o700 })
   const user = owner()
-  if (user) chownSync(path, user.uid, user.gid)
+  if (user) {
+    chownSync(path, user.uid, user.gid)
+  }
   return path
 }

@@ -132,8 +132,11 @@ async function cutPower(
   const random = createRandom(seed)
   const tally: Tally = { boundaries: 0, images: 0, judged: 0, failures: [] }
   using folder = temporaryFolder()
-  for (const scene of await scenesIn(folder.path))
-    if (tally.failures.length === 0) await cutScene(scene, random, tally)
+  for (const scene of await scenesIn(folder.path)) {
+    if (tally.failures.length === 0) {
+      await cutScene(scene, random, tally)
+    }
+  }
   return {
     tried: `the power cut at ${figure(tally.boundaries)} fsyncs; ${figure(tally.images)} images of the disk opened, ${figure(tally.judged)} times compared with what was answered`,
     times: tally.boundaries,
@@ -172,9 +175,12 @@ function serving(
               name: nameOf(id, version),
             })
             hasFailed ||= inject !== undefined && is === 'unknown'
-            if (hasFailed) return
-            if (is !== 'done')
+            if (hasFailed) {
+              return
+            }
+            if (is !== 'done') {
               throw new Error(`version ${version} of plant ${id} is ${is}`)
+            }
           }
         }
       }
@@ -184,7 +190,9 @@ function serving(
     },
     read: readStore,
     judge(content, said) {
-      if (content instanceof Error) return isDamaged(content)
+      if (content instanceof Error) {
+        return isDamaged(content)
+      }
       const found = new Map(
         (content || undefined)
           ?.split('\n')
@@ -192,8 +200,9 @@ function serving(
       )
       for (const [, id = '', version] of said.matchAll(/"name":"p(\d+)v(\d+)/g)) {
         const [, kept = -1] = /v(\d+)/.exec(found.get(id) ?? '') ?? []
-        if (Number(kept) < Number(version))
+        if (Number(kept) < Number(version)) {
           return `plant ${id}, version ${version}, is lost`
+        }
       }
       const wrong = [...found].find(
         ([id, name]) => name !== nameOf(Number(id), Number(/v(\d+)/.exec(name)?.[1])),
@@ -226,12 +235,15 @@ async function copying(
   let before: Content
   if (old !== 'nothing') {
     before = 'old'
-    if (command === 'export') writeFileSync(file, before)
-    else {
+    if (command === 'export') {
+      writeFileSync(file, before)
+    } else {
       await makeStore(target, 'old', 'copy')
       before = await readStore(await makeStore(join(folder, 'old'), 'old'))
     }
-    if (old === 'a damaged store') damage(file)
+    if (old === 'a damaged store') {
+      damage(file)
+    }
   }
   const [of, argument] = command === 'restore' ? [file, store] : [store, file]
   return {
@@ -242,11 +254,18 @@ async function copying(
     file,
     read,
     judge(content, said) {
-      if (content === written) return
-      if (said.includes('exit 0')) return 'what it said to have written is lost'
-      if (content instanceof Error)
+      if (content === written) {
+        return
+      }
+      if (said.includes('exit 0')) {
+        return 'what it said to have written is lost'
+      }
+      if (content instanceof Error) {
         return old === 'a damaged store' ? undefined : isDamaged(content)
-      if (content !== before) return `what was there is lost: ${content?.slice(0, 200)}`
+      }
+      if (content !== before) {
+        return `what was there is lost: ${content?.slice(0, 200)}`
+      }
       return
     },
   }
@@ -268,7 +287,9 @@ async function makeStore(
   )
   await Promise.all(plants.map(plant => storage.plants.insert(plant)))
   mkdirSync(folder, { recursive: true })
-  for (const each of ['', '-wal']) copyFileSync(source + each, join(folder, file + each))
+  for (const each of ['', '-wal']) {
+    copyFileSync(source + each, join(folder, file + each))
+  }
   return join(folder, file)
 }
 
@@ -281,8 +302,9 @@ function damage(file: string): void {
     suffix => [file + suffix, readFileSync(file + suffix)] as const,
   )
   database.close()
-  for (const [path, content] of files)
+  for (const [path, content] of files) {
     writeFileSync(path, path === file ? content.fill('?', 0, 4096) : content)
+  }
 }
 
 /** Opens the store with the program. A server starts where nothing can be read yet: it makes the tables. */
@@ -291,8 +313,9 @@ async function readStore(file: string): Promise<string> {
   const read = async () => {
     await using reader = await openReader(url)
     const lines: string[] = []
-    for await (const plants of reader.all('plants'))
+    for await (const plants of reader.all('plants')) {
       lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
+    }
     return lines.join('\n')
   }
   const content = await read().catch(async () => {
@@ -321,10 +344,11 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   })
   await scene.use?.(program)
   const ending = await program.ended
-  if (ending !== 0)
+  if (ending !== 0) {
     throw new Error(
       `${scene.name} ended with ${ending}: ${program.errors()}${program.output()}`,
     )
+  }
 
   const disk = new RecordedDisk(scene.folder, found)
   const contents = new Map<string, Content | Error>()
@@ -336,28 +360,35 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   let hasFailed = false
   const cut = async () => {
     // What follows a failure only repeats it.
-    if (!hasBegun || hasFailed) return
+    if (!hasBegun || hasFailed) {
+      return
+    }
     boundaries++
     for (const image of imagesOf(disk, random)) {
       const content = await readOnce(scene, image, contents)
       tally.judged++
       const wrong = scene.judge(content, said)
-      if (wrong)
+      if (wrong) {
         tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
+      }
       hasFailed ||= wrong !== undefined
     }
   }
   for (const event of events) {
-    if ('begins' in event) said += disk.begin(event.begins) ?? ''
-    else {
+    if ('begins' in event) {
+      said += disk.begin(event.begins) ?? ''
+    } else {
       hasBegun ||= isFailedSync(event.ends)
-      if (event.ends.name.endsWith('sync')) await cut()
+      if (event.ends.name.endsWith('sync')) {
+        await cut()
+      }
       disk.end(event.ends)
     }
   }
   await cut()
-  if (boundaries < 3)
+  if (boundaries < 3) {
     tally.failures.push(`${scene.name}: only ${boundaries} fsyncs were recorded`)
+  }
   tally.boundaries += boundaries
   tally.images += contents.size
 }
@@ -389,13 +420,15 @@ async function readOnce(
   // SQLite recreates this file from the log.
   const files = [...image].filter(([path]) => !path.endsWith('-shm'))
   const hash = createHash('sha256')
-  for (const [path, content] of files)
+  for (const [path, content] of files) {
     hash.update(`${path} ${content.length} `).update(content)
+  }
   const key = hash.digest('hex')
   if (!seen.has(key)) {
     using place = temporaryFolder()
-    for (const [path, content] of files)
+    for (const [path, content] of files) {
       writeFileSync(join(place.path, basename(path)), content)
+    }
     const file = join(place.path, basename(scene.file))
     try {
       seen.set(key, existsSync(file) ? await scene.read(file) : undefined)

@@ -73,7 +73,9 @@ export async function withProgram(
   await using program = await startProgram(options)
   const finding = await run(program)
   const failures = [...finding.failures, ...program.defects()]
-  if (!program.isRunning()) failures.push('the program ended')
+  if (!program.isRunning()) {
+    failures.push('the program ended')
+  }
   return { ...finding, failures }
 }
 
@@ -92,7 +94,9 @@ export async function connect(url: string): Promise<Connected> {
 
 /** Returns the memory of a server, and 0 once it has ended. */
 export function memoryMib({ pid, isRunning }: Server): number {
-  if (!isRunning()) return 0
+  if (!isRunning()) {
+    return 0
+  }
   const [, kib = '0'] =
     /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Math.round(Number(kib) / 1_024)

@@ -44,10 +44,16 @@ export function parseCalls(lines: readonly string[]): CallEvent[] {
     const result = / = (-?\d+|\?)[^=]*$/.exec(rest)
     const call =
       resumed === undefined ? name && begin(name, rest) : unfinished.get(thread)
-    if (!call) continue
-    if (resumed === undefined) events.push({ begins: call })
+    if (!call) {
+      continue
+    }
+    if (resumed === undefined) {
+      events.push({ begins: call })
+    }
     unfinished.set(thread, call)
-    if (result === null) continue
+    if (result === null) {
+      continue
+    }
     call.result = Number(result[1])
     events.push({ ends: call })
   }
@@ -62,7 +68,9 @@ const begin = (name: string, args: string): Call => ({
 
 const bytesOf = (args: readonly string[]): Buffer => {
   const strings = [...args.join().matchAll(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g)]
-  if (strings.some(([, , cut]) => cut)) throw new Error('strace cut a text off')
+  if (strings.some(([, , cut]) => cut)) {
+    throw new Error('strace cut a text off')
+  }
   return Buffer.from(strings.map(([, hex]) => hex?.replaceAll('\\x', '')).join(''), 'hex')
 }
 
@@ -121,8 +129,12 @@ export class RecordedDisk {
   /** @param found the durable content of the folder when the recording begins */
   constructor(folder: string, found: Image = new Map()) {
     this.#folder = folder
-    for (const [path, content] of found) this.#names.set(path, { content, writes: [] })
-    for (const [path, file] of this.#names) this.#durableNames.set(path, file)
+    for (const [path, content] of found) {
+      this.#names.set(path, { content, writes: [] })
+    }
+    for (const [path, file] of this.#names) {
+      this.#durableNames.set(path, file)
+    }
   }
 
   /** @returns the output to anything but a file below the folder */
@@ -130,9 +142,15 @@ export class RecordedDisk {
     const { name, args, result } = call
     const opened = this.#opened.get(args[0] ?? '')
     const isWrite = name === 'write' || name === 'writev'
-    if (name === 'exit_group') return `exit ${args[0]}`
-    if (isWrite && !opened) return bytesOf(args.slice(1)).toString('latin1')
-    if (!opened || (result < 0 && !isSync(name))) return
+    if (name === 'exit_group') {
+      return `exit ${args[0]}`
+    }
+    if (isWrite && !opened) {
+      return bytesOf(args.slice(1)).toString('latin1')
+    }
+    if (!opened || (result < 0 && !isSync(name))) {
+      return
+    }
     const write = (offset: number, data?: Buffer) => {
       const change = {
         offset,
@@ -144,13 +162,16 @@ export class RecordedDisk {
       this.#changesOf.set(call, [change])
     }
     if (isWrite) {
-      if (opened.appends)
+      if (opened.appends) {
         throw new Error('the recording does not know where a write was appended')
+      }
       write(opened.position, bytesOf(args.slice(1)))
       opened.position += result
-    } else if (name === 'pwrite64') write(Number(args[3]), bytesOf(args.slice(1, 2)))
-    else if (name === 'ftruncate') write(Number(args[1]))
-    else if (isSync(name)) {
+    } else if (name === 'pwrite64') {
+      write(Number(args[3]), bytesOf(args.slice(1, 2)))
+    } else if (name === 'ftruncate') {
+      write(Number(args[1]))
+    } else if (isSync(name)) {
       const ofFolder = () =>
         this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
       // Only earlier calls.
@@ -165,34 +186,45 @@ export class RecordedDisk {
     const changes = this.#changesOf.get(call) ?? []
     this.#changesOf.delete(call)
     if (result < 0) {
-      for (const change of changes) change.isLost = !change.isDurable
+      for (const change of changes) {
+        change.isLost = !change.isDurable
+      }
       return
     }
     for (const change of changes) {
-      if (!isSync(name)) change.isDone = true
-      else change.isDurable ||= !change.isLost
+      if (!isSync(name)) {
+        change.isDone = true
+      } else {
+        change.isDurable ||= !change.isLost
+      }
     }
-    if (isSync(name)) this.#settle()
+    if (isSync(name)) {
+      this.#settle()
+    }
     const path = (index: number) =>
       resolve(bytesOf(args.slice(index, index + 1)).toString())
     const isOurs = (each: string) =>
       each === this.#folder || each.startsWith(`${this.#folder}/`)
-    if (name === 'close') this.#opened.delete(args[0] ?? '')
-    else if (name === 'openat' && isOurs(path(1)))
+    if (name === 'close') {
+      this.#opened.delete(args[0] ?? '')
+    } else if (name === 'openat' && isOurs(path(1))) {
       this.#open(path(1), args[2] ?? '', `${result}`)
-    else if (name === 'unlink' && isOurs(path(0)))
+    } else if (name === 'unlink' && isOurs(path(0))) {
       this.#changeNames([path(0)], names => names.delete(path(0)))
-    else if (name === 'rename' && isOurs(path(1))) {
+    } else if (name === 'rename' && isOurs(path(1))) {
       this.#changeNames([path(0), path(1)], names => {
         const file = names.get(path(0))
-        if (file) names.set(path(1), file).delete(path(0))
+        if (file) {
+          names.set(path(1), file).delete(path(0))
+        }
       })
     } else if (!known.has(name)) {
       const touched = args.some(
         each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())),
       )
-      if (touched || this.#opened.has(args[0] ?? ''))
+      if (touched || this.#opened.has(args[0] ?? '')) {
         throw new Error(`the recording does not know ${name}`)
+      }
     }
   }
 
@@ -202,8 +234,9 @@ export class RecordedDisk {
       this.#changeNames([path], names => names.set(path, created), [created])
     }
     const file = this.#names.get(path)
-    if (flags.includes('O_TRUNC'))
+    if (flags.includes('O_TRUNC')) {
       file?.writes.push({ offset: 0, isDone: true, isDurable: false })
+    }
     const appends = flags.includes('O_APPEND')
     this.#opened.set(descriptor, {
       ...(file ? { file } : { folder: path }),
@@ -230,12 +263,15 @@ export class RecordedDisk {
   }
 
   #settle(): void {
-    while (this.#nameChanges[0]?.isDurable)
+    while (this.#nameChanges[0]?.isDurable) {
       this.#nameChanges.shift()?.apply(this.#durableNames)
+    }
     for (const file of this.#files()) {
       const pending = file.writes.findIndex(({ isDurable }) => !isDurable)
       const durable = file.writes.splice(0, pending < 0 ? file.writes.length : pending)
-      if (durable.length > 0) file.content = written(file.content, durable, () => true)
+      if (durable.length > 0) {
+        file.content = written(file.content, durable, () => true)
+      }
     }
   }
 
@@ -252,8 +288,11 @@ export class RecordedDisk {
   /** @param keeps decides for each sector and name that is not durable whether it reached the disk */
   image(keeps: () => boolean): Image {
     const names = new Map(this.#durableNames)
-    for (const change of this.#nameChanges)
-      if (change.isDurable || keeps()) change.apply(names)
+    for (const change of this.#nameChanges) {
+      if (change.isDurable || keeps()) {
+        change.apply(names)
+      }
+    }
     const contents = new Map(
       [...this.#files()].map(file => [file, written(file.content, file.writes, keeps)]),
     )

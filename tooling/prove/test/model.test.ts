@@ -38,7 +38,9 @@ test('a store that looks first and writes then is caught by racing clients only'
       async insert(plant) {
         const found = await sound.find(plant.id)
         await new Promise(setImmediate)
-        if (found !== undefined) return 'id-taken'
+        if (found !== undefined) {
+          return 'id-taken'
+        }
         await sound.save(plant)
         return 'inserted'
       },

@@ -11,7 +11,9 @@ console.log(`seed ${seed}`)
 
 /** Runs a part with a little of everything that it tries. */
 async function run(name: string, { skip }: TestContext, preload?: string) {
-  if (name.startsWith('power-cut') && !mayStartTraced()) return skip(noTracer)
+  if (name.startsWith('power-cut') && !mayStartTraced()) {
+    return skip(noTracer)
+  }
   return await (parts[name] as Part)({ seed, scale: 0.025, preload })
 }
 
@@ -56,6 +58,7 @@ test('the page on proofs lists every part, and every break with the part that no
     ]),
   )
   expect(noticedBy.size).toBe(Object.keys(breaks).length)
-  for (const { does, part } of Object.values(breaks))
+  for (const { does, part } of Object.values(breaks)) {
     expect(noticedBy.get(does), does).toContain(part)
+  }
 })

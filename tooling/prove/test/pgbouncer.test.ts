@@ -82,8 +82,12 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
         expect((await store.plants.find(one.id))?.plant).toEqual(one)
         await store.plants.save(one)
         await store.plants.page({ limit: 5 })
-        if (n % 3 === 0) expect(await store.plants.remove(one.id)).toBe(true)
-        if (n % 10 === 0) await store.check()
+        if (n % 3 === 0) {
+          expect(await store.plants.remove(one.id)).toBe(true)
+        }
+        if (n % 10 === 0) {
+          await store.check()
+        }
       }
     }
     await Promise.all(Array.from({ length: 64 }, visitor))
@@ -162,8 +166,9 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     const first = await pieces.next()
     await database.query('delete from plants where id > 1000')
     let count = first.value?.length ?? 0
-    for (let piece = await pieces.next(); !piece.done; piece = await pieces.next())
+    for (let piece = await pieces.next(); !piece.done; piece = await pieces.next()) {
       count += piece.value.length
+    }
     expect([plants, count]).toEqual([2_500, 2_500])
     await storage.plants.save(plant(5, 'again'))
   })
@@ -181,12 +186,15 @@ test(
     let isOver = false
     const readOn = async () => {
       // Late ones are the readers' own doing.
-      while (!isOver) await storage.plants.page({ limit: 100 }).catch(() => {})
+      while (!isOver) {
+        await storage.plants.page({ limit: 100 }).catch(() => {})
+      }
     }
     const readers = Promise.all(Array.from({ length: 300 }, readOn))
     try {
-      for (const one of many(10, 1_000))
+      for (const one of many(10, 1_000)) {
         expect(await storage.plants.insert(one)).toBe('inserted')
+      }
     } finally {
       isOver = true
     }

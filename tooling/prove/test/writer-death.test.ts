@@ -22,8 +22,11 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
     let lastId = 0n
     const work = async () => {
       // Until the connection is cut: the change that it was about is then unknown.
-      while ((await act('create', ++lastId, { name: `${lastId}` })).is !== 'unknown')
-        if (history.counts.done >= 200) wellUnderWay.resolve()
+      while ((await act('create', ++lastId, { name: `${lastId}` })).is !== 'unknown') {
+        if (history.counts.done >= 200) {
+          wellUnderWay.resolve()
+        }
+      }
     }
     const working = Array.from({ length: 16 }, work)
     await wellUnderWay.promise
@@ -57,8 +60,9 @@ test('without the thread that copies the log, the log stays short, and nothing a
     const act = recorded(program.operations, history)
     let lastId = 0n
     const work = async () => {
-      while (lastId < 1_000n)
+      while (lastId < 1_000n) {
         await act('create', ++lastId, { name: `${lastId}`.padEnd(2_000, 'x') })
+      }
     }
     await Promise.all(Array.from({ length: 16 }, work))
     // Of 40 pages each, and one transaction.

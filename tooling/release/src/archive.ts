@@ -31,7 +31,9 @@ export async function writeTar(
   const compressed = archive.endsWith('.gz') ? [createGzip()] : []
   await pipeline([tar.stdout, ...compressed, createWriteStream(archive)])
   const [status] = await ended
-  if (status !== 0) throw new Error(`tar ended with ${status}`)
+  if (status !== 0) {
+    throw new Error(`tar ended with ${status}`)
+  }
 }
 
 /** Writes the SHA-256 of a file beside it, as `sha256sum --check` reads it. */

@@ -64,8 +64,9 @@ export function makeFolder(place: string): Release {
     {
       cwd: deploy,
     },
-  ))
+  )) {
     copyFileSync(join(deploy, file), join(folder, file))
+  }
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   writeFileSync(join(folder, 'third-party.txt'), toTerms(parts))
   return { name, sbom: toSbom(version, parts) }
@@ -116,8 +117,9 @@ function unpackNode(folder: string): void {
 
 /** Copies what SQLite needs, without its sources and other platforms' files. */
 function copySqlite(folder: string): void {
-  for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`])
+  for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`]) {
     cpSync(join(sqlite, path), join(folder, path), { recursive: true })
+  }
 }
 
 function partsOf(lib: string): readonly Part[] {
@@ -153,7 +155,9 @@ function copyLibatomic(lib: string): readonly Part[] {
   const library = librariesOf(join(lib, 'node')).find(path =>
     path.endsWith('/libatomic.so.1'),
   )
-  if (library === undefined) return []
+  if (library === undefined) {
+    return []
+  }
   copyFileSync(library, join(lib, 'libatomic.so.1'))
   const license = 'GPL-3.0-or-later WITH GCC-exception-3.1'
   return [{ type: 'deb/debian', ...debianPackageOf(library), license }]

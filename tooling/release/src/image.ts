@@ -91,8 +91,9 @@ export async function writeImage(
   await writeTar(['data'], at('data.tar'), { from: work.path, uid })
   umoci('init', '--layout', at('layout'))
   umoci('new', '--image', image)
-  for (const layer of ['programs.tar', 'data.tar'])
+  for (const layer of ['programs.tar', 'data.tar']) {
     umoci('raw', 'add-layer', '--history.created', date, '--image', image, at(layer))
+  }
   umoci(
     'config',
     '--history.created',

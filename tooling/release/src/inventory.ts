@@ -20,8 +20,9 @@ export function bundledParts(terms: string): readonly Part[] {
   return terms.split(line).map(block => {
     const [, name, version, license, text] =
       /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block) ?? []
-    if (!name || !version || !license)
+    if (!name || !version || !license) {
       throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
+    }
     return { type: 'npm', name, version, license, text: text?.trim() ?? '' }
   })
 }

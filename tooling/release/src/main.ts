@@ -25,8 +25,9 @@ if (values.help) {
   process.exit()
 }
 
-if (platform !== `${process.platform}-${process.arch}`)
+if (platform !== `${process.platform}-${process.arch}`) {
   throw new Error(`a release is made on ${platform}`)
+}
 const out = resolve(values.out)
 mkdirSync(out, { recursive: true })
 

@@ -46,8 +46,9 @@ describe('a browser', needs('chromium', hasBrowser), () => {
       if (
         message.type() === 'error' &&
         !/the server responded with a status of 4/.test(message.text())
-      )
+      ) {
         complaints.push(message.text())
+      }
     })
     await page.addInitScript(() => {
       document.addEventListener(
@@ -262,7 +263,9 @@ async function execute(
   operation: Locator,
 ): Promise<{ status: string; body: string; curl: string }> {
   const clear = operation.locator('.btn-clear')
-  if (await clear.isVisible()) await clear.click()
+  if (await clear.isVisible()) {
+    await clear.click()
+  }
   await operation.locator('.execute').click()
   const row = operation.locator('.live-responses-table tbody .response')
   await row.waitFor()

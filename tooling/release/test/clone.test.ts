@@ -68,12 +68,16 @@ test('scripts need no POSIX shell, and build before they pack', () => {
   for (const script of [
     ...Object.values(scriptsOf('.')),
     ...manifests.flatMap(each => Object.values(each.scripts)),
-  ])
+  ]) {
     expect(script).not.toMatch(
       /[$`;'|<>]|(?<!-)\b(exec|rm|cp|env|export)\b|^\w+=|&& *\w+=/,
     )
-  for (const { folder, isPrivate, scripts } of manifests)
-    if (!isPrivate) expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
+  }
+  for (const { folder, isPrivate, scripts } of manifests) {
+    if (!isPrivate) {
+      expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
+    }
+  }
 })
 
 describe('on a fresh clone', () => {

@@ -65,13 +65,15 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     const names: string[] = components.map(({ name }: { name: string }) => name)
     const some = 'node sqlite better-sqlite3 swagger-ui-dist fastify kysely pg'
     expect(names).toEqual(expect.arrayContaining(some.split(' ')))
-    for (const { licenses } of components)
+    for (const { licenses } of components) {
       expect(licenses[0].expression).toMatch(
         /^\(?[A-Z\d][\w.+-]+( (OR|AND|WITH) [\w.+-]+)*\)?$|^blessing$/,
       )
+    }
     const terms = readFileSync(join(folder, 'third-party.txt'), 'utf8')
-    for (const { name, version } of components)
+    for (const { name, version } of components) {
       expect(`\n${terms}`).toContain(`\n${name} ${version} (`)
+    }
     expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(
       components.length,
     )
@@ -114,18 +116,25 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
   })
 
   test('serves, and its commands work, where there are a C library and a shell and nothing else', async context => {
-    if (!succeeds('chroot', '/', '/bin/true'))
+    if (!succeeds('chroot', '/', '/bin/true')) {
       return context.skip('not allowed: changing the root folder')
+    }
     const root = temporaryFolder()
     unpackRelease(join(root, 'opt/plant-store'))
     const loaded = globSync(['lib/node', 'lib/**/*.node'], { cwd: folder }).flatMap(
       file => librariesOf(join(folder, file)),
     )
     // That one is in the folder: not every system has it.
-    for (const library of loaded)
-      if (!library.endsWith('/libatomic.so.1')) copyInto(root, library)
-    for (const program of ['/bin/sh', '/bin/readlink'])
-      for (const file of [program, ...librariesOf(program)]) copyInto(root, file)
+    for (const library of loaded) {
+      if (!library.endsWith('/libatomic.so.1')) {
+        copyInto(root, library)
+      }
+    }
+    for (const program of ['/bin/sh', '/bin/readlink']) {
+      for (const file of [program, ...librariesOf(program)]) {
+        copyInto(root, file)
+      }
+    }
     // A link to a link.
     mkdirSync(join(root, 'usr/bin'), { recursive: true })
     symlinkSync(

@@ -19,8 +19,9 @@ test(
   'the image serves as its user on a file system that is read-only but for /data, which is its own',
   needs('umoci', canRelease && hasUmoci),
   async context => {
-    if (!succeeds('unshare', '--mount', 'true'))
+    if (!succeeds('unshare', '--mount', 'true')) {
       return context.skip('not allowed: mounts of a process')
+    }
     const folder = temporaryFolder()
     const layout = join(folder, 'layout')
     mkdirSync(layout)
@@ -86,8 +87,9 @@ test(
 
     const files = readdirSync(join(root, 'data'))
     expect(files).toEqual(expect.arrayContaining(['plants.backup', 'plants.db']))
-    for (const file of files)
+    for (const file of files) {
       expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
+    }
 
     // As with a backup that is mounted beside the volume.
     renameSync(join(root, 'data/plants.backup'), join(root, 'plants.backup'))

@@ -10,7 +10,9 @@ export const made = (folder: string): Promise<void> =>
   until('the global setup', () => existsSync(join(folder, 'made')), 180_000)
 
 const out = inject('out')
-if (out !== undefined) await made(out)
+if (out !== undefined) {
+  await made(out)
+}
 
 /** What a release is made with: it is made on Debian, and on what is made of it. */
 export const canRelease = out !== undefined
@@ -26,7 +28,9 @@ export const hasUmoci = succeeds('umoci', '--version')
 /** Returns the file of the release with this ending. */
 export function releasedFile(ending: string): string {
   const [file] = globSync(`*${ending}`, { cwd: out })
-  if (out === undefined || file === undefined) throw new Error(`no ${ending} was made`)
+  if (out === undefined || file === undefined) {
+    throw new Error(`no ${ending} was made`)
+  }
   return join(out, file)
 }
 

@@ -66,16 +66,21 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
 
     expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
     const { exports } = readManifest(source)
-    for (const paths of Object.values<Record<string, string>>(exports))
+    for (const paths of Object.values<Record<string, string>>(exports)) {
       delete paths['plant-store-source']
+    }
     expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
-    for (const [dependency, range] of Object.entries(manifest.dependencies ?? {}))
-      if (dependency.startsWith('@plant-store/')) expect(range, dependency).toMatch(/^\^/)
-    if (['domain', 'json'].includes(name.replace('@plant-store/', '')))
+    for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
+      if (dependency.startsWith('@plant-store/')) {
+        expect(range, dependency).toMatch(/^\^/)
+      }
+    }
+    if (['domain', 'json'].includes(name.replace('@plant-store/', ''))) {
       expect([manifest.dependencies, manifest.peerDependencies]).toEqual([
         undefined,
         undefined,
       ])
+    }
   })
 
   const oldest = oldestNode(source)
@@ -137,8 +142,9 @@ async function compile(
   files: Readonly<Record<string, string>>,
   compilerOptions: object,
 ) {
-  for (const [file, code] of Object.entries(files))
+  for (const [file, code] of Object.entries(files)) {
     writeFileSync(join(folder, file), code)
+  }
   const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
   // Of the declarations those of the compiler alone are trusted.
   const options = { ...strict, skipDefaultLibCheck: true, ...compilerOptions }

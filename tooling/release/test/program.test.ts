@@ -57,8 +57,9 @@ test('the program ships with its libraries, their terms, and nothing to install 
     expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']),
   )
   const terms = readFileSync(join(source, 'dist/third-party.txt'), 'utf8')
-  for (const name of libraries)
+  for (const name of libraries) {
     expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
+  }
 })
 
 const oldest = oldestNode(program.source)

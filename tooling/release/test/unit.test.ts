@@ -46,8 +46,9 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
       recursive: true,
       verbatimSymlinks: true,
     })
-    for (const unit of units)
+    for (const unit of units) {
       cpSync(join(folder, unit), join(root, 'etc/systemd/system', unit))
+    }
     const verify = [
       'verify',
       '--man=no',
@@ -81,14 +82,20 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
     'allow every call of the kernel that the server makes',
     needs('strace', hasStrace),
     async context => {
-      if (!mayStartTraced()) return context.skip(noTracer)
+      if (!mayStartTraced()) {
+        return context.skip(noTracer)
+      }
       const place = temporaryFolder()
       const folder = unpackRelease(join(place, 'plant-store'))
       const file = join(folder, 'calls')
       // SQLite makes other calls for root.
       const nobody = 65_534
       const isRoot = process.getuid?.() === 0
-      if (isRoot) for (const path of [place, folder]) chownSync(path, nobody, nobody)
+      if (isRoot) {
+        for (const path of [place, folder]) {
+          chownSync(path, nobody, nobody)
+        }
+      }
       const become = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
       // -D: the server is our child, and the tracer is not.
       const serve = [join(folder, 'bin/plant-store'), 'serve'] as const
@@ -121,8 +128,11 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
       const allowed = new Set<string>()
       for (const filter of settings('SystemCallFilter')) {
         for (const name of expand(filter.replace('~', '').split(' '))) {
-          if (filter.startsWith('~')) allowed.delete(name)
-          else allowed.add(name)
+          if (filter.startsWith('~')) {
+            allowed.delete(name)
+          } else {
+            allowed.add(name)
+          }
         }
       }
       const made = (pattern: RegExp) =>
@@ -143,7 +153,9 @@ describe('the units', needs('systemd-analyze', canRelease && hasSystemd), () => 
 /** Returns the calls in a filter's groups. */
 function expand(names: readonly string[]): readonly string[] {
   return names.flatMap(name => {
-    if (!name.startsWith('@')) return [name]
+    if (!name.startsWith('@')) {
+      return [name]
+    }
     const listed = run('systemd-analyze', 'syscall-filter', '--no-pager', name)
       .split('\n')
       .slice(1)
@@ -226,7 +238,9 @@ test(
   'systemd serves with it, restarts what was killed, and stops it in order',
   needs('systemd-nspawn', canRelease && hasNspawn),
   async context => {
-    if (!mayBoot()) return context.skip('not allowed: starting systemd in a container')
+    if (!mayBoot()) {
+      return context.skip('not allowed: starting systemd in a container')
+    }
     const { machine, folder, state, url, isServing } =
       await bootUnits('plant-store.service')
     await assertCreates(url, token)
@@ -235,8 +249,9 @@ test(
     const { uid, mode } = statSync(data)
     expect(mode & 0o777).toBe(0o700)
     expect(globSync('*', { cwd: data })).toContain('plants.db')
-    for (const file of globSync('*', { cwd: data }))
+    for (const file of globSync('*', { cwd: data })) {
       expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
+    }
     // Root's commands work beside it, and leave it its files.
     const store = { DATABASE_URL: `file:${join(data, 'plants.db')}` }
     const create = ['token', 'create', '--name', 'shop'] as const
@@ -245,8 +260,9 @@ test(
     })
     expect(await command.ended).toBe(0)
     await assertReads(url, command.output().trim())
-    for (const file of globSync('*', { cwd: data }))
+    for (const file of globSync('*', { cwd: data })) {
       expect(statSync(join(data, file)).uid, file).toBe(uid)
+    }
 
     const [first] = processesOf(uid)
     // A user of its own, without a right, behind a filter.
@@ -277,7 +293,9 @@ test(
   'a timer makes backups, keeps the newest, and a failed one shows',
   needs('systemd-nspawn', canRelease && hasNspawn),
   async context => {
-    if (!mayBoot()) return context.skip('not allowed: starting systemd in a container')
+    if (!mayBoot()) {
+      return context.skip('not allowed: starting systemd in a container')
+    }
     const { machine, folder, state, url, setEnvironment } = await bootUnits(
       'test.target',
       {
@@ -320,8 +338,9 @@ test(
     // What a killed backup leaves, and backups of many nights.
     const then = Date.now() / 1_000 - 2 * 86_400
     const left = ['.plant-store-0123456789ab.part']
-    for (let day = 10; day < 30; day++)
+    for (let day = 10; day < 30; day++) {
       left.push(`plants.db-2020-01-${day}T031700Z.backup`)
+    }
     for (const name of left) {
       writeFileSync(join(backups, name), '')
       chownSync(join(backups, name), uid, uid)

@@ -31,7 +31,9 @@ const drainShare = 0.8
 const batchShare = 0.4
 
 const parent = parentPort
-if (parent === null) throw new Error('http-thread.js must run as a worker thread')
+if (parent === null) {
+  throw new Error('http-thread.js must run as a worker thread')
+}
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } =
   config

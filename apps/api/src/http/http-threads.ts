@@ -76,7 +76,9 @@ async function startHttpThread(
   await Promise.race([calls.ready(), exited])
   // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process (serve.ts).
   const ended = exited.then(([code]) => {
-    if (code !== 0) process.exitCode = 1
+    if (code !== 0) {
+      process.exitCode = 1
+    }
   })
   return { calls, ended }
 }

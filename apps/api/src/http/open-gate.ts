@@ -30,12 +30,16 @@ export async function openGate(
     tokens: {
       find: async hash => given.get(hash) ?? tokens.find(hash),
       markUsed: async (hash, usedAt) => {
-        if (!given.has(hash)) await tokens.markUsed(hash, usedAt)
+        if (!given.has(hash)) {
+          await tokens.markUsed(hash, usedAt)
+        }
       },
     },
   })
   const { jwksUrl, ...settings } = jwt
-  if (jwksUrl === undefined) return gate
+  if (jwksUrl === undefined) {
+    return gate
+  }
   // Otherwise jose and `fetch` are not loaded.
   const { createJwtGate } = await import('@plant-store/jwt')
   return createJwtGate({
@@ -44,13 +48,14 @@ export async function openGate(
     otherwise: gate,
     signal,
     onFailureChange(reason) {
-      if (reason === undefined)
+      if (reason === undefined) {
         logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
-      else
+      } else {
         logger.error(
           { jwksUrl, reason },
           "the identity provider's keys cannot be fetched",
         )
+      }
     },
   })
 }

@@ -31,13 +31,15 @@ export function createCounters(thread: number) {
 
   return {
     onAnswer({ method = '', route = '', status, ms }: AnsweredRequest) {
-      for (const { labels, durations } of answers)
+      for (const { labels, durations } of answers) {
         if (
           labels['method'] === method &&
           labels['route'] === route &&
           labels['status'] === status
-        )
+        ) {
           return durations.observe(ms / 1000)
+        }
+      }
       const durations = createDistribution(requestSeconds)
       durations.observe(ms / 1000)
       answers.push({ labels: { method, route, status }, durations })
@@ -86,7 +88,9 @@ function createDistribution(bounds: readonly number[]) {
   return {
     observe(value: number) {
       let bucket = 0
-      while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
+      while (bucket < bounds.length && value > (bounds[bucket] as number)) {
+        bucket++
+      }
       counts[bucket] = (counts[bucket] as number) + 1
       sum += value
     },

@@ -103,21 +103,28 @@ export function gatherLog(level: string, handOver: (lines: string) => void) {
   const flush = () => {
     clearTimeout(late)
     late = undefined
-    if (lines !== '') handOver(lines)
+    if (lines !== '') {
+      handOver(lines)
+    }
     lines = ''
   }
   process.on('exit', flush)
   const write = (line: string) => {
     lines += line
-    if (lines.length >= gatherCharsMax) flush()
-    else late ??= setTimeout(flush, gatherMs).unref()
+    if (lines.length >= gatherCharsMax) {
+      flush()
+    } else {
+      late ??= setTimeout(flush, gatherMs).unref()
+    }
   }
   const logger = pino({ level, ...lineFormat }, { write })
   return {
     logger,
     /** Writes the line of a request. pino would add it up member by member, in strings of 1.6 kB. */
     logAnswered(answered: AnsweredRequest): void {
-      if (!logger.isLevelEnabled('info')) return
+      if (!logger.isLevelEnabled('info')) {
+        return
+      }
       write(
         `${JSON.stringify({ level: 'info', time: Date.now(), ...answered, msg: 'answered' })}\n`,
       )

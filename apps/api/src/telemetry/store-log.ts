@@ -16,22 +16,27 @@ export function createStoreLog(logger: Logger, store: string) {
       if (newReason !== undefined) {
         failing.add(thread)
         reason = newReason
-        if (!loggedReasons.has(reason))
+        if (!loggedReasons.has(reason)) {
           logger.error({ store, reason }, 'the store is failing')
+        }
         loggedReasons.add(reason)
         return
       }
       failing.delete(thread)
-      if (failing.size > 0) return
+      if (failing.size > 0) {
+        return
+      }
       reason = undefined
       loggedReasons.clear()
       logger.info({ store }, 'the store has recovered')
     },
     /** @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes succeed until it is full */
     noteCheckpoint(reason: string | undefined) {
-      if (reason === undefined)
+      if (reason === undefined) {
         logger.info({ store }, 'the WAL can be copied to the database again')
-      else logger.error({ store, reason }, 'the WAL cannot be copied to the database')
+      } else {
+        logger.error({ store, reason }, 'the WAL cannot be copied to the database')
+      }
     },
     /** Returns why the store is failing, or `undefined` while it works. */
     reason: () => reason,

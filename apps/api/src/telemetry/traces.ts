@@ -50,10 +50,13 @@ export function startTracing() {
       traceId: span.spanContext().traceId,
       run: handle => context.with(trace.setSpan(caller, span), handle),
       end({ route, status }) {
-        if (route !== undefined)
+        if (route !== undefined) {
           span.updateName(`${method} ${route}`).setAttribute('http.route', route)
+        }
         span.setAttribute('http.response.status_code', status)
-        if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
+        if (status >= 500) {
+          span.setStatus({ code: SpanStatusCode.ERROR })
+        }
         span.end()
       },
     }
@@ -76,7 +79,9 @@ export function startTracing() {
                   // A broken rule is the client's fault, not the store's.
                   const { code } = error as DomainError
                   const isFailure = !isDomainError(error) || code.startsWith('store-')
-                  if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+                  if (isFailure) {
+                    span.setStatus({ code: SpanStatusCode.ERROR })
+                  }
                   span.setAttribute('error.type', code ?? 'unknown')
                   throw error
                 } finally {

@@ -37,13 +37,17 @@ export async function sendWebhook(
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const refused =
     isIP(host) === 0 ? null : privateAddressError([host], post.allowsPrivate)
-  if (refused !== null) throw refused
+  if (refused !== null) {
+    throw refused
+  }
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([post.signal, timeout])
   try {
     // A listener may close an idle connection at the moment of its reuse.
     return await sendOnce(post, signal).catch(error => {
-      if (error.isStale && error.code === 'ECONNRESET') return sendOnce(post, signal)
+      if (error.isStale && error.code === 'ECONNRESET') {
+        return sendOnce(post, signal)
+      }
       throw error
     })
   } catch (cause) {
@@ -73,8 +77,11 @@ function sendOnce(
     let status: number | undefined
     const end = (error = new Error('the listener closed the connection')) => {
       // The delivery was received, even if the rest of the answer is lost.
-      if (status !== undefined) resolve(status)
-      else reject(Object.assign(error, { isStale: request.reusedSocket }))
+      if (status !== undefined) {
+        resolve(status)
+      } else {
+        reject(Object.assign(error, { isStale: request.reusedSocket }))
+      }
     }
     request.on('error', end).on('close', end)
     request.on('response', response => {
@@ -82,7 +89,9 @@ function sendOnce(
       let bytes = 0
       response.on('data', chunk => {
         bytes += chunk.length
-        if (bytes > answerBytesMax) response.destroy()
+        if (bytes > answerBytesMax) {
+          response.destroy()
+        }
       })
       response.on('error', end).on('close', end)
     })
@@ -107,6 +116,8 @@ function privateAddressError(
   const refused = allowsPrivate
     ? undefined
     : addresses.find(address => !isPublicAddress(address))
-  if (refused === undefined) return null
+  if (refused === undefined) {
+    return null
+  }
   return new Error(`${refused} is a private address: the webhook needs --allow-private`)
 }

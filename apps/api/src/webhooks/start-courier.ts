@@ -30,7 +30,9 @@ export function startCourier(
   const report = ({ event, ...about }: CourierReport) => {
     const [level, words, outcome] = lines[event]
     logger[level](about, words)
-    if (outcome === undefined) return
+    if (outcome === undefined) {
+      return
+    }
     const key = JSON.stringify({ webhook: about.webhook, outcome })
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }

@@ -54,10 +54,11 @@ export const backup = new Command('backup')
       flat(report),
       `${describe(report)} backed up from ${name}, and checked${rest}`,
     )
-    if (report.unrecorded !== undefined)
+    if (report.unrecorded !== undefined) {
       process.stderr.write(
         `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
       )
+    }
   })
 
 export const restore = new Command('restore')
@@ -84,8 +85,9 @@ export const restore = new Command('restore')
 type Names = readonly string[] | null
 
 function tokenChanges(revoked: Names, lost: Names): string {
-  if (revoked === null || lost === null)
+  if (revoked === null || lost === null) {
     return '\nThe replaced store could not be read: revoked tokens may be valid again, and later ones lost.'
+  }
   const again =
     revoked.length > 0 &&
     `\nThese tokens were not in the replaced store and are valid again: ${revoked.map(printable).join(', ')}. To revoke one: plant-store token revoke <name>`
@@ -106,12 +108,13 @@ export const check = new Command('check')
     // No advice to use export --damaged on a file, as it would read the store.
     const advice = file === undefined ? undefined : 'use an older backup'
     const report = await inspectStore(url).catch(error => throwWithAdvice(error, advice))
-    if (report.bytes === undefined)
+    if (report.bytes === undefined) {
       return print(
         output,
         flat(report),
         `${describe(report)}: counted; check its pages with pg_amcheck`,
       )
+    }
     const lastBackup = file === undefined ? await readLastBackup(url) : undefined
     const rest =
       lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`

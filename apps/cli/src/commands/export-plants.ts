@@ -46,7 +46,9 @@ async function runExport(
 ): Promise<void> {
   const signal = onInterrupt()
   const url = existingStoreUrl()
-  if (file !== '-') refuseStore(file, url)
+  if (file !== '-') {
+    refuseStore(file, url)
+  }
   await using opened = new AsyncDisposableStack()
   const source = await openSource(url, damaged, opened)
   const { total = 0, others } = source
@@ -60,7 +62,9 @@ async function runExport(
       !json && !(file === '-' && process.stdout.isTTY),
     )
     async function* pieces() {
-      if (header !== '') yield header
+      if (header !== '') {
+        yield header
+      }
       for await (const plants of source.plants) {
         signal.throwIfAborted()
         yield write(plants)
@@ -90,11 +94,16 @@ async function runExport(
     Object.keys(left).length === 0
       ? ''
       : `; ${countedAll(left)} not included: a backup has them`
-  if (source.unread === undefined) return printResult(without(others), rest)
+  if (source.unread === undefined) {
+    return printResult(without(others), rest)
+  }
   const unread = source.unread() ?? null
-  if (unread === 0 || json)
+  if (unread === 0 || json) {
     printResult({ unread, ...without(others) }, `; none missing${rest}`)
-  if (unread === 0) return
+  }
+  if (unread === 0) {
+    return
+  }
   const missing =
     unread === null ? 'an unknown number of others' : counted(unread, 'other')
   throw new CommandError(

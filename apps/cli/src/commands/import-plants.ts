@@ -52,7 +52,9 @@ such, or written again with --replace. --dry-run does not look for ids in the st
 
 function lineLimit(text: string): number {
   const bytes = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (bytes >= 1024 && bytes <= 256 * 1024 * 1024) return bytes
+  if (bytes >= 1024 && bytes <= 256 * 1024 * 1024) {
+    return bytes
+  }
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
@@ -98,7 +100,9 @@ async function runImport(
           part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])),
         )
         const last = part.at(-1)
-        if (last && !dryRun) kept = `the lines before line ${last.line + 1} were imported`
+        if (last && !dryRun) {
+          kept = `the lines before line ${last.line + 1} were imported`
+        }
         result.add(part, outcomes)
         progress.update(result.counts.read, input.bytesRead(), input.bytes)
       }
@@ -116,12 +120,15 @@ async function runImport(
   const rejects = counts.rejected > 0 ? rejectsPath : null
   const all = { ...counts, rejects, seconds, interrupted: signal.aborted }
   print({ json }, all, result.summary(dryRun ? undefined : seconds))
-  if (signal.aborted)
+  if (signal.aborted) {
     throw new CommandError(
       `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
       exitCodes.interrupted,
     )
-  if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
+  }
+  if (counts.rejected > 0) {
+    process.exitCode = exitCodes.incomplete
+  }
 }
 
 /**
@@ -143,14 +150,18 @@ export async function* inParts(
       for (const entry of entries) {
         part.push(entry)
         bytes += entry.raw.length
-        if (part.length < partPlants && bytes < partBytesMax) continue
+        if (part.length < partPlants && bytes < partBytesMax) {
+          continue
+        }
         yield part
         part = []
         bytes = 0
       }
     }
   } catch (error) {
-    if (!signal.aborted) throw error
+    if (!signal.aborted) {
+      throw error
+    }
   }
   yield part
 }

@@ -19,24 +19,29 @@ export class ImportResult implements Disposable {
     const found = withFile(rejectsPath, () =>
       lstatSync(rejectsPath, { throwIfNoEntry: false }),
     )
-    if (found && !found.isFile())
+    if (found && !found.isFile()) {
       throw new CommandError(
         `${rejectsPath} is not a file: name another one with --rejects`,
       )
+    }
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
   add(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
     let plants = 0
     const rejected = part.flatMap(entry => {
-      if ('reason' in entry) return [entry]
+      if ('reason' in entry) {
+        return [entry]
+      }
       const { line, raw, plant } = entry
       const outcome = outcomes[plants++]
       return outcome === 'id-taken'
         ? [{ line, raw, reason: idTaken(plant.id).message }]
         : []
     })
-    if (rejected.length > 0) this.#write(rejected)
+    if (rejected.length > 0) {
+      this.#write(rejected)
+    }
     const countOf = (wanted: Outcome) =>
       outcomes.filter(outcome => outcome === wanted).length
     this.counts.read += part.length
@@ -65,7 +70,9 @@ export class ImportResult implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#rejects !== undefined) closeSync(this.#rejects)
+    if (this.#rejects !== undefined) {
+      closeSync(this.#rejects)
+    }
   }
 
   /** @param seconds nothing if the plants were only judged */
@@ -76,8 +83,9 @@ export class ImportResult implements Disposable {
       rejected > 0
         ? `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}`
         : ''
-    if (seconds === undefined)
+    if (seconds === undefined) {
       return `${counted(read - rejected, 'valid plant')}${rejects}; nothing was stored`
+    }
     return [
       `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
       replaced > 0 ? `, ${grouped(replaced)} of them replacing others` : '',

@@ -27,15 +27,22 @@ All settings come from the environment, among them:
 docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }) => {
-    for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL }))
-      if (value !== undefined) process.env[name] = value
+    for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL })) {
+      if (value !== undefined) {
+        process.env[name] = value
+      }
+    }
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
-    if (!check) return api.serve()
+    if (!check) {
+      return api.serve()
+    }
     const { faults, misspelt } = await api.checkService()
-    for (const { variable, setting } of misspelt)
+    for (const { variable, setting } of misspelt) {
       process.stderr.write(`${variable} is not a setting: did you mean ${setting}?\n`)
-    if (faults.length > 0)
+    }
+    if (faults.length > 0) {
       throw new AggregateError(faults.map(fault => new CommandError(fault)))
+    }
     process.stdout.write('The settings and the store are fine.\n')
   })

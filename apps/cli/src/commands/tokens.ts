@@ -37,17 +37,19 @@ const createToken = new Command('create')
     const secret = mintToken()
     const scopes = [...new Set(scope)]
     const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
-    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken')
+    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken') {
       throw new CommandError(
         `a token named ${name} already exists: revoke it, or choose another name`,
       )
+    }
     print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
     const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
-    if (!json)
+    if (!json) {
       process.stderr.write(
         `The token of ${name} grants ${listed(scopes)}, and ${until}.\n`,
       )
+    }
   })
 
 const listTokens = new Command('list')
@@ -76,8 +78,9 @@ const revokeToken = new Command('revoke')
   .addOption(jsonOption)
   .action(async (name, output) => {
     await using storage = await changeStore()
-    if (!(await storage.tokens.remove(name)))
+    if (!(await storage.tokens.remove(name))) {
       throw new CommandError(`there is no token named ${name}`)
+    }
     print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
   })
 
@@ -88,7 +91,9 @@ export const token = new Command('token')
   .addCommand(revokeToken)
 
 function tokenName(text: string): string {
-  if (isTokenName(text)) return text
+  if (isTokenName(text)) {
+    return text
+  }
   throw new InvalidArgumentError(
     'It must be 1 to 100 characters on one line, without spaces at the ends.',
   )
@@ -104,14 +109,18 @@ for (const scope of scopesByChoice.write) {
 
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
   const granted = choices.get(text)
-  if (granted !== undefined) return [...before, ...granted]
+  if (granted !== undefined) {
+    return [...before, ...granted]
+  }
   throw new InvalidArgumentError(`It must be one of ${[...choices.keys()].join(', ')}.`)
 }
 
 export function fromNow(text: string): Date {
   const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z]+)$/.exec(text) ?? []
   const ms = new Map<string, number>(Object.entries(unitMs)).get(unit)
-  if (ms !== undefined) return new Date(Date.now() + Number(count) * ms)
+  if (ms !== undefined) {
+    return new Date(Date.now() + Number(count) * ms)
+  }
   throw new InvalidArgumentError(
     'It must be a time from now, such as 30min, 12h, 90d or 52w.',
   )

@@ -34,8 +34,9 @@ const addWebhook = new Command('add')
     const url = webhookUrl(text, allowPrivate)
     await using storage = await changeStore()
     const { webhooksMax } = courierLimits
-    if ((await storage.webhooks.list()).length >= webhooksMax)
+    if ((await storage.webhooks.list()).length >= webhooksMax) {
       throw new CommandError(`there are ${webhooksMax} webhooks already: remove one`)
+    }
     const [id, secret] = [mintWebhookId(), mintSecret()]
     await storage.webhooks.add(
       { id, url, allowsPrivate: allowPrivate, createdAt: new Date() },
@@ -43,10 +44,11 @@ const addWebhook = new Command('add')
     )
     print({ json }, { id, url, allowPrivate, secret }, secret)
     // On standard error, so that a script receives only the secret.
-    if (!json)
+    if (!json) {
       process.stderr.write(
         `The webhook ${id} gets every plant that is added from now on.\n`,
       )
+    }
   })
 
 const listWebhooks = new Command('list')
@@ -98,7 +100,9 @@ const logWebhook = new Command('log')
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
-    if (!(await store.webhooks.list()).some(each => each.id === id)) throw noWebhook(id)
+    if (!(await store.webhooks.list()).some(each => each.id === id)) {
+      throw noWebhook(id)
+    }
     const deliveries = await store.webhooks.outbox.deliveriesOf(id as WebhookId, limit)
     const all = deliveries.map(
       ({ added, attempts, nextAttemptAt = null, reason = null }) => {
@@ -161,7 +165,9 @@ async function changeWebhook(
   change: (webhooks: WebhookRepository) => Promise<boolean>,
 ) {
   await using storage = await changeStore()
-  if (!(await change(storage.webhooks))) throw noWebhook(id)
+  if (!(await change(storage.webhooks))) {
+    throw noWebhook(id)
+  }
 }
 
 const noWebhook = (id: string) =>

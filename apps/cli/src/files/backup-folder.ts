@@ -13,8 +13,9 @@ export function backupFolder(folder: string, store: string) {
   const isBackup = (name: string) =>
     name.startsWith(prefix) &&
     /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
-  if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile())
+  if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
+  }
   withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
   return {
     /** The path of a backup of now. */
@@ -29,7 +30,9 @@ export function backupFolder(folder: string, store: string) {
         .sort()
         .reverse()
         .slice(count - 1)
-      for (const name of old) withFile(name, () => rmSync(join(folder, name)))
+      for (const name of old) {
+        withFile(name, () => rmSync(join(folder, name)))
+      }
       return old.length
     },
   }

@@ -21,8 +21,11 @@ export async function openInput(from: string, signal: AbortSignal) {
   async function* content() {
     try {
       const { beginning, chunks } = await peek(stream, gzipMark.length)
-      if (!startsWith(beginning, gzipMark)) yield* chunks
-      else yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
+      if (!startsWith(beginning, gzipMark)) {
+        yield* chunks
+      } else {
+        yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
+      }
     } catch (error) {
       throw signal.aborted ? signal.reason : fileError(from, error)
     }
@@ -42,10 +45,14 @@ async function peek(source: AsyncIterable<Buffer>, bytes: number, mark?: Buffer)
   let beginning: Buffer = Buffer.alloc(0)
   while (beginning.length < bytes) {
     const { done, value } = await iterator.next()
-    if (done) break
+    if (done) {
+      break
+    }
     beginning = Buffer.concat([beginning, value])
   }
-  if (mark && startsWith(beginning, mark)) beginning = beginning.subarray(mark.length)
+  if (mark && startsWith(beginning, mark)) {
+    beginning = beginning.subarray(mark.length)
+  }
   async function* chunks() {
     yield beginning
     yield* { [Symbol.asyncIterator]: () => iterator }

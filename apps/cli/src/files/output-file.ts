@@ -9,12 +9,15 @@ export const forceOption = new Option('--force', 'replace an existing file')
 
 /** @throws CommandError if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {
-  if (storeFiles(storeUrl).some(own => isSameFile(file, own)))
+  if (storeFiles(storeUrl).some(own => isSameFile(file, own))) {
     throw new CommandError(`${file} is the store itself`)
+  }
 }
 
 export function isSameFile(a: string, b: string): boolean {
-  if (followLinks(a) === followLinks(b)) return true
+  if (followLinks(a) === followLinks(b)) {
+    return true
+  }
   const [first, second] = [a, b].map(file => statSync(file, { throwIfNoEntry: false }))
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
@@ -29,7 +32,9 @@ export async function writeOutput(
   force: boolean,
   pieces: AsyncIterable<string>,
 ): Promise<void> {
-  if (file === '-') return pipeline(pieces, process.stdout, { end: false })
+  if (file === '-') {
+    return pipeline(pieces, process.stdout, { end: false })
+  }
   try {
     await replaceFile(file, { force }, async partial => {
       // A stream that is destroyed while it opens its file would still make it, after it was removed.

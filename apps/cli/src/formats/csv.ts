@@ -42,15 +42,18 @@ export const csv: Format = {
       const entries: Entry[] = []
       for (const record of records) {
         const raw = withoutLineEnd(record.lines)
-        if (columns.length === 0) columns = readHeader(record, lineBytesMax)
-        else if (raw.length > 0)
+        if (columns.length === 0) {
+          columns = readHeader(record, lineBytesMax)
+        } else if (raw.length > 0) {
           entries.push(
             judge({ line, raw }, lineBytesMax, () =>
               parsePlant(toMembers(record, columns)),
             ),
           )
-        for (let at = 0; at < record.lines.length; at = endOfLine(record.lines, at))
+        }
+        for (let at = 0; at < record.lines.length; at = endOfLine(record.lines, at)) {
           line++
+        }
       }
       return entries
     }
@@ -59,8 +62,9 @@ export const csv: Format = {
       const openBytes = open.reduce((sum, { length }) => sum + length, 0)
       open.push(piece)
       // What cannot be the end of the record is not read again and again.
-      if (openBytes === 0 || openBytes > lineBytesMax || piece.includes(quote))
+      if (openBytes === 0 || openBytes > lineBytesMax || piece.includes(quote)) {
         yield read(false)
+      }
     }
     yield read(true)
   },
@@ -96,8 +100,9 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
         cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
         on_record(fields: CsvRecord['fields'], { bytes }) {
           const end = start + bytes
-          if (end - at > lineBytesMax && endOfLine(piece, at) < end)
+          if (end - at > lineBytesMax && endOfLine(piece, at) < end) {
             throw new Error(tooLong)
+          }
           records.push({ lines: piece.subarray(at, end), fields })
           at = end
         },
@@ -105,8 +110,12 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
     } catch (error) {
       const { code = '', message } = error as NodeJS.ErrnoException
       let fault = faults[code] ?? message
-      if (fault === unclosed && piece.length - at > lineBytesMax) fault = tooLong
-      if (fault === unclosed && !isLast) break
+      if (fault === unclosed && piece.length - at > lineBytesMax) {
+        fault = tooLong
+      }
+      if (fault === unclosed && !isLast) {
+        break
+      }
       const end = endOfLine(piece, at)
       records.push({ lines: piece.subarray(at, end), fields: [], fault })
       at = end
@@ -118,31 +127,43 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
 /** @throws Error, as every other line depends on the header */
 function readHeader({ lines, fields, fault }: CsvRecord, lineBytesMax: number): Columns {
   const invalid = (reason: string) => new Error(`the first line ${reason}`)
-  if (withoutLineEnd(lines).length > lineBytesMax)
+  if (withoutLineEnd(lines).length > lineBytesMax) {
     throw invalid('is too long to be a header')
-  if (!isUtf8(lines)) throw invalid('is not UTF-8')
-  if (fault !== undefined) throw invalid(`is not a CSV header: ${fault}`)
+  }
+  if (!isUtf8(lines)) {
+    throw invalid('is not UTF-8')
+  }
+  if (fault !== undefined) {
+    throw invalid(`is not a CSV header: ${fault}`)
+  }
   const columns = fields.map(name => allColumns.find(column => column === name))
   const repeated = columns.find(
     (column, index) => column !== undefined && columns.indexOf(column) !== index,
   )
-  if (repeated !== undefined) throw invalid(`names the column ${repeated} twice`)
+  if (repeated !== undefined) {
+    throw invalid(`names the column ${repeated} twice`)
+  }
   const missing = requiredColumns.find(column => !columns.includes(column))
-  if (missing !== undefined)
+  if (missing !== undefined) {
     throw invalid(`does not name the column ${missing}: it must name ${columnsInWords}`)
+  }
   return columns
 }
 
 /** @throws Error if the line is no record, or has other fields than the header */
 function toMembers({ fields, fault }: CsvRecord, columns: Columns): object {
-  if (fault !== undefined) throw new Error(fault)
+  if (fault !== undefined) {
+    throw new Error(fault)
+  }
   if (fields.length !== columns.length) {
     const found = `there ${fields.length === 1 ? 'is' : 'are'} ${counted(fields.length, 'field')}`
     throw new Error(`${found}, and ${columns.length} columns`)
   }
   const members: { -readonly [Column in keyof Plant]?: unknown } = {}
   for (const [index, column] of columns.entries()) {
-    if (column === undefined) continue
+    if (column === undefined) {
+      continue
+    }
     const { type, isRequired } = plantMembers[column]
     const text = fields[index] ?? (isRequired ? '' : undefined)
     const isInteger =

@@ -23,10 +23,11 @@ const ndjson: Format = {
         end = endOfLine(piece, at)
         const raw = withoutLineEnd(piece.subarray(at, end))
         const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
-        if (text.trim() !== '')
+        if (text.trim() !== '') {
           entries.push(
             judge({ line, raw }, lineBytesMax, () => parsePlant(parseJsonRecord(text))),
           )
+        }
       }
       yield entries
     }
@@ -44,9 +45,10 @@ export function detectFormat(
   given?: FormatName,
 ): FormatName {
   const first = beginning.toString().trimStart()[0]
-  if (given !== 'csv' && first === '[')
+  if (given !== 'csv' && first === '[') {
     throw new CommandError(
       `${from}: must have one JSON object on each line, not a JSON array`,
     )
+  }
   return given ?? (first === undefined || first === '{' ? 'ndjson' : 'csv')
 }

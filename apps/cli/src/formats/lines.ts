@@ -35,7 +35,9 @@ export async function* wholeLines(
   let restBytes = 0
   for await (const chunk of chunks) {
     const start = restBytes > lineBytesMax ? chunk.indexOf(newline) : 0
-    if (start === -1) continue
+    if (start === -1) {
+      continue
+    }
     const end = chunk.lastIndexOf(newline) + 1
     if (end > 0) {
       yield Buffer.concat([...rest, chunk.subarray(start, end)])
@@ -72,7 +74,9 @@ export function judge(
     // A copy, as the piece can be collected then.
     return { line, raw: Buffer.from(raw.subarray(0, shownBytesMax)), reason }
   }
-  if (!isUtf8(raw)) return { line, raw, reason: 'the line is not UTF-8' }
+  if (!isUtf8(raw)) {
+    return { line, raw, reason: 'the line is not UTF-8' }
+  }
   try {
     return { line, raw, plant: read() }
   } catch (error) {

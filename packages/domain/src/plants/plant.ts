@@ -56,7 +56,9 @@ export const plantMembers: {
  * @throws DomainError `invalid-plant` with every fault
  */
 export function parsePlant(input: unknown, id?: PlantId): Plant {
-  if (!isRecord(input)) throw refusal('invalid-plant', { plant: 'must be an object' })
+  if (!isRecord(input)) {
+    throw refusal('invalid-plant', { plant: 'must be an object' })
+  }
   const given = member(input, 'id')
   const plantId = given === undefined ? id : given
   const name = member(input, 'name')
@@ -67,7 +69,9 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
     name: textProblem(name),
     tag: tag === undefined ? undefined : textProblem(tag),
   }
-  if (!isFaultless(problems)) throw refusal('invalid-plant', problems)
+  if (!isFaultless(problems)) {
+    throw refusal('invalid-plant', problems)
+  }
   return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
 }
 

@@ -80,7 +80,9 @@ export function parsePlantPageQuery(input: {
       name_contains === undefined ? undefined : searchedTextProblem(name_contains),
     count: count === undefined ? undefined : countProblem(count, name_contains),
   }
-  if (!isFaultless(problems)) throw refusal('invalid-query', problems)
+  if (!isFaultless(problems)) {
+    throw refusal('invalid-query', problems)
+  }
   const given = Object.entries({ after, tag, name_contains, count }).filter(
     ([, value]) => value !== undefined,
   )
@@ -95,7 +97,9 @@ function searchedTextProblem(value: unknown): string | undefined {
 }
 
 function countProblem(value: unknown, nameContains: unknown): string | undefined {
-  if (typeof value !== 'boolean') return 'must be true or false'
+  if (typeof value !== 'boolean') {
+    return 'must be true or false'
+  }
   return value && nameContains !== undefined
     ? 'cannot be used with name_contains'
     : undefined

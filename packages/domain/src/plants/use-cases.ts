@@ -50,9 +50,13 @@ export function createPlantUseCases(given: {
   const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await repository.find(plant.id)
-      if (taken !== undefined) return isSame(taken.plant, plant) ? 'existing' : 'id-taken'
+      if (taken !== undefined) {
+        return isSame(taken.plant, plant) ? 'existing' : 'id-taken'
+      }
       // It was removed in between.
-      if ((await repository.insert(plant)) === 'inserted') return 'inserted'
+      if ((await repository.insert(plant)) === 'inserted') {
+        return 'inserted'
+      }
     }
     return common.keepsChanging(plant.id)
   }
@@ -82,8 +86,9 @@ export function createPlantUseCases(given: {
         outcomes[index] = await compareWithTaken(all[index] as Plant)
       }
       const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
-      for (let from = 0; from < taken.length; from += comparisonsMax)
+      for (let from = 0; from < taken.length; from += comparisonsMax) {
         await Promise.all(taken.slice(from, from + comparisonsMax).map(compare))
+      }
       return outcomes
     },
     async list({ name_contains, count = false, ...query }) {
@@ -92,12 +97,16 @@ export function createPlantUseCases(given: {
           query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
         return repository.search({ ...query, name_contains, lookAtMax })
       }
-      if (count) return listCounted(query)
+      if (count) {
+        return listCounted(query)
+      }
       const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
     },
     replace(plant, condition) {
-      if (condition === undefined) return repository.save(plant)
+      if (condition === undefined) {
+        return repository.save(plant)
+      }
       const save = (expected: Version | undefined) => repository.saveIf(plant, expected)
       return common.changeIf(plant.id, condition, save, 'condition-failed')
     },
@@ -105,7 +114,9 @@ export function createPlantUseCases(given: {
       // Saving does not tell a new plant from a replaced one.
       const outcomes = await repository.insertAll(all)
       const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
-      if (taken.length > 0) await repository.saveAll(taken)
+      if (taken.length > 0) {
+        await repository.saveAll(taken)
+      }
       return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
     },
   }

@@ -68,7 +68,9 @@ export function itemRepositoryContract<
         (await (repository.save?.(item) ??
           repository.remove(item.id).then(() => insert(item)))) as Version,
       async saveIf(item: Item, expected: Version | undefined) {
-        if (repository.saveIf) return repository.saveIf(item, expected)
+        if (repository.saveIf) {
+          return repository.saveIf(item, expected)
+        }
         const isFree =
           expected === undefined || (await repository.removeIf(item.id, expected))
         return isFree ? insert(item) : undefined
@@ -86,16 +88,23 @@ export function itemRepositoryContract<
     'keeps the whole int64 range exactly, in numeric order, whatever the order of insertion':
       async repository => {
         const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
-        for (const id of shuffled)
+        for (const id of shuffled) {
           assert.equal(await repository.insert(item(id)), 'inserted')
-        for (const id of edgeIds) assert.deepEqual(await found(repository, id), item(id))
+        }
+        for (const id of edgeIds) {
+          assert.deepEqual(await found(repository, id), item(id))
+        }
         assert.deepEqual(idsOf(await repository.page(everything)), edgeIds)
       },
     'keeps every text as it was given, in every member': async repository => {
       const items = texts.map((text, index) => full(BigInt(index), text))
-      for (const each of items) await repository.insert(each)
+      for (const each of items) {
+        await repository.insert(each)
+      }
       assert.deepEqual(await repository.page(everything), items)
-      for (const each of items) assert.deepEqual(await found(repository, each.id), each)
+      for (const each of items) {
+        assert.deepEqual(await found(repository, each.id), each)
+      }
     },
     'refuses a taken id and changes nothing': async repository => {
       await repository.insert(full(7n, 'first'))
@@ -139,14 +148,17 @@ export function itemRepositoryContract<
           await save(item(1n, `version ${n}`))
           assert.deepEqual(await found(repository, 1n), item(1n, `version ${n}`))
         }
-        for (let n = 0; n < 2; n++) await save(item(1n, 'b'))
+        for (let n = 0; n < 2; n++) {
+          await save(item(1n, 'b'))
+        }
         assert.deepEqual(await repository.page(everything), [item(1n, 'b')])
-        for (const { filter, found, others } of Object.values(filters))
+        for (const { filter, found, others } of Object.values(filters)) {
           for (const make of [found, ...others]) {
             await save(make(1n))
             const page = make === found ? [found(1n)] : []
             assert.deepEqual(await repository.page({ limit: 10, ...filter }), page)
           }
+        }
         await save(full(1n, 'every field'))
         assert.deepEqual(await found(repository, 1n), full(1n, 'every field'))
       },
@@ -212,8 +224,9 @@ export function itemRepositoryContract<
         other,
         undefined,
         ...unknown.filter(each => each !== version),
-      ])
+      ]) {
         assert.equal(await saveIf(item(1n, 'c'), wrong as Version | undefined), undefined)
+      }
       assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'b'), version })
       assert.equal(await saveIf(item(3n), other), undefined)
       assert.ok(await saveIf(full(1n, 'c'), version))
@@ -250,7 +263,9 @@ export function itemRepositoryContract<
       const isMade = (id: bigint) => id % 3n !== 0n
       const change = async (id: bigint, n: number) => {
         const expected = versions[isMade(id) ? n : (n + 1) % 100] as Version
-        if (n % 2 === 1) return repository.removeIf(idOf(id), expected)
+        if (n % 2 === 1) {
+          return repository.removeIf(idOf(id), expected)
+        }
         return (await saveIf(item(id, 'new'), expected)) !== undefined
       }
       assert.deepEqual(await Promise.all(ids.map(change)), ids.map(isMade))
@@ -265,8 +280,9 @@ export function itemRepositoryContract<
       const versionBefore = await save(item(1n, 'a'))
       const version = await save(item(1n, 'a'))
       const other = await save(item(2n))
-      for (const wrong of [versionBefore, other, 'x', `${version}0`])
+      for (const wrong of [versionBefore, other, 'x', `${version}0`]) {
         assert.equal(await repository.removeIf(idOf(1n), wrong as Version), false)
+      }
       assert.equal(await repository.removeIf(idOf(3n), version), false)
       assert.equal(await versionOf(repository, 1n), version)
       const racers = Array.from({ length: 20 }, () =>
@@ -276,7 +292,9 @@ export function itemRepositoryContract<
       assert.deepEqual(await repository.page(everything), [item(2n)])
     },
     'pages by limit and after, with open and closed ends': async repository => {
-      for (let n = -5n; n < 5n; n++) await repository.insert(item(n))
+      for (let n = -5n; n < 5n; n++) {
+        await repository.insert(item(n))
+      }
       const page = async (limit: number, after?: bigint) =>
         idsOf(
           await repository.page({
@@ -297,7 +315,9 @@ export function itemRepositoryContract<
         const id = 2n * BigInt(n)
         return [item(id, text), full(id + 1n, text)]
       })
-      for (const each of items) await repository.insert(each)
+      for (const each of items) {
+        await repository.insert(each)
+      }
       const whole = items.reduce((sum, each) => sum + textBytes(each), 0)
       for (let textBytesMax = 1; textBytesMax <= whole + 1; textBytesMax++) {
         const ids = idsOf(pageOf(items, { limit: 10, textBytesMax }))
@@ -316,9 +336,11 @@ export function itemRepositoryContract<
   for (const [name, { filter, found, others }] of Object.entries(filters)) {
     promises[`filters by ${name}, page by page`] = async repository => {
       const ids = [0n, 10n, 20n, 30n] as const
-      for (const id of ids)
-        for (const [n, make] of [found, ...others].entries())
+      for (const id of ids) {
+        for (const [n, make] of [found, ...others].entries()) {
           await repository.insert(make(id + BigInt(n)))
+        }
+      }
       const page = async (bounds: Partial<PageQuery<Item>>) =>
         idsOf(await repository.page({ limit: 10, ...bounds, ...filter }))
       assert.deepEqual(await page({}), ids)
@@ -330,16 +352,18 @@ export function itemRepositoryContract<
     }
   }
   const lists = { all: { filter: all, found: item }, ...filters }
-  for (const [name, { filter, found }] of Object.entries(lists))
+  for (const [name, { filter, found }] of Object.entries(lists)) {
     promises[`returns as many as requested, by ${name}`] = async repository => {
       const ids = Array.from({ length: 1_100 }, (_, n) => BigInt(n))
       await Promise.all(ids.map(id => repository.insert(found(id))))
-      for (const limit of manyLimits)
+      for (const limit of manyLimits) {
         assert.deepEqual(
           idsOf(await repository.page({ limit, ...filter })),
           ids.slice(0, limit),
         )
+      }
     }
+  }
 
   return Object.entries(promises).map(([name, run]) => ({
     name,

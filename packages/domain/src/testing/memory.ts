@@ -28,7 +28,9 @@ export function createMemoryItems<Item extends Identified, Found, Filter extends
     listOf,
     page: async (query: PageQuery<Item> & Filter) => pageOf(listOf(query), query),
     async insert(item: Item) {
-      if (items.has(item.id)) return 'id-taken'
+      if (items.has(item.id)) {
+        return 'id-taken'
+      }
       save(item)
       return 'inserted'
     },

@@ -59,9 +59,13 @@ export function createPool(
     isReading: boolean,
   ) => {
     // A single statement is a transaction.
-    if (queries.length === 1 && !isPooled) return send(client, queries)
+    if (queries.length === 1 && !isPooled) {
+      return send(client, queries)
+    }
     const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
-    if (isReading) return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
+    if (isReading) {
+      return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
+    }
     // If it failed, the server would make a transaction of each query after it, which does no harm to reads.
     await client.query(begin())
     return (await send(client, [...sent, 'commit'])).slice(0, -1)
@@ -78,7 +82,9 @@ export function createPool(
       let isSound = false
       try {
         const results = await transact(client, queries, isReading)
-        if (isWarned) throw new Error('the server did not wait for its standby')
+        if (isWarned) {
+          throw new Error('the server did not wait for its standby')
+        }
         isSound = true
         return results
       } catch (error) {
@@ -88,7 +94,9 @@ export function createPool(
         client.off('notice', onNotice)
         client.release(!isSound)
         // The server may have become read-only.
-        if (!isSound) forget()
+        if (!isSound) {
+          forget()
+        }
       }
     },
     async begin(mode) {
@@ -128,7 +136,9 @@ function createPoolOfHost(
     async onConnect(client) {
       // Queries in progress reject anyway. Without a listener the process would end.
       client.on('error', () => {})
-      if (poolMode === 'session') await client.query(set(statementTimeoutMs, false))
+      if (poolMode === 'session') {
+        await client.query(set(statementTimeoutMs, false))
+      }
     },
   })
   pool.on('error', () => {})
@@ -143,8 +153,9 @@ async function findWritable(pools: readonly pg.Pool[]): Promise<pg.Pool> {
       const { rows } = await client.query(
         "select current_setting('transaction_read_only') = 'off' as is_writable",
       )
-      if (!rows[0]?.is_writable)
+      if (!rows[0]?.is_writable) {
         throw new Error(`${client.host}:${client.port} does not accept writes`)
+      }
       return pool
     } finally {
       client.release()
@@ -157,8 +168,9 @@ async function findWritable(pools: readonly pg.Pool[]): Promise<pg.Pool> {
 
 function describe({ message, code }: Error & { code?: string }): string {
   // pg names an internal detail.
-  if (/client password must be|^empty password/.test(message))
+  if (/client password must be|^empty password/.test(message)) {
     return 'it requires a password, and the URL has none'
+  }
   // Node leaves the message empty if a name with several addresses fails.
   return message || `${code}`
 }
@@ -213,7 +225,9 @@ export async function retrying<Result>(
       return await attempt()
     } catch (error) {
       const isLate = performance.now() - startedMs > timeoutMs
-      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
+      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) {
+        throw error
+      }
       await sleep(Math.random() * 2 ** attempts)
     }
   }

@@ -75,7 +75,9 @@ async function readPostgres<Entered extends Entities>(
     await pool.begin('isolation level repeatable read read only'),
   )
   const schemaVersion = await findVersionOn(client, entities)
-  if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+  if (schemaVersion === undefined) {
+    throw new NoStoreError('it is empty')
+  }
   const open = opening.move()
   return {
     schemaVersion,
@@ -147,8 +149,9 @@ export function attachPostgres<Entered extends Entities>(
           read(compiled.probeRead, {}),
         ])
         const missing = rights?.rows.map(({ missing }) => missing)
-        if (missing?.length)
+        if (missing?.length) {
           throw new Error(`it lacks the right to ${missing.join(', ')}`)
+        }
       },
       async close() {
         await reads.drain()

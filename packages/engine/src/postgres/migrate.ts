@@ -21,7 +21,9 @@ export async function migratePostgres(
   entities: Entities,
 ): Promise<number | undefined> {
   const found = await checkedVersion(options, entities)
-  if (found === schemaVersionOf(entities)) return found
+  if (found === schemaVersionOf(entities)) {
+    return found
+  }
   return retrying(migrationTimeoutMs, () =>
     migrateOnce({ ...options, statementTimeoutMs: migrationTimeoutMs }, entities),
   )
@@ -77,8 +79,10 @@ async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ encoding: string; fsync: string | null }>(
     "select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync",
   )
-  if (rows[0]?.encoding !== 'UTF8')
+  if (rows[0]?.encoding !== 'UTF8') {
     throw new Error(`its encoding must be UTF8, not ${rows[0]?.encoding}`)
-  if (rows[0].fsync === 'off')
+  }
+  if (rows[0].fsync === 'off') {
     throw new Error('its fsync is off: acknowledged changes could be lost')
+  }
 }

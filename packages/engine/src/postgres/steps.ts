@@ -20,8 +20,9 @@ export async function runGroup(
   for (const [number, { key, changes }] of steps.entries()) {
     const { rows, rowCount } = results[number] as pg.QueryResult
     const changed = new Set(key && rows.map(row => row[key]))
-    for (const { index, value } of changes)
+    for (const { index, value } of changes) {
       affectedRows[index] = key ? Number(changed.has(value)) : (rowCount ?? 0)
+    }
   }
   return affectedRows
 }
@@ -61,27 +62,39 @@ export function stepsOf(
       const last = steps.at(-1)
       const statement = changeStatements.get(name) as ChangeStatement
       // A statement can replace a row only once.
-      if (last?.key && last.name === name && last.changes.at(-1)?.value !== ordered.value)
+      if (
+        last?.key &&
+        last.name === name &&
+        last.changes.at(-1)?.value !== ordered.value
+      ) {
         last.changes.push(ordered)
-      else steps.push({ name, statement, key: keyOf(statement), changes: [ordered] })
+      } else {
+        steps.push({ name, statement, key: keyOf(statement), changes: [ordered] })
+      }
     }
     waiting = []
   }
   for (const [index, change] of group.entries()) {
     // Its names come from the statements of this process.
     const { order, parameters } = changeStatements.get(change[0]) as ChangeStatement
-    if (order === 'barrier') finish()
+    if (order === 'barrier') {
+      finish()
+    }
     const place = order === 'barrier' ? 0 : tables.indexOf(order.of)
     const value = order === 'barrier' ? 0 : change[1 + parameters.indexOf(order.by)]
     waiting.push({ change, index, place, value })
-    if (order === 'barrier') finish()
+    if (order === 'barrier') {
+      finish()
+    }
   }
   finish()
   return steps
 }
 
 function byPlace(a: Ordered, b: Ordered): number {
-  if (a.place !== b.place) return a.place - b.place
+  if (a.place !== b.place) {
+    return a.place - b.place
+  }
   const [x, y] = [a.value, b.value] as [bigint, bigint]
   return x < y ? -1 : Number(x > y)
 }

@@ -43,7 +43,9 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>) {
   const receive = (groups: Group[], wanted: ChangeKind) => {
     for (const [sender, kind] of senders) {
       const received = kind === wanted ? receiveMessageOnPort(sender) : undefined
-      if (received === undefined) continue
+      if (received === undefined) {
+        continue
+      }
       add(groups, toGroup(sender, received.message))
       return true
     }
@@ -66,10 +68,18 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>) {
       counts.single = 0
       counts.bulk = 0
       const groups: Group[] = []
-      for (const group of waiting) if (group.kind === 'single') add(groups, group)
-      while (receiveSingle(groups));
-      for (const group of waiting) if (group.kind === 'bulk') add(groups, group)
-      while (addNext(groups));
+      for (const group of waiting) {
+        if (group.kind === 'single') {
+          add(groups, group)
+        }
+      }
+      while (receiveSingle(groups)) {}
+      for (const group of waiting) {
+        if (group.kind === 'bulk') {
+          add(groups, group)
+        }
+      }
+      while (addNext(groups)) {}
       return groups
     },
     addNext,

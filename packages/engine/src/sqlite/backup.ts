@@ -57,7 +57,9 @@ export async function restoreSqlite(
   let report: RestoreReport
   try {
     const backup = followLinks(named)
-    if (!existsSync(backup)) throw new Error('there is no such file')
+    if (!existsSync(backup)) {
+      throw new Error('there is no such file')
+    }
     createFolder(dirname(store))
     const isNew = !existsSync(store)
     if (!isNew) {
@@ -68,18 +70,20 @@ export async function restoreSqlite(
     const old = isNew ? undefined : openExclusively(store)
     await using stack = new AsyncDisposableStack()
     stack.defer(() => void old?.close())
-    if (!isNew && !options.force)
+    if (!isNew && !options.force) {
       throw new Error(
         `${store} already exists: use --force to replace it and lose the changes since the backup`,
       )
+    }
     const source = stack.use(await openBackup(backup, entities))
     const contents = await contentsOf(source, entities)
     const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
     const copyTo = copierOf(source, entities, options)
-    if (old === undefined || !(await copyInto(old, source, options)))
+    if (old === undefined || !(await copyInto(old, source, options))) {
       await replaceFile(store, options, partial =>
         copyTo(partial, isNew ? dirname(store) : store),
       )
+    }
     report = { store, bytes: sizeOf(store), ...contents, isNew, changed }
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${named}`, cause)
@@ -128,12 +132,16 @@ async function copyInto(
     await copyPages(store, source, {
       ...options,
       onProgress(done) {
-        if (existsSync(`${store}-wal`)) throw new StoreInUseError(store)
+        if (existsSync(`${store}-wal`)) {
+          throw new StoreInUseError(store)
+        }
         options.onProgress?.(done)
       },
     })
   } catch (error) {
-    if (isUnreadable(error)) return false
+    if (isUnreadable(error)) {
+      return false
+    }
     throw error
   }
   // A power cut could bring the journal back, which undoes the copy.
@@ -173,7 +181,9 @@ async function copyPages(
     },
   })
   // better-sqlite3 takes a target that another process has locked for a copy without pages.
-  if (copied === 0) throw new StoreInUseError(target)
+  if (copied === 0) {
+    throw new StoreInUseError(target)
+  }
 }
 
 /**
@@ -192,18 +202,20 @@ async function openBackup(file: string, entities: Entities): Promise<Source> {
     closeOnError(backup.connection, checkPages)
     return backup
   } catch (cause) {
-    if (isUnreadable(cause) || cause instanceof NoStoreError)
+    if (isUnreadable(cause) || cause instanceof NoStoreError) {
       throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
+    }
     throw cause
   }
 }
 
 function checkPages(connection: Database.Database): void {
   const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
-  if (found[0] !== 'ok')
+  if (found[0] !== 'ok') {
     throw new StoreDamagedError(
       `it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`,
     )
+  }
 }
 
 /** Compares the named rows of a backup with those of the store. `undefined` if the store's cannot be read. */
@@ -215,7 +227,9 @@ function changesBetween(
   try {
     const changes: Record<string, { again: string[]; lost: string[] }> = {}
     for (const [name, entity] of Object.entries(entities)) {
-      if (entity.restoredBy === undefined) continue
+      if (entity.restoredBy === undefined) {
+        continue
+      }
       const kept = namesIn(entity, backup)
       const old = store === 'none' ? kept : namesIn(entity, store as Database.Database)
       changes[name] = { again: namesWithout(kept, old), lost: namesWithout(old, kept) }
@@ -236,7 +250,9 @@ function namesIn(
   const isThere = connection
     .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
     .get(table)
-  if (isThere === undefined) return new Map()
+  if (isThere === undefined) {
+    return new Map()
+  }
   const rows = connection.prepare<[], [string, string]>(
     `select "${key}", "${name}" from "${table}" order by "${name}"`,
   )

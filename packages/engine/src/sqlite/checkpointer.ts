@@ -68,7 +68,9 @@ export function createCheckpointer({
   const passive = connection.prepare<[], { busy: number }>(
     'pragma wal_checkpoint(passive)',
   )
-  for (const statement of [noop, passive]) statement.safeIntegers(false)
+  for (const statement of [noop, passive]) {
+    statement.safeIntegers(false)
+  }
   const exited = Promise.withResolvers<void>()
   let thread: Worker | undefined
   let isUnderWay = false
@@ -80,8 +82,12 @@ export function createCheckpointer({
     return { pages, copied, left: pages - copied }
   }
   const settle = (outcome: PassOutcome) => {
-    if (outcome.loss !== undefined) onLoss(outcome.loss)
-    if (outcome.failure !== failure) onFailureChange(outcome.failure)
+    if (outcome.loss !== undefined) {
+      onLoss(outcome.loss)
+    }
+    if (outcome.failure !== failure) {
+      onFailureChange(outcome.failure)
+    }
     failure = outcome.failure
   }
 
@@ -99,7 +105,9 @@ export function createCheckpointer({
     started.on('exit', () => {
       hasExited = true
       // It may have copied pages.
-      if (isUnderWay) settle(makePass(() => {}, descriptor))
+      if (isUnderWay) {
+        settle(makePass(() => {}, descriptor))
+      }
       exited.resolve()
     })
     return started
@@ -110,14 +118,18 @@ export function createCheckpointer({
     thread.once('message', (outcome: PassOutcome) => {
       isUnderWay = false
       settle(outcome)
-      if (walState().copied > copied) onPass()
+      if (walState().copied > copied) {
+        onPass()
+      }
     })
     thread.postMessage('copy')
   }
   const passHere = () => {
     const until = performance.now() + passTimeoutMs
     const copy = () => {
-      while (passive.get()?.busy === 1 && performance.now() < until) sleep()
+      while (passive.get()?.busy === 1 && performance.now() < until) {
+        sleep()
+      }
     }
     settle(makePass(copy, descriptor))
   }
@@ -126,15 +138,21 @@ export function createCheckpointer({
     /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
     copyIfLong({ single, bulk }: RecentChanges): string | undefined {
       const { pages, copied, left } = walState()
-      if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
+      if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) {
+        return
+      }
       if (
         pages >= writerPages ||
         hasExited ||
         (!isUnderWay && (bulk || left <= lastPagesMax))
-      )
+      ) {
         passHere()
-      else if (!isUnderWay) passInThread(copied)
-      if (pages < walPagesMax || walState().left === 0) return
+      } else if (!isUnderWay) {
+        passInThread(copied)
+      }
+      if (pages < walPagesMax || walState().left === 0) {
+        return
+      }
       return failure === undefined
         ? 'its WAL is full, as another program reads an old state of the store'
         : `its WAL is full, as it cannot be copied to the database: ${failure}`
@@ -142,7 +160,9 @@ export function createCheckpointer({
     /** Ends the thread, after a pass that is under way. */
     async stop() {
       thread?.postMessage('close')
-      if (thread !== undefined) await exited.promise
+      if (thread !== undefined) {
+        await exited.promise
+      }
     },
   }
 }

@@ -26,7 +26,11 @@ export function prepareAll(
     prepared.set(statement, found)
     return found
   }
-  for (const statement of statements) if (statement.kind !== 'change') prepare(statement)
+  for (const statement of statements) {
+    if (statement.kind !== 'change') {
+      prepare(statement)
+    }
+  }
   return prepare
 }
 
@@ -97,7 +101,9 @@ export function openExclusively(file: string): Database.Database | undefined {
       },
     )
   } catch (cause) {
-    if (isUnreadable(cause)) return undefined
+    if (isUnreadable(cause)) {
+      return undefined
+    }
     throw isBusy(cause) ? new StoreInUseError(file, { cause }) : cause
   }
 }
@@ -134,7 +140,9 @@ function waitForLock(timeoutMs: number, act: () => void): void {
       act()
       return
     } catch (error) {
-      if (!isBusy(error) || performance.now() > until) throw error
+      if (!isBusy(error) || performance.now() > until) {
+        throw error
+      }
       sleep()
     }
   }
@@ -163,7 +171,9 @@ export async function withReason<Result>(work: () => Result): Promise<Awaited<Re
     return await work()
   } catch (cause) {
     const reason = reasonOf(cause)
-    if (isDamage(cause)) throw new StoreDamagedError(reason, { cause })
+    if (isDamage(cause)) {
+      throw new StoreDamagedError(reason, { cause })
+    }
     throw reason === (cause as Error).message ? cause : new Error(reason, { cause })
   }
 }

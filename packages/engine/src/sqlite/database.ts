@@ -90,8 +90,9 @@ export function attachSqlite<Entered extends Entities>(
       read,
       async check() {
         const reason = single.blockedBecause()
-        if (reason !== undefined)
+        if (reason !== undefined) {
           throw unavailable('the store cannot write', new Error(reason))
+        }
         await read(compiled.probeRead, {})
       },
       close() {

@@ -67,7 +67,9 @@ export function guardFiles(connection: Database.Database) {
   const overwritten = `${basename(file)} was overwritten: stop the server and restore a backup`
 
   const isOverwritten = () => {
-    if (readSync(descriptors.file, header, 0, headerBytes, 0) < headerBytes) return true
+    if (readSync(descriptors.file, header, 0, headerBytes, 0) < headerBytes) {
+      return true
+    }
     const changes = header.readUInt32BE(headerOffsets.changes)
     const pages = header.readUInt32BE(headerOffsets.pages)
     // Both only grow, whichever process copies the first page from the WAL.
@@ -93,25 +95,42 @@ export function guardFiles(connection: Database.Database) {
     const isWhole = [frames, Math.min(frames, framesSeen)].every(
       number => number <= 0 || hasFrame(number),
     )
-    if (isWhole) framesSeen = frames
+    if (isWhole) {
+      framesSeen = frames
+    }
     return isWhole
   }
 
   const find = (): Fault | undefined => {
-    if (permanentFault !== undefined) return permanentFault
+    if (permanentFault !== undefined) {
+      return permanentFault
+    }
     const bytes = statOf(file)?.size ?? 0n
-    if (isMoved(file)) return { reason: moved(file), isMergeable: false }
-    if (bytes < bytesSeen) return { reason: cut(file), isMergeable: false }
+    if (isMoved(file)) {
+      return { reason: moved(file), isMergeable: false }
+    }
+    if (bytes < bytesSeen) {
+      return { reason: cut(file), isMergeable: false }
+    }
     bytesSeen = bytes
-    if (isOverwritten()) permanentFault = { reason: overwritten, isMergeable: false }
-    if (permanentFault !== undefined) return permanentFault
+    if (isOverwritten()) {
+      permanentFault = { reason: overwritten, isMergeable: false }
+    }
+    if (permanentFault !== undefined) {
+      return permanentFault
+    }
     wasShmMoved ||= isMoved(shm)
     const isMergeable = !wasShmMoved || statOf(shm) === undefined
     // What no name leads to any more is then safe in the file, whatever becomes of this process.
-    if (isMergeable && statOf(wal) === undefined)
+    if (isMergeable && statOf(wal) === undefined) {
       connection.pragma('wal_checkpoint(passive)')
-    if (isMoved(wal)) return { reason: moved(wal), isMergeable }
-    if (!isWalWhole()) return { reason: cut(wal), isMergeable: false }
+    }
+    if (isMoved(wal)) {
+      return { reason: moved(wal), isMergeable }
+    }
+    if (!isWalWhole()) {
+      return { reason: cut(wal), isMergeable: false }
+    }
     return wasShmMoved ? { reason: moved(shm), isMergeable } : undefined
   }
 
@@ -124,7 +143,9 @@ export function guardFiles(connection: Database.Database) {
     }
   }
   const closeDescriptors = () => {
-    for (const descriptor of Object.values(descriptors)) closeSync(descriptor)
+    for (const descriptor of Object.values(descriptors)) {
+      closeSync(descriptor)
+    }
   }
 
   const fault = findFault()
@@ -147,7 +168,9 @@ export function guardFiles(connection: Database.Database) {
         reason: `${reason}: stop every program that uses the store`,
         isMergeable: false,
       }
-      if (!walKeeper.inTransaction) walKeeper.exec('begin').pragma('user_version')
+      if (!walKeeper.inTransaction) {
+        walKeeper.exec('begin').pragma('user_version')
+      }
     },
     /** Closes the connection, and merges the WAL into the file unless that could do harm. */
     close() {

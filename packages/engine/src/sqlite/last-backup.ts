@@ -29,7 +29,9 @@ export function forgetBackup(store: string): void {
 /** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
 export async function readLastBackup(url: string): Promise<Date | null | undefined> {
   const location = parseStoreUrl(url)
-  if (location.kind !== 'file') return undefined
+  if (location.kind !== 'file') {
+    return undefined
+  }
   try {
     const at = new Date(readFileSync(realpathSync(location.file) + suffix, 'utf8').trim())
     return Number.isNaN(at.getTime()) ? null : at

@@ -18,10 +18,13 @@ export function idsOnPages(connection: Database.Database): BigInt64Array {
     }
     ids[count++] = id
   }
-  for (const page of pagesOf(connection.name, 0, 0, pageBytes)) addIds(page, add)
-  // It begins with a header, as does each page in it.
-  for (const page of pagesOf(`${connection.name}-wal`, 32, 24, pageBytes))
+  for (const page of pagesOf(connection.name, 0, 0, pageBytes)) {
     addIds(page, add)
+  }
+  // It begins with a header, as does each page in it.
+  for (const page of pagesOf(`${connection.name}-wal`, 32, 24, pageBytes)) {
+    addIds(page, add)
+  }
   return ids.subarray(0, count).sort()
 }
 
@@ -32,7 +35,9 @@ function* pagesOf(
   pageBytes: number,
 ) {
   const descriptor = keepOpen(file)
-  if (descriptor === undefined) return
+  if (descriptor === undefined) {
+    return
+  }
   const { size } = fstatSync(descriptor)
   const page = Buffer.alloc(pageBytes)
   for (
@@ -50,7 +55,9 @@ function* pagesOf(
 const tableLeaf = 13
 
 function addIds(page: Buffer, add: (id: bigint) => void): void {
-  if (page[0] !== tableLeaf) return
+  if (page[0] !== tableLeaf) {
+    return
+  }
   const cells = page.readUInt16BE(3)
   // Where each cell is. It begins with the length of the row, and then its id.
   for (let at = 8; at < Math.min(8 + 2 * cells, page.length - 1); at += 2) {
@@ -67,7 +74,9 @@ function integerAt(page: Buffer, at: number): [value: bigint, end: number] {
   for (let n = 0; n < 8; n++) {
     const byte = page[at + n] ?? 0
     value = (value << 7n) | BigInt(byte & 0x7f)
-    if (byte < 0x80) return [value, at + n + 1]
+    if (byte < 0x80) {
+      return [value, at + n + 1]
+    }
   }
   return [(value << 8n) | BigInt(page[at + 8] ?? 0), at + 9]
 }

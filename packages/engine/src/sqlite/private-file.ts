@@ -31,9 +31,12 @@ export function createFileLike(file: string, other: string, text = ''): void {
   writeFileSync(descriptor, text)
   tryToGive(() => {
     const stat = statSync(other)
-    if (isOfAnother(stat, fstatSync(descriptor)))
+    if (isOfAnother(stat, fstatSync(descriptor))) {
       fchownSync(descriptor, stat.uid, stat.gid)
-    if (stat.isFile()) fchmodSync(descriptor, stat.mode & 0o660)
+    }
+    if (stat.isFile()) {
+      fchmodSync(descriptor, stat.mode & 0o660)
+    }
   })
   closeSync(descriptor)
 }
@@ -55,7 +58,9 @@ export function hideFromOthers(file: string): void {
   for (const path of filesOf(file)) {
     const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
     try {
-      if (mode & 0o007) chmodSync(path, mode & 0o770)
+      if (mode & 0o007) {
+        chmodSync(path, mode & 0o770)
+      }
     } catch {
       // Only the owner may change the mode, and another user may write.
     }
@@ -64,15 +69,20 @@ export function hideFromOthers(file: string): void {
 
 /** Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets the owner of its parent. */
 export function createFolder(folder: string): void {
-  if (existsSync(folder)) return
+  if (existsSync(folder)) {
+    return
+  }
   const parent = dirname(folder)
   createFolder(parent)
   // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
-  if (isCreatedBy(() => mkdirSync(folder)))
+  if (isCreatedBy(() => mkdirSync(folder))) {
     tryToGive(() => {
       const stat = statSync(parent)
-      if (isOfAnother(stat, lstatSync(folder))) lchownSync(folder, stat.uid, stat.gid)
+      if (isOfAnother(stat, lstatSync(folder))) {
+        lchownSync(folder, stat.uid, stat.gid)
+      }
     })
+  }
   syncFile(parent)
 }
 
@@ -82,7 +92,9 @@ export function isCreatedBy(create: () => void): boolean {
     create()
     return true
   } catch (error) {
-    if ((error as { code?: string }).code !== 'EEXIST') throw error
+    if ((error as { code?: string }).code !== 'EEXIST') {
+      throw error
+    }
     return false
   }
 }

@@ -32,7 +32,9 @@ export async function replaceFile<Result>(
   const partial = partialBeside(file)
   using stack = new DisposableStack()
   stack.defer(() => {
-    for (const path of filesOf(partial)) rmSync(path, { force: true })
+    for (const path of filesOf(partial)) {
+      rmSync(path, { force: true })
+    }
   })
   const result = await write(partial)
   syncFile(partial)
@@ -42,7 +44,9 @@ export async function replaceFile<Result>(
   const locked = existsSync(file) ? openExclusively(file) : undefined
   stack.defer(() => locked?.close())
   // Durably before, as SQLite would apply the WAL of the old file to the new one.
-  for (const suffix of sideFileSuffixes) rmSync(file + suffix, { force: true })
+  for (const suffix of sideFileSuffixes) {
+    rmSync(file + suffix, { force: true })
+  }
   syncFile(dirname(file))
   renameSync(partial, file)
   syncFile(dirname(file))
@@ -61,9 +65,11 @@ function removeStalePartials(folder: string): void {
   try {
     for (const name of readdirSync(folder).filter(each =>
       /^\.plant-store-[\da-f]{12}\.part/.test(each),
-    ))
-      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs)
+    )) {
+      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs) {
         rmSync(join(folder, name))
+      }
+    }
   } catch {
     // It belongs to another user, or another process removed it.
   }
@@ -74,13 +80,22 @@ function refuseTarget(file: string, named: string, force: boolean): void {
     suffix => file.endsWith(suffix) && file.slice(0, -suffix.length),
   )
   const owner = stores.find(each => each && existsSync(each))
-  if (owner) throw new Error(`${named} belongs to ${owner}`)
+  if (owner) {
+    throw new Error(`${named} belongs to ${owner}`)
+  }
 
   const stat = lstatSync(file, { throwIfNoEntry: false })
-  if (stat?.isSymbolicLink()) throw new Error(`${named} is a dangling link`)
-  if (stat?.isDirectory()) throw new Error(`${named} is a folder`)
-  if (stat && !stat.isFile()) throw new Error(`${named} is not a file`)
+  if (stat?.isSymbolicLink()) {
+    throw new Error(`${named} is a dangling link`)
+  }
+  if (stat?.isDirectory()) {
+    throw new Error(`${named} is a folder`)
+  }
+  if (stat && !stat.isFile()) {
+    throw new Error(`${named} is not a file`)
+  }
   const found = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
-  if (found !== undefined && !force)
+  if (found !== undefined && !force) {
     throw new Error(`${named}${found} already exists: use --force to replace it`)
+  }
 }

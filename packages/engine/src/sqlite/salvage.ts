@@ -23,7 +23,9 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
         connection,
         "select name from pragma_table_list where name not like 'sqlite_%'",
       )
-      if (!isStore(entities, tables)) throw new Error('it is empty')
+      if (!isStore(entities, tables)) {
+        throw new Error('it is empty')
+      }
       const salvages = new Map<string, SalvageOf<unknown>>()
       const counts: Record<string, number | undefined> = {}
       for (const [name, entity] of Object.entries(entities)) {
@@ -32,13 +34,17 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
         // A store of an earlier version does not have every table.
         const isThere = tables.includes(table)
         const found = rows && (isThere ? salvage(connection, table, rows) : nothing)
-        if (found) salvages.set(name, found)
+        if (found) {
+          salvages.set(name, found)
+        }
         counts[name] = isThere ? (found?.count ?? countRows(connection, table)) : 0
       }
       return {
         of(name) {
           const found = salvages.get(name)
-          if (found === undefined) throw new Error(`${name} cannot be salvaged`)
+          if (found === undefined) {
+            throw new Error(`${name} cannot be salvaged`)
+          }
           return found
         },
         counts,
@@ -79,8 +85,9 @@ function salvage(
     count,
     unread() {
       // Without an index, only a whole table says how many rows it has.
-      if (count === undefined)
+      if (count === undefined) {
         return countRows(connection, table) === read ? 0 : undefined
+      }
       return count < read ? undefined : count - read
     },
     async *all() {
@@ -111,8 +118,9 @@ function columnsIn(
   { columns, others = [] }: Rows<unknown>,
 ): string {
   const found = namesIn(connection, `select name from pragma_table_info('${table}')`)
-  if (found.some(name => !(name in columns) && !others.includes(name)))
+  if (found.some(name => !(name in columns) && !others.includes(name))) {
     throw new Error(`its ${table} have columns that this version does not know`)
+  }
   return selectList(columns, found, name =>
     columns[name] === 'text' ? `cast("${name}" as blob)` : `"${name}"`,
   )
@@ -129,7 +137,9 @@ function countInIndex(connection: Database.Database, table: string): number | un
       connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get(),
     )
     // If they differ, one page of the index is in the place of another.
-    if (found && found.rows === found.ids) return Number(found.rows)
+    if (found && found.rows === found.ids) {
+      return Number(found.rows)
+    }
   }
   return undefined
 }

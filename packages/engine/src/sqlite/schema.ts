@@ -40,11 +40,16 @@ export async function migrateSqlite(
 ): Promise<number | undefined> {
   const stat = statSync(file, { throwIfNoEntry: false })
   // Opening a pipe would wait for ever.
-  if (stat && !stat.isFile() && !stat.isDirectory()) throw new Error('it is not a file')
+  if (stat && !stat.isFile() && !stat.isDirectory()) {
+    throw new Error('it is not a file')
+  }
   const folder = dirname(file)
   createFolder(folder)
-  if (isCreatedBy(() => createFileLike(file, folder))) forgetBackup(file)
-  else closeSync(openSync(file, 'a', privateMode))
+  if (isCreatedBy(() => createFileLike(file, folder))) {
+    forgetBackup(file)
+  } else {
+    closeSync(openSync(file, 'a', privateMode))
+  }
   refuseSecondPath(file)
   refuseForeignWal(file)
   const turn = lastTurn.then(() => migrateOnce(file, entities, lockTimeoutMs))
@@ -63,8 +68,9 @@ async function migrateOnce(
   try {
     refuseOldSqlite(connection)
     // SQLite would take such a file for an empty one, and overwrite it.
-    if (statSync(file).size === 1)
+    if (statSync(file).size === 1) {
       throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+    }
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.
     connection.exec('begin immediate')
@@ -89,10 +95,11 @@ function refuseOldSqlite(connection: Database.Database): void {
     .prepare<[], string>('select sqlite_version()')
     .pluck()
     .get() as string
-  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0)
+  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
     throw new Error(
       `SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`,
     )
+  }
 }
 
 /**
@@ -125,7 +132,9 @@ export function openReadOnly<Entered extends Entities>(
 ): Promise<ReadTransaction<Entered> & { readonly connection: Database.Database }> {
   return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(entities, connection)
-    if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+    if (schemaVersion === undefined) {
+      throw new NoStoreError('it is empty')
+    }
     return {
       connection,
       schemaVersion,
@@ -152,11 +161,14 @@ async function checkedVersion(entities: Entities, connection: Database.Database)
     )
     .pluck()
     .all()
-  if (others.length > 0)
+  if (others.length > 0) {
     throw new Error(
       `it contains ${others.join(', ')}, and a store has only tables and indexes`,
     )
-  if (version === schemaVersionOf(entities)) prepareEvery(entities, connection)
+  }
+  if (version === schemaVersionOf(entities)) {
+    prepareEvery(entities, connection)
+  }
   return version
 }
 
@@ -165,9 +177,13 @@ function prepareEvery(entities: Entities, connection: Database.Database): void {
   const { names, changeStatements } = compileEntities(entities, sqliteDialect)
   try {
     prepareAll(connection, names.keys())
-    for (const change of changeStatements.values()) prepareChange(connection, change)
+    for (const change of changeStatements.values()) {
+      prepareChange(connection, change)
+    }
   } catch (cause) {
-    if (isDamage(cause)) throw cause
+    if (isDamage(cause)) {
+      throw cause
+    }
     throw new Error(`its schema is not of this release: ${reasonOf(cause)}`, { cause })
   }
 }

@@ -6,17 +6,21 @@ import { existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
  */
 export function refuseSecondPath(file: string): void {
   const reason = 'SQLite keeps its WAL beside one path only'
-  if (hasSecondName(file))
+  if (hasSecondName(file)) {
     throw new Error(
       `it has another name, a hard link: remove the name that the server does not use, as ${reason}`,
     )
-  if (isMountPoint(file))
+  }
+  if (isMountPoint(file)) {
     throw new Error(`it is mounted alone: mount its folder, as ${reason}`)
+  }
 }
 
 /** Refuses to read a store whose latest changes may be in a WAL beside another path. A backup has no WAL. */
 export function refuseWalElsewhere(file: string): void {
-  if ((hasSecondName(file) || isMountPoint(file)) && hasWal(file)) refuseSecondPath(file)
+  if ((hasSecondName(file) || isMountPoint(file)) && hasWal(file)) {
+    refuseSecondPath(file)
+  }
 }
 
 function hasSecondName(file: string): boolean {
@@ -29,8 +33,9 @@ function hasSecondName(file: string): boolean {
 export function refuseForeignWal(file: string): void {
   const wal = `${file}-wal`
   // Again, as a server may be opening or closing the store.
-  if (existsSync(wal) && !hasWal(file) && existsSync(wal))
+  if (existsSync(wal) && !hasWal(file) && existsSync(wal)) {
     throw new Error(`${wal} is the WAL of another store: move it away`)
+  }
 }
 
 /** Returns false if the header of a file says that it has no WAL, as that of a backup or of a store that was closed does. */
@@ -48,7 +53,9 @@ const keptOpen = new Map<string, number>()
  */
 export function keepOpen(file: string): number | undefined {
   const stat = statSync(file, { throwIfNoEntry: false })
-  if (stat === undefined) return undefined
+  if (stat === undefined) {
+    return undefined
+  }
   const key = `${stat.dev}:${stat.ino}`
   const descriptor = keptOpen.get(key) ?? openSync(file, 'r')
   keptOpen.set(key, descriptor)
@@ -58,7 +65,9 @@ export function keepOpen(file: string): number | undefined {
 /** Linux lists them, with special characters in octal. */
 function isMountPoint(file: string): boolean {
   const mounts = '/proc/self/mountinfo'
-  if (!existsSync(mounts)) return false
+  if (!existsSync(mounts)) {
+    return false
+  }
   const escaped = file.replaceAll(
     /[ \t\n\\]/g,
     each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`,

@@ -58,23 +58,34 @@ export function connectToWriter(
   port.on('message', (answer: WriterAnswer) => {
     if ('blockedBecause' in answer) {
       blockedBecause = answer.blockedBecause
-      if (blockedBecause !== undefined) onBlocked(couldNotWrite(blockedBecause))
+      if (blockedBecause !== undefined) {
+        onBlocked(couldNotWrite(blockedBecause))
+      }
       return
     }
-    if ('checkpointFailure' in answer)
+    if ('checkpointFailure' in answer) {
       return onCheckpointFailure(answer.checkpointFailure)
-    if ('commit' in answer && answer.commit !== undefined) onCommit(answer.commit)
-    if (!('affectedRows' in answer || 'reason' in answer)) return
+    }
+    if ('commit' in answer && answer.commit !== undefined) {
+      onCommit(answer.commit)
+    }
+    if (!('affectedRows' in answer || 'reason' in answer)) {
+      return
+    }
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
-    if ('reason' in answer) reject(couldNotWrite(answer.reason))
-    else resolve(answer.affectedRows)
+    if ('reason' in answer) {
+      reject(couldNotWrite(answer.reason))
+    } else {
+      resolve(answer.affectedRows)
+    }
   })
 
   return {
     /** Makes the changes of a group, as `runGroup` does. */
     send(group: readonly Change[]): Promise<readonly number[]> {
-      if (blockedBecause !== undefined)
+      if (blockedBecause !== undefined) {
         return Promise.reject(couldNotWrite(blockedBecause))
+      }
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
       port.postMessage(group)

@@ -10,7 +10,9 @@ const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connectio
 )
 
 owner.on('message', async (command: WriterCommand) => {
-  if (command !== 'close') return writer.connect(command.connect, command.kind)
+  if (command !== 'close') {
+    return writer.connect(command.connect, command.kind)
+  }
   await writer.close()
   owner.close()
 })

@@ -93,10 +93,16 @@ export function createWriter(
     let waiting = [arrivals.toGroup(sender, changes)]
     while (waiting.length > 0) {
       waiting = commitOnce(waiting)
-      if (blockedBecause === undefined && performance.now() - checkpointMs > lookEveryMs)
+      if (
+        blockedBecause === undefined &&
+        performance.now() - checkpointMs > lookEveryMs
+      ) {
         checkpoint()
+      }
       const [next] = waiting
-      if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
+      if (next !== undefined && next.affectedRows.length > 0) {
+        sleep(turnMs)
+      }
     }
   }
 
@@ -104,7 +110,9 @@ export function createWriter(
   const commitOnce = (waiting: readonly Group[]): Group[] => {
     const groups = arrivals.begin(waiting)
     try {
-      if (blockedBecause !== undefined) throw new Error(blockedBecause)
+      if (blockedBecause !== undefined) {
+        throw new Error(blockedBecause)
+      }
       checkFiles()
       const begun = performance.now()
       const count = runTransaction(groups)
@@ -115,14 +123,21 @@ export function createWriter(
       const end = groups.findIndex(group => !isComplete(group))
       const complete = end === -1 ? groups : groups.slice(0, end)
       // There is at least the group that began it.
-      if (complete.length === 0) post((groups[0] as Group).sender, { commit })
-      for (const [index, { sender, affectedRows }] of complete.entries())
+      if (complete.length === 0) {
+        post((groups[0] as Group).sender, { commit })
+      }
+      for (const [index, { sender, affectedRows }] of complete.entries()) {
         post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
+      }
       return groups.slice(complete.length)
     } catch (error) {
       const reason = detailedReasonOf(error)
-      if (blockedBecause === undefined && !isBusy(error) && !recover()) setBlocked(reason)
-      for (const { sender } of groups) post(sender, { reason })
+      if (blockedBecause === undefined && !isBusy(error) && !recover()) {
+        setBlocked(reason)
+      }
+      for (const { sender } of groups) {
+        post(sender, { reason })
+      }
       return []
     }
   }
@@ -135,7 +150,9 @@ export function createWriter(
     let count = 0
     let bytes = 0
     for (let at = 0; bytes < transactionBytesMax; at++) {
-      if (at === groups.length && !arrivals.addNext(groups)) break
+      if (at === groups.length && !arrivals.addNext(groups)) {
+        break
+      }
       const { changes, affectedRows } = groups[at] as Group
       const bytesMax = bytes + transactionBytesMax
       while (affectedRows.length < changes.length && bytes < bytesMax) {
@@ -153,8 +170,11 @@ export function createWriter(
     const { rows, alsoInserted } = run(values)
     affectedRows.push(rows)
     let bytes = rowBytes
-    for (const value of values)
-      if (typeof value === 'string') bytes += Buffer.byteLength(value)
+    for (const value of values) {
+      if (typeof value === 'string') {
+        bytes += Buffer.byteLength(value)
+      }
+    }
     return (rows + alsoInserted) * bytes
   }
 
@@ -162,9 +182,13 @@ export function createWriter(
 
   /** @throws Error if something is wrong with the files */
   const checkFiles = (maxAgeMs = lookEveryMs) => {
-    if (performance.now() - filesSeenMs <= maxAgeMs) return
+    if (performance.now() - filesSeenMs <= maxAgeMs) {
+      return
+    }
     const fault = guard.findFault()
-    if (fault !== undefined) throw new Error(fault.reason)
+    if (fault !== undefined) {
+      throw new Error(fault.reason)
+    }
     filesSeenMs = performance.now()
   }
 
@@ -174,7 +198,9 @@ export function createWriter(
     onPass: () => checkpoint(),
     onFailureChange(reason) {
       const [oneSender] = senders.keys()
-      if (oneSender !== undefined) post(oneSender, { checkpointFailure: reason })
+      if (oneSender !== undefined) {
+        post(oneSender, { checkpointFailure: reason })
+      }
     },
     onLoss(reason) {
       guard.noteLostPages(reason)
@@ -185,14 +211,18 @@ export function createWriter(
   const checkpoint = () => {
     const reason = checkpointer.copyIfLong(arrivals.recent())
     checkpointMs = performance.now()
-    if (reason !== undefined) setBlocked(reason)
+    if (reason !== undefined) {
+      setBlocked(reason)
+    }
   }
 
   /** Commits a change of `user_version`, whose value means nothing, to overwrite the WAL. Returns whether that worked. */
   const recover = () => {
     try {
       checkFiles(0)
-      if (checkpointer.copyIfLong(arrivals.recent()) !== undefined) return false
+      if (checkpointer.copyIfLong(arrivals.recent()) !== undefined) {
+        return false
+      }
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
       checkFiles(0)
@@ -204,14 +234,19 @@ export function createWriter(
 
   const setBlocked = (reason: string | undefined) => {
     blockedBecause = reason
-    for (const sender of senders.keys()) post(sender, { blockedBecause })
+    for (const sender of senders.keys()) {
+      post(sender, { blockedBecause })
+    }
   }
 
   const timer = setInterval(() => {
     try {
       checkFiles(0)
-      if (blockedBecause === undefined) checkpoint()
-      else if (recover()) setBlocked(undefined)
+      if (blockedBecause === undefined) {
+        checkpoint()
+      } else if (recover()) {
+        setBlocked(undefined)
+      }
     } catch (error) {
       setBlocked(detailedReasonOf(error))
     }
@@ -229,7 +264,9 @@ export function createWriter(
     /** Closes the connection and all MessagePorts. */
     async close() {
       clearInterval(timer)
-      for (const sender of senders.keys()) sender.close()
+      for (const sender of senders.keys()) {
+        sender.close()
+      }
       await checkpointer.stop()
       guard.close()
     },

@@ -180,10 +180,11 @@ function compileAlso<Row>(
   insert: Pick<ChangeStatement, 'parameters'>,
 ): Pick<ChangeStatement, 'alsoInserts'> {
   const { sql: text, parameters } = compile(statement, sqlite)
-  if (`${parameters}` !== `${insert.parameters}`)
+  if (`${parameters}` !== `${insert.parameters}`) {
     throw new Error(
       `it has not the parameters ${insert.parameters} of what it precedes: ${text}`,
     )
+  }
   return { alsoInserts: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: text } }
 }
 

@@ -23,7 +23,9 @@ export function readRows(
   // A statement that reads returns rows.
   const all = (statement: Statement, given: object) =>
     prepare(statement).all(valuesOf(statement, given)) as object[]
-  if (statement.bound === undefined) return all(statement, given)
+  if (statement.bound === undefined) {
+    return all(statement, given)
+  }
   const { texts, guarded } = statement.bound
   // The compiler has compared it with the parameters of the page.
   const { limit, textBytesMax } = given as PageGiven
@@ -31,14 +33,21 @@ export function readRows(
     ...given,
     textBytesMax: Math.floor(textBytesMax / (limit * texts.length)),
   })
-  if (!hasGap(rows, texts)) return rows
+  if (!hasGap(rows, texts)) {
+    return rows
+  }
   const page = prepare(statement).iterate(valuesOf(statement, given)) as Iterable<object>
   return within(textBytesMax, texts, page)
 }
 
 function hasGap(rows: readonly object[], texts: readonly string[]): boolean {
-  for (const row of rows)
-    for (const text of texts) if (typeof textOf(row, text) === 'bigint') return true
+  for (const row of rows) {
+    for (const text of texts) {
+      if (typeof textOf(row, text) === 'bigint') {
+        return true
+      }
+    }
+  }
   return false
 }
 
@@ -53,8 +62,12 @@ function within(
   let bytes = 0
   for (const row of page) {
     rows.push(row)
-    for (const text of texts) bytes += Buffer.byteLength(`${textOf(row, text) ?? ''}`)
-    if (bytes >= textBytesMax) break
+    for (const text of texts) {
+      bytes += Buffer.byteLength(`${textOf(row, text) ?? ''}`)
+    }
+    if (bytes >= textBytesMax) {
+      break
+    }
   }
   return rows
 }

@@ -109,7 +109,9 @@ export function compile<Given>(
   const { sql: text, parameters } =
     'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
-    if (typeof parameter === 'symbol') return `${parameter.description}`
+    if (typeof parameter === 'symbol') {
+      return `${parameter.description}`
+    }
     throw new Error(
       `a constant must be written with sql.lit: ${String(parameter)} in ${text}`,
     )

@@ -35,8 +35,9 @@ export function answer(
 ): Answered {
   reply.code(status)
   // With no body at all, Fastify's HEAD would announce a 304 of 0 bytes (RFC 9110, 8.6).
-  if (value === null)
+  if (value === null) {
     return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined).raw
+  }
   // `Operation` promises that it fits the schema.
   const text = reply.serializeInput(
     value as Record<string, unknown>,

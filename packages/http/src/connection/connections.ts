@@ -47,18 +47,30 @@ export class Connections {
 
   /** Has a connection read on at its turn. */
   rest(connection: Connection): void {
-    if (this.#resting.push(connection) === 1) setImmediate(this.#nextTurn)
+    if (this.#resting.push(connection) === 1) {
+      setImmediate(this.#nextTurn)
+    }
     this.#longReads++
-    if (this.isFull) for (const each of this.open.values()) each.resumeOrPause()
+    if (this.isFull) {
+      for (const each of this.open.values()) {
+        each.resumeOrPause()
+      }
+    }
   }
 
   readonly #nextTurn = (): void => {
     const paused = this.isFull ? this.open.values() : []
     const turns = this.#resting.splice(0, longReadsMax)
     this.#longReads = 0
-    for (const connection of turns) connection.readBytes = 0
-    for (const connection of [...turns, ...paused]) connection.resumeOrPause()
-    if (this.#resting.length > 0) setImmediate(this.#nextTurn)
+    for (const connection of turns) {
+      connection.readBytes = 0
+    }
+    for (const connection of [...turns, ...paused]) {
+      connection.resumeOrPause()
+    }
+    if (this.#resting.length > 0) {
+      setImmediate(this.#nextTurn)
+    }
   }
 }
 
@@ -99,8 +111,9 @@ export class Connection {
     if (
       headers.upgrade !== undefined ||
       (headers['transfer-encoding'] && httpVersion === '1.0')
-    )
+    ) {
       response.setHeader('connection', 'close')
+    }
     if (this.#sendRefusal !== undefined) {
       // The refusal is the last answer. After it the body of one request is read, which may be on its way already.
       body?.drop()
@@ -116,8 +129,9 @@ export class Connection {
       if (
         this.#all.waitingCount > waitingMax &&
         this.waiting.length > waitingPerConnection
-      )
+      ) {
         this.socket.destroy()
+      }
       this.note(0)
     }
     this.resumeOrPause()
@@ -130,7 +144,9 @@ export class Connection {
 
   readonly #beginNext = (): void => {
     this.current = undefined
-    if (this.socket.destroyed) return
+    if (this.socket.destroyed) {
+      return
+    }
     const next = this.waiting.shift()
     if (next === undefined) {
       this.#sendRefusal?.()
@@ -140,7 +156,9 @@ export class Connection {
     this.#begin(next)
     // In a turn of its own, so that other connections have theirs.
     setImmediate(() => {
-      if (!this.socket.writable) return
+      if (!this.socket.writable) {
+        return
+      }
       this.resumeOrPause()
       this.#all.handle(next.req, next)
     })
@@ -150,7 +168,9 @@ export class Connection {
   note(bytes: number): void {
     const wasResting = this.#isResting
     this.readBytes += bytes + pieceBytes
-    if (this.#isResting && !wasResting) this.#all.rest(this)
+    if (this.#isResting && !wasResting) {
+      this.#all.rest(this)
+    }
   }
 
   get #isResting(): boolean {
@@ -159,37 +179,51 @@ export class Connection {
 
   /** Reads on, but pauses while something that has arrived waits. */
   resumeOrPause(): void {
-    if (this.#mayRead) this.socket.resume()
+    if (this.#mayRead) {
+      this.socket.resume()
+    }
     // In a microtask, as Node resumes the socket after each request and chunk that it has parsed.
-    else queueMicrotask(() => this.#mayRead || this.socket.pause())
+    else {
+      queueMicrotask(() => this.#mayRead || this.socket.pause())
+    }
   }
 
   get #mayRead(): boolean {
-    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0)
+    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0) {
       return false
+    }
     return this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
   }
 
   /** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */
   get waitsForServer(): boolean {
     const { socket, current } = this
-    if (current === undefined || current.writableEnded || socket.writableLength > 0)
+    if (current === undefined || current.writableEnded || socket.writableLength > 0) {
       return false
+    }
     return current.req.complete || !bodyOf(current.req)?.waitsForClient
   }
 
   /** Ends the connection with what `write` returns, after the answers to what has arrived. */
   refuse(error: RequestError, write: () => string): void {
-    if (this.#sendRefusal !== undefined) return
+    if (this.#sendRefusal !== undefined) {
+      return
+    }
     const last = this.waiting.at(-1) ?? this.current
     // The answer is that of the request.
     const isInBody = last?.req.complete === false
     this.#sendRefusal = () => {
-      if (!isInBody) this.socket.write(write())
+      if (!isInBody) {
+        this.socket.write(write())
+      }
       this.#end()
     }
-    if (isInBody) bodyOf(last.req)?.fail(error)
-    if (this.current === undefined) this.#sendRefusal()
+    if (isInBody) {
+      bodyOf(last.req)?.fail(error)
+    }
+    if (this.current === undefined) {
+      this.#sendRefusal()
+    }
   }
 
   /** Ends what the client may still send to: closing with unread bytes at once could lose the answer. */

@@ -18,15 +18,18 @@ export function allowOrigins(
   origins: readonly string[],
   handle: RequestListener,
 ): RequestListener {
-  if (origins.length === 0) return handle
+  if (origins.length === 0) {
+    return handle
+  }
   const allowed = new Set(origins)
   return (request, response) => {
     response.setHeader('vary', 'origin')
     const { origin } = request.headers
     if (origin !== undefined && allowed.has(origin)) {
       response.setHeader('access-control-allow-origin', origin)
-      if (!isPreflight(request))
+      if (!isPreflight(request)) {
         response.setHeader('access-control-expose-headers', exposedHeaders)
+      }
     }
     handle(request, response)
   }
@@ -38,8 +41,9 @@ const isPreflight = ({ method, headers }: IncomingMessage) =>
 /** Answers preflights without a token, as browsers send none. */
 export function answerPreflights(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw }, reply, done) => {
-    if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin'))
+    if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin')) {
       return done()
+    }
     reply
       .code(204)
       .headers({

@@ -65,18 +65,23 @@ export function createNodeServer(
 
   server.on('connection', (socket: Socket) => {
     const connection = connections.add(socket)
-    if (connections.open.size <= limits.connectionsMax) return
+    if (connections.open.size <= limits.connectionsMax) {
+      return
+    }
     const message = 'the server is at its connection limit: try again later'
     refuse(connection, new RequestError('too-many-connections', message))
   })
-  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.on(event, ({ socket }, response) =>
       connections.open.get(socket)?.receive(response),
     )
+  }
   server.on('timeout', (socket: Socket) => {
-    if (connections.open.get(socket)?.waitsForServer)
+    if (connections.open.get(socket)?.waitsForServer) {
       socket.setTimeout(limits.inactivityTimeoutMs)
-    else socket.destroy()
+    } else {
+      socket.destroy()
+    }
   })
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {})
@@ -88,13 +93,20 @@ export function createNodeServer(
   server.on('clientError', ({ code }: Error & { code?: string }, socket: Socket) => {
     const connection = connections.open.get(socket)
     // What follows the last request gets no answer.
-    if (connection === undefined || !socket.writable || code === 'HPE_CLOSED_CONNECTION')
+    if (
+      connection === undefined ||
+      !socket.writable ||
+      code === 'HPE_CLOSED_CONNECTION'
+    ) {
       return
+    }
     // A request that waits for the server is not late.
     const { current, waiting, waitsForServer } = connection
     const isExcused =
       waiting.length > 0 || (current?.req.complete === false && waitsForServer)
-    if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) return
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) {
+      return
+    }
     const [failure, message] = parserFailures[`${code}`] ?? [
       'bad-request',
       'the request is not well-formed HTTP',

@@ -27,10 +27,15 @@ export async function prepareStop(server: Server): Promise<void> {
   server.keepAliveTimeout = 1
   server.keepAliveTimeoutBuffer = 0
   const open = connectionsOf(server)
-  for (const { current } of open.values())
-    if (current?.headersSent === false) current.setHeader('connection', 'close')
+  for (const { current } of open.values()) {
+    if (current?.headersSent === false) {
+      current.setHeader('connection', 'close')
+    }
+  }
   const closeAt = performance.now() + idleGraceMs
-  while (open.size > 0 && performance.now() < closeAt) await sleep(lookEveryMs)
+  while (open.size > 0 && performance.now() < closeAt) {
+    await sleep(lookEveryMs)
+  }
 }
 
 /**
@@ -45,7 +50,9 @@ export async function stopListening(server: Server): Promise<void> {
   }
   server.on('connection', noteAccepted)
   const giveUpAt = performance.now() + acceptTimeoutMs
-  while (turnsWithout++ < 2 && performance.now() < giveUpAt) await nextTurn()
+  while (turnsWithout++ < 2 && performance.now() < giveUpAt) {
+    await nextTurn()
+  }
   server.off('connection', noteAccepted)
   // It would cut connections whose next request is on its way.
   const { closeIdleConnections } = server
@@ -67,19 +74,25 @@ export async function stopServer(
   const open = connectionsOf(app.server)
   let unanswered = 0
   const looking = setInterval(() => {
-    for (const { socket, current } of open.values())
-      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs)
+    for (const { socket, current } of open.values()) {
+      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs) {
         socket.setTimeout(stalledTimeoutMs)
+      }
+    }
   }, lookEveryMs)
   const cutting = setTimeout(() => {
     for (const { socket, current } of open.values()) {
       // What is sent to a refused connection gets no answer.
-      if (socket.writable && current?.req.complete && !current.writableEnded) unanswered++
+      if (socket.writable && current?.req.complete && !current.writableEnded) {
+        unanswered++
+      }
       socket.destroy()
     }
   }, timeoutMs)
   await app.close()
-  while (open.size > 0) await sleep(lookEveryMs)
+  while (open.size > 0) {
+    await sleep(lookEveryMs)
+  }
   clearInterval(looking)
   clearTimeout(cutting)
   return unanswered

@@ -37,17 +37,24 @@ export type ToFailure = (error: unknown) => Failure
 
 export function createToFailure(rows: FailureRows): ToFailure {
   return error => {
-    if (error instanceof RequestError) return requestFailure(error)
-    if (error instanceof AccessError)
+    if (error instanceof RequestError) {
+      return requestFailure(error)
+    }
+    if (error instanceof AccessError) {
       return failure(commonFailures[error.code], error.message, challenge(error))
+    }
     // A domain of another version may know codes that this table does not.
     const row =
       isDomainError(error) && Object.hasOwn(rows, error.code)
         ? rows[error.code]
         : undefined
-    if (row) return failure(row, (error as Error).message)
+    if (row) {
+      return failure(row, (error as Error).message)
+    }
     const code = fastifyFailures.get((error as { code?: unknown }).code)
-    if (code !== undefined) return failure(commonFailures[code], commonFailures[code][1])
+    if (code !== undefined) {
+      return failure(commonFailures[code], commonFailures[code][1])
+    }
     return failure(commonFailures.internal, 'the server failed to answer this request')
   }
 }
@@ -73,9 +80,13 @@ function failure(
 
 /** Returns WWW-Authenticate (RFC 6750, 3), without an error if no credentials were sent. */
 function challenge({ code, message, scope }: AccessError): Failure['headers'] {
-  if (code === 'access-unavailable') return {}
+  if (code === 'access-unavailable') {
+    return {}
+  }
   const realm = 'Bearer realm="plant-store"'
-  if (code === 'no-token') return { 'www-authenticate': realm }
+  if (code === 'no-token') {
+    return { 'www-authenticate': realm }
+  }
   const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
   return {
     'www-authenticate':

@@ -116,7 +116,9 @@ function failureOf(
   failures: Failures,
 ): object {
   const own = failureDescriptions[status]
-  if (own === undefined) return { $ref: `#/components/responses/Failure${status}` }
+  if (own === undefined) {
+    return { $ref: `#/components/responses/Failure${status}` }
+  }
   return response(about(own, failures[status] as Described))
 }
 
@@ -186,14 +188,20 @@ const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
 /** Also writes bigints, and the bounds of an int64 without narrower ones. A JavaScript number would round them. */
 export function withReferences(_key: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return rawJSON(`${value}`)
-  if (typeof value !== 'object' || value === null) return value
+  if (typeof value === 'bigint') {
+    return rawJSON(`${value}`)
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value
+  }
   const {
     title,
     format,
     minimum = int64Min,
     maximum = int64Max,
   } = value as Record<string, unknown>
-  if (example in value) return { $ref: `#/components/schemas/${title}` }
+  if (example in value) {
+    return { $ref: `#/components/schemas/${title}` }
+  }
   return format === 'int64' ? { ...value, minimum, maximum } : value
 }

@@ -24,8 +24,9 @@ export function useCasesFor(
   { plants, unannounced = plants }: Announcing,
 ): PlantUseCases {
   const announce = readBoolean(query.announce) ?? true
-  if (typeof announce === 'string')
+  if (typeof announce === 'string') {
     throw new DomainError('invalid-query', 'announce must be true or false')
+  }
   return announce ? plants : unannounced
 }
 

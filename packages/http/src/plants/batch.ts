@@ -59,10 +59,14 @@ export function createBatch(
       for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
         const refusal = await authenticate(request, scope)
-        if (refusal !== undefined) throw refusal
+        if (refusal !== undefined) {
+          throw refusal
+        }
         notesOf(request).logFields = counts
         notesOf(request).failureSuffix = '; plants of earlier lines may have been created'
-        if (isFailed) break
+        if (isFailed) {
+          break
+        }
         await underWay.acquire(part.size)
         counted = Promise.all([create(part), counted]).then(([outcomes]) =>
           count(part, outcomes),
@@ -107,8 +111,12 @@ export async function* readParts(
     for (const bytes of piece) {
       line++
       part.size += bytes.length + plantSize
-      if (!isEmptyLine(bytes)) readPlant(bytes, line, part)
-      if (part.size < partSizeMax) continue
+      if (!isEmptyLine(bytes)) {
+        readPlant(bytes, line, part)
+      }
+      if (part.size < partSizeMax) {
+        continue
+      }
       yield part
       part = begin()
     }
@@ -140,7 +148,9 @@ function faultsOf(
 
 function faultOf(line: number, error: unknown): LineFault {
   const { body, isDefect } = toFailure(error)
-  if (isDefect) throw error
+  if (isDefect) {
+    throw error
+  }
   // A copy: a slice would keep the whole message in memory.
   return {
     line,
@@ -157,7 +167,9 @@ function createSemaphore(sizeMax: number) {
   return {
     acquire(size: number): Promise<void> {
       admitted = admitted.then(async () => {
-        while (taken > 0 && taken + size > sizeMax) await released.promise
+        while (taken > 0 && taken + size > sizeMax) {
+          await released.promise
+        }
         taken += size
       })
       return admitted

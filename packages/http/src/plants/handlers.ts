@@ -40,9 +40,12 @@ export function handlers(
         useCases.list({ ...asked, textBytesMax }),
       )
       const { headerBytesMax } = pipeline.limits
-      if (page.next !== undefined)
+      if (page.next !== undefined) {
         reply.header('link', nextPage(request, page.next, asked, headerBytesMax))
-      if (page.total !== undefined) reply.header('total-count', page.total)
+      }
+      if (page.total !== undefined) {
+        reply.header('total-count', page.total)
+      }
       return answer(200, page.plants)
     },
     async readPlant({ request, reply, params, answer }) {
@@ -62,8 +65,9 @@ export function handlers(
         Object.keys(sent as object).every(name =>
           Object.hasOwn(StoredPlant.properties, name),
         )
-      )
+      ) {
         reply.header('etag', toEntityTag(version))
+      }
       return answer(200, plant)
     },
     async removePlant({ request, params, answer }) {

@@ -19,7 +19,9 @@ export function createAuthentication(gate: Gate, throttle: Throttle): Authentica
         { token: bearerToken(headers.authorization), headers },
         scope,
       )
-      if (!(admission instanceof Promise)) return noteHolder(request, admission)
+      if (!(admission instanceof Promise)) {
+        return noteHolder(request, admission)
+      }
       return admission
         .then(holder => noteHolder(request, holder))
         .catch(thrown => failureOf(thrown, request, throttle))
@@ -37,18 +39,25 @@ function noteHolder(request: FastifyRequest, holder: Holder): undefined {
 function nameOf(holder: Holder | undefined): string {
   const isHolder = typeof holder === 'object' && !(holder instanceof Error)
   const name = isHolder ? holder?.name : undefined
-  if (typeof name !== 'string' || name === '')
+  if (typeof name !== 'string' || name === '') {
     throw new TypeError('the gate returned no holder with a name')
+  }
   return name
 }
 
 /** Returns an error: Fastify takes a falsy value for success, and the request would pass. */
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
-  if (!(thrown instanceof Error)) return new Error(`the gate failed with ${thrown}`)
-  if (!(thrown instanceof AccessError)) return thrown
+  if (!(thrown instanceof Error)) {
+    return new Error(`the gate failed with ${thrown}`)
+  }
+  if (!(thrown instanceof AccessError)) {
+    return thrown
+  }
   notesOf(request).refusal = thrown
   const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
-  if (seconds === 0) return thrown
+  if (seconds === 0) {
+    return thrown
+  }
   const message = 'too many wrong access tokens from this address: try again later'
   return new RequestError('too-many-wrong-tokens', message, {
     'retry-after': `${seconds}`,

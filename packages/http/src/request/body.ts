@@ -41,16 +41,20 @@ export function createBodyReader(bodyBytesMax: number) {
   ): void => {
     const body = bodyOf(stream) as Body
     const readMore = () => {
-      if (Math.max(body.length, Number(headers['content-length'] ?? 0)) > bodyBytesMax)
+      if (Math.max(body.length, Number(headers['content-length'] ?? 0)) > bodyBytesMax) {
         body.error ??= new RequestError(
           'body-too-large',
           `the body is longer than ${bodyBytesMax} bytes`,
         )
+      }
       if (body.error !== undefined) {
         body.drop()
         done(body.error)
-      } else if (body.isEnded) done(null, body.take(body.length))
-      else body.waitForMore(Number.POSITIVE_INFINITY, readMore)
+      } else if (body.isEnded) {
+        done(null, body.take(body.length))
+      } else {
+        body.waitForMore(Number.POSITIVE_INFINITY, readMore)
+      }
     }
     readMore()
   }
@@ -101,7 +105,9 @@ export class Body {
 
   add(chunk: Buffer): void {
     this.#carrier.note(chunk.length)
-    if (!this.#isDropped) this.#append(chunk)
+    if (!this.#isDropped) {
+      this.#append(chunk)
+    }
     this.#tell()
     this.#carrier.resumeOrPause()
   }
@@ -112,7 +118,9 @@ export class Body {
   }
 
   fail(error: RequestError): void {
-    if (this.isEnded || this.error !== undefined) return
+    if (this.isEnded || this.error !== undefined) {
+      return
+    }
     this.error = error
     this.#tell()
   }
@@ -152,7 +160,9 @@ export class Body {
         ? nothing
         : Buffer.from(this.#buffer.subarray(length, this.length))
     this.length -= length
-    if (!this.isEnded || this.#isDropped) this.#count()
+    if (!this.isEnded || this.#isDropped) {
+      this.#count()
+    }
     this.#carrier.resumeOrPause()
     return taken
   }

@@ -49,7 +49,9 @@ export function checkRequests(
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
     }
-    if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
+    if (isContinued(request, config, bodyBytesMax)) {
+      reply.raw.writeContinue()
+    }
   }
   app.addHook('onRequest', (request, reply, done) => {
     try {
@@ -86,28 +88,36 @@ function checkRoute(
   // A path or method that does not exist is 404 or 405, whatever the scope.
   const isForScope =
     refusal instanceof AccessError && refusal.code === 'insufficient-scope'
-  if (refusal !== undefined && !isForScope) throw refusal
-  if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
-  if (allow !== undefined)
+  if (refusal !== undefined && !isForScope) {
+    throw refusal
+  }
+  if (is404) {
+    throw new RequestError('no-such-path', 'there is nothing at this path')
+  }
+  if (allow !== undefined) {
     throw new RequestError(
       'method-not-allowed',
       `the methods of this path are ${allow}`,
       { allow },
     )
+  }
   // A PUT of a part would be taken for the whole (RFC 9110, 14.5).
-  if (method === 'PUT' && headers['content-range'] !== undefined)
+  if (method === 'PUT' && headers['content-range'] !== undefined) {
     throw new RequestError(
       'partial-put',
       'PUT replaces the whole resource: remove Content-Range',
     )
-  if (refusal !== undefined) throw refusal
+  }
+  if (refusal !== undefined) {
+    throw refusal
+  }
 }
 
 /** @throws RequestError */
 function checkBody({ headers }: FastifyRequest, config: FastifyContextConfig): void {
   const { 'content-encoding': contentCoding, 'transfer-encoding': transferCoding } =
     headers
-  if (contentCoding !== undefined && contentCoding.toLowerCase() !== 'identity')
+  if (contentCoding !== undefined && contentCoding.toLowerCase() !== 'identity') {
     throw new RequestError(
       'unsupported-coding',
       'the body must be sent without Content-Encoding',
@@ -115,23 +125,29 @@ function checkBody({ headers }: FastifyRequest, config: FastifyContextConfig): v
         'accept-encoding': 'identity',
       },
     )
+  }
   // Node decodes no other.
-  if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked')
+  if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked') {
     throw new RequestError(
       'unsupported-coding',
       'chunked is the only transfer coding accepted',
     )
+  }
   const { streamedMediaType: wanted = 'application/json' } = config
-  if (headers['content-type'] === wanted) return
+  if (headers['content-type'] === wanted) {
+    return
+  }
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
-  if (type !== wanted)
+  if (type !== wanted) {
     throw new RequestError(
       'unsupported-media-type',
       `the media type of the body must be ${wanted}`,
     )
-  if (charset.toLowerCase() !== 'utf-8')
+  }
+  if (charset.toLowerCase() !== 'utf-8') {
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
+  }
 }
 
 function hasBody(
@@ -148,8 +164,9 @@ function hasBody(
 
 /** Node also parses versions that it does not implement. */
 function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     throw new RequestError('bad-request', 'the HTTP version must be 1.0 or 1.1')
+  }
 }
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
@@ -159,30 +176,35 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const field = singleFields.indexOf((rawHeaders[at] as string).toLowerCase())
-    if (field === -1) continue
+    if (field === -1) {
+      continue
+    }
     const bit = 1 << field
     if (seen & bit) {
       const message = `the header field ${singleFields[field]} occurs more than once`
       throw new RequestError(field === 0 ? 'bad-host' : 'repeated-field', message)
     }
     seen |= bit
-    if (field === 0 && !isHost(rawHeaders[at + 1] as string))
+    if (field === 0 && !isHost(rawHeaders[at + 1] as string)) {
       throw new RequestError(
         'bad-host',
         'the header field host must be a host with an optional port',
       )
+    }
   }
-  if (!(seen & 1) && httpVersion !== '1.0')
+  if (!(seen & 1) && httpVersion !== '1.0') {
     throw new RequestError('bad-host', 'the header field host is missing')
+  }
 }
 
 /** Otherwise nobody knows where the body ends (RFC 9112, 6.3). */
 function checkFraming({ raw: { headers } }: FastifyRequest): void {
   const last = headers['transfer-encoding']?.split(',').at(-1)?.trim().toLowerCase()
-  if (last !== undefined && last !== 'chunked')
+  if (last !== undefined && last !== 'chunked') {
     throw new RequestError('bad-request', 'chunked must be the last transfer coding', {
       connection: 'close',
     })
+  }
 }
 
 /** HTTP/1.0 has no expectations. */
@@ -211,7 +233,9 @@ function isContinued(
   { streamedMediaType }: FastifyContextConfig,
   bodyBytesMax: number,
 ): boolean {
-  if (expectation(request) === undefined) return false
+  if (expectation(request) === undefined) {
+    return false
+  }
   return (
     streamedMediaType !== undefined ||
     Number(request.headers['content-length'] ?? 0) <= bodyBytesMax
@@ -222,8 +246,12 @@ function isContinued(
 const hostForm = /^(?:\[([^\]]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::\d*)?$/i
 
 function isHost(value: string): boolean {
-  if (value === '') return true
-  if (!value.startsWith('[')) return hostForm.test(value)
+  if (value === '') {
+    return true
+  }
+  if (!value.startsWith('[')) {
+    return hostForm.test(value)
+  }
   const form = hostForm.exec(value)
   const address = form?.[1] ?? ''
   return isIPv6(address) && !address.includes('%')

@@ -18,7 +18,9 @@ export function readCondition({
   raw: { headers },
 }: FastifyRequest): Condition | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  if (ifMatch === undefined && ifNoneMatch === undefined) return undefined
+  if (ifMatch === undefined && ifNoneMatch === undefined) {
+    return undefined
+  }
   return {
     matches: readVersions('If-Match', ifMatch),
     differs: readVersions('If-None-Match', ifNoneMatch),
@@ -32,16 +34,23 @@ function readVersions(
   field: 'If-Match' | 'If-None-Match',
   value: string | undefined,
 ): Versions | undefined {
-  if (value === undefined) return undefined
-  if (value === '*') return 'any'
+  if (value === undefined) {
+    return undefined
+  }
+  if (value === '*') {
+    return 'any'
+  }
   // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).
   const takesWeak = field === 'If-None-Match'
   const versions: Version[] = []
   let isAfterTag = false
   for (const [part, weak, opaque] of value.matchAll(parts)) {
-    if (part === ',') isAfterTag = false
-    else if (opaque !== undefined && !isAfterTag) {
-      if ((takesWeak || weak === undefined) && isVersion(opaque)) versions.push(opaque)
+    if (part === ',') {
+      isAfterTag = false
+    } else if (opaque !== undefined && !isAfterTag) {
+      if ((takesWeak || weak === undefined) && isVersion(opaque)) {
+        versions.push(opaque)
+      }
       isAfterTag = true
     } else if (!/^[ \t]/.test(part)) {
       throw new RequestError(

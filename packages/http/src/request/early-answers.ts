@@ -11,13 +11,19 @@ export function endEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const { raw, method } = request
     const body = bodyOf(raw)
-    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) return done()
+    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) {
+      return done()
+    }
     body.drop()
     // What came in one packet with the header section has arrived by then.
     setImmediate(() => {
-      if (body.isEnded || raw.destroyed) return done()
+      if (body.isEnded || raw.destroyed) {
+        return done()
+      }
       reply.header('connection', 'close')
-      if (typeof payload !== 'string' || method === 'HEAD') return done()
+      if (typeof payload !== 'string' || method === 'HEAD') {
+        return done()
+      }
       reply.header('content-length', Buffer.byteLength(payload))
       const rest = new Readable({ read() {} })
       rest.push(payload)

@@ -7,13 +7,16 @@ import { RequestError } from '../errors/failures.ts'
 export function readJsonBody({ body }: FastifyRequest): unknown {
   // As its parser has left it.
   const bytes = body as Buffer | undefined
-  if (bytes === undefined || bytes.length === 0)
+  if (bytes === undefined || bytes.length === 0) {
     throw new RequestError('bad-json', 'the request has no body')
+  }
   return readJson(bytes, 'body')
 }
 
 export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
-  if (!isUtf8(bytes)) throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
+  if (!isUtf8(bytes)) {
+    throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
+  }
   try {
     return parseJsonRecord(bytes.toString())
   } catch (error) {

@@ -33,21 +33,30 @@ export async function* readLines(
   body.isTimed = true
   let timer = setTimeout(late, lineTimeoutMs)
   ending.addEventListener('abort', stop)
-  if (ending.aborted) stop()
+  if (ending.aborted) {
+    stop()
+  }
   try {
     for (;;) {
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
       const length = body.isEnded ? body.length : body.lengthThrough(newline)
       body.waitForMore(body.length - length + readAheadBytes, changed)
-      if (body.error !== undefined) throw body.error
+      if (body.error !== undefined) {
+        throw body.error
+      }
       if (length > 0) {
         clearTimeout(timer)
         yield linesIn(body.take(length), lineBytesMax)
         timer = setTimeout(late, lineTimeoutMs)
-      } else if (body.isEnded) return
+      } else if (body.isEnded) {
+        return
+      }
       // One byte more may be a carriage return.
-      else if (body.length > lineBytesMax + 1) throw tooLong(lineBytesMax)
-      else await change
+      else if (body.length > lineBytesMax + 1) {
+        throw tooLong(lineBytesMax)
+      } else {
+        await change
+      }
     }
   } finally {
     clearTimeout(timer)
@@ -61,8 +70,9 @@ function* linesIn(bytes: Buffer, lineBytesMax: number): Generator<Buffer, void, 
   while (start < bytes.length) {
     const next = bytes.indexOf(newline, start)
     const line = bytes.subarray(start, next === -1 ? bytes.length : next)
-    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn))
+    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) {
       throw tooLong(lineBytesMax)
+    }
     yield line
     start += line.length + 1
   }

@@ -74,8 +74,11 @@ export function logOnceAnswered(
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,
     })
   }
-  if (reply.raw.destroyed) log()
-  else reply.raw.on('close', log)
+  if (reply.raw.destroyed) {
+    log()
+  } else {
+    reply.raw.on('close', log)
+  }
 }
 
 const prefix = `${randomBytes(8).toString('base64url')}-`
@@ -87,7 +90,9 @@ let count = 0
  */
 export function requestId(request?: IncomingMessage): string {
   const given = request?.headers[requestIdField] as string | undefined
-  if (given !== undefined && /^[\w.:/+=@-]{1,128}$/.test(given)) return given
+  if (given !== undefined && /^[\w.:/+=@-]{1,128}$/.test(given)) {
+    return given
+  }
   count += 1
   return prefix + count.toString(36)
 }

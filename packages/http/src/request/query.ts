@@ -12,18 +12,25 @@ export function readQuery<Name extends string>(
   names: readonly Name[],
 ): { [name in Name]?: string } {
   const start = url.indexOf('?')
-  if (start === -1) return none
+  if (start === -1) {
+    return none
+  }
   const query: { [name in Name]?: string } = {}
   for (const parameter of url.slice(start + 1).split('&')) {
-    if (parameter === '') continue
+    if (parameter === '') {
+      continue
+    }
     const equals = parameter.indexOf('=')
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
-    if (!names.includes(name)) throw unknownParameter(name, names)
-    if (query[name] !== undefined)
+    if (!names.includes(name)) {
+      throw unknownParameter(name, names)
+    }
+    if (query[name] !== undefined) {
       throw new RequestError(
         'repeated-parameter',
         `the query parameter ${name} occurs more than once`,
       )
+    }
     query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
   }
   return query
@@ -41,11 +48,12 @@ function unknownParameter(name: string, names: readonly string[]): RequestError 
 
 function decode(text: string): string {
   // Node reads other bytes as Latin-1, which may not be what the client sent.
-  if (/[^\x21-\x7e]/.test(text))
+  if (/[^\x21-\x7e]/.test(text)) {
     throw new RequestError(
       'bad-target',
       'the query has characters that must be percent-encoded',
     )
+  }
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
@@ -94,11 +102,13 @@ export function nextPage(
   const filters = Object.entries(query).filter(
     ([name]) => name !== 'limit' && name !== 'after',
   )
-  for (const [name, value] of filters)
+  for (const [name, value] of filters) {
     target += `&${name}=${encodeURIComponent(`${value}`)}`
+  }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
-  if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
+  if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax) {
     return `<${target}>; rel="next"`
+  }
   const shorter = filters.map(([name]) => `a shorter ${name} or `).join('')
   throw new RequestError(
     'headers-too-large',

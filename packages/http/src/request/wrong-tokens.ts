@@ -27,7 +27,9 @@ export function createThrottle(
     while (true) {
       const seen = Atomics.load(windows, at)
       const counted = seen >> 32n > now ? seen + 1n : ((now + windowSeconds) << 32n) | 1n
-      if (Atomics.compareExchange(windows, at, seen, counted) !== seen) continue
+      if (Atomics.compareExchange(windows, at, seen, counted) !== seen) {
+        continue
+      }
       const wrong = BigInt.asUintN(32, counted)
       return wrong > wrongTokensMax ? Number((counted >> 32n) - now) : 0
     }
@@ -44,6 +46,8 @@ export function withoutPort(text: string): string {
 function networkOf(client: string): Uint8Array {
   const address = withoutPort(client)
   // A proxy can send anything.
-  if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)
+  if (!ipaddr.isValid(address)) {
+    return Buffer.from(`${address}`)
+  }
   return Uint8Array.from(ipaddr.process(address).toByteArray().slice(0, 8))
 }

@@ -13,7 +13,9 @@ export function addPages(
   browseFolder?: URL,
 ): void {
   addPage(app, 'docs', docs, docsFolder)
-  if (browseFolder !== undefined) addPage(app, 'browse', browse, browseFolder)
+  if (browseFolder !== undefined) {
+    addPage(app, 'browse', browse, browseFolder)
+  }
   const first = browseFolder === undefined ? 'docs' : 'browse'
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
@@ -72,9 +74,12 @@ function addPage(
         etag: toEntityTag(version),
         vary: 'Accept-Encoding',
       })
-      if (!isMet({ differs: readCondition(request)?.differs }, version))
+      if (!isMet({ differs: readCondition(request)?.differs }, version)) {
         return void answer(reply, 304, null)
-      if (isCompressed) reply.header('content-encoding', 'gzip')
+      }
+      if (isCompressed) {
+        reply.header('content-encoding', 'gzip')
+      }
       return reply.header('content-type', mediaType).send(content)
     })
     failOtherMethods(app, url, ['GET'], null)

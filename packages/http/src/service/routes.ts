@@ -30,7 +30,9 @@ export function addServiceRoutes(
   const handlers: Handlers<typeof operations> = {
     health: async ({ answer }) => answer(200, { status: 'ok' }),
     async readiness({ answer }) {
-      if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
+      if (isDraining()) {
+        throw new RequestError('draining', 'the server is shutting down')
+      }
       await check()
       return answer(200, { status: 'ready' })
     },

@@ -41,9 +41,12 @@ export function createPlantRepository(
     limit = query.lookAtMax,
   ): Promise<Stop | undefined> => {
     const [found] = await read(listOf(query).span, { ...boundsOf(query), limit })
-    if (typeof found?.last !== 'bigint') return undefined
-    if (limit > 1 && Number(found.bytes) > searchedBytesMax)
+    if (typeof found?.last !== 'bigint') {
+      return undefined
+    }
+    if (limit > 1 && Number(found.bytes) > searchedBytesMax) {
       return stopOf(query, Math.floor(limit / 2))
+    }
     // A row was parsed before it was written.
     return { last: found.last as PlantId, isEnd: found.count < limit }
   }
@@ -58,7 +61,9 @@ export function createPlantRepository(
     },
     find: id => read(find, { id }).then(versionedOf),
     async page(query) {
-      if (query.after === int64Max) return []
+      if (query.after === int64Max) {
+        return []
+      }
       return (await read(listOf(query).page, boundsOf(query))).map(plantOf)
     },
     async pageCounted(query) {
@@ -74,7 +79,9 @@ export function createPlantRepository(
     },
     async search(query) {
       const stop = query.after === int64Max ? undefined : await stopOf(query)
-      if (stop === undefined) return { plants: [] }
+      if (stop === undefined) {
+        return { plants: [] }
+      }
       const given = {
         ...boundsOf(query),
         name_contains: query.name_contains,

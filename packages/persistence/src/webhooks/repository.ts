@@ -36,14 +36,16 @@ export function createWebhookRepository(
     list: async () => (await read(statements.all, {})).map(toWebhook),
     async remove(id) {
       // A stopped webhook gets no new deliveries. Somebody may start it meanwhile.
-      while (await affects(submit(stop, { id })))
-        if (!(await affects(submit(removeDeliveries, { id }))))
+      while (await affects(submit(stop, { id }))) {
+        if (!(await affects(submit(removeDeliveries, { id })))) {
           return affects(submit(remove, { id }))
+        }
+      }
       return false
     },
     rotate: (id, secret) => affects(submit(statements.rotate, { id, secret })),
     async retry(id) {
-      while (await affects(submit(retryDeliveries, { id })));
+      while (await affects(submit(retryDeliveries, { id }))) {}
       return affects(submit(statements.retry, { id }))
     },
   }
@@ -77,8 +79,9 @@ export function createOutbox(
             lease,
             leaseMs: BigInt(leaseMs),
           })) === 0
-        )
+        ) {
           continue
+        }
         const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
         if (due.length === 0) {
           await submitAll([release({ id, lease }, { delivered: [] })])

@@ -23,7 +23,9 @@ Bun.serve({
           Number.isSafeInteger(id) &&
           typeof name === 'string' &&
           (tag === undefined || typeof tag === 'string')
-        if (!isPlant) return refuse(400, 'not a plant')
+        if (!isPlant) {
+          return refuse(400, 'not a plant')
+        }
         insert.run(id, name, tag ?? null)
         return Response.json({ name, tag })
       },
@@ -31,8 +33,9 @@ Bun.serve({
         const query = new URL(request.url).searchParams
         const after = Number(query.get('after') ?? Number.MIN_SAFE_INTEGER)
         const limit = Number(query.get('limit') ?? 100)
-        if (!Number.isSafeInteger(after) || !(limit >= 1 && limit <= 1000))
+        if (!Number.isSafeInteger(after) || !(limit >= 1 && limit <= 1000)) {
           return refuse(400, 'not a page')
+        }
         return Response.json(page.all(after, limit))
       },
     },

@@ -38,8 +38,9 @@ export const accessCases: readonly ContractCase[] = [
       const { full } = client.store.tokens
       const ask = (path: string, authorization: string) =>
         client.ask('GET', path, { token: null, headers: { authorization } })
-      for (const scheme of ['Bearer', 'bEaReR'])
+      for (const scheme of ['Bearer', 'bEaReR']) {
         assertSuccess(await ask('/plants?tag=none%20such', `${scheme} ${full}`), [])
+      }
       for (const authorization of [
         `Basic bearer ${full}`,
         full,

@@ -13,8 +13,9 @@ export const announceCases: readonly ContractCase[] = casesOf('POST /plants/batc
     const headers = { 'content-type': 'application/x-ndjson' }
     const ask = (query: string) =>
       client.ask('POST', `/plants/batch?${query}`, { body, headers })
-    for (const wish of ['', 'no', 'true%20'])
+    for (const wish of ['', 'no', 'true%20']) {
       assertFailure(await ask(`announce=${wish}`), 40005, 'announce')
+    }
     assertFailure(await ask('announce=true&announce=true'), 40009, 'announce')
     assertCounts(await ask('announce=false'), { created: 1n })
     assertCounts(await ask('announce=true'), { existing: 1n })

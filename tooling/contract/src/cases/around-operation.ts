@@ -65,8 +65,9 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
         'unheard_of',
         'this operation has',
       )
-      if (method === 'GET')
+      if (method === 'GET') {
         assert.equal((await client.ask('HEAD', unknown, { token })).status, 400)
+      }
 
       const many = Array.from(
         { length: 40 },
@@ -93,9 +94,11 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
     'get 404 where nothing is': async client => {
       for (const near of words(
         `${path.slice(0, -1)} ${path}/1/ ${path}/1/x ${path}// /${path} /v1${path}`,
-      ))
-        for (const method of ['GET', 'POST', 'DELETE'])
+      )) {
+        for (const method of ['GET', 'POST', 'DELETE']) {
           assertFailure(await client.ask(method, near), 40401)
+        }
+      }
     },
   }),
 

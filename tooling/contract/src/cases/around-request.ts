@@ -121,8 +121,9 @@ export const aroundRequestCases: readonly ContractCase[] = [
 
     'a method that nobody has heard of is a failure in the one shape, and case counts':
       async client => {
-        for (const method of ['BREW', 'get', 'Post', 'GETT'])
+        for (const method of ['BREW', 'get', 'Post', 'GETT']) {
           assertFailure(await client.askBare(`${method} /plants`), 40000)
+        }
       },
 
     'CONNECT gets 405: this is no proxy': async client => {

@@ -99,8 +99,9 @@ export const batchCases: readonly ContractCase[] = [
           `${problem}; name must be a string`,
         ])
         assert.equal(answer.headers.get('content-type'), 'application/json')
-        for (const plant of [known, greatest, { id: fresh, name: 'fresh' }])
+        for (const plant of [known, greatest, { id: fresh, name: 'fresh' }]) {
           await assertKept(client, plant)
+        }
         assertCounts(await postLines(client, body), { existing: 3n, refused: 2n, faults })
         await free(client, [greatest.id])
       },
@@ -153,8 +154,9 @@ export const batchCases: readonly ContractCase[] = [
 
   ...casesOf('lines', {
     'may be none, and empty ones are ignored but counted': async client => {
-      for (const body of ['', '\n', '\r\n', '\n\n\r\n\n'])
+      for (const body of ['', '\n', '\r\n', '\n\n\r\n\n']) {
         assertCounts(await postLines(client, body), {})
+      }
       assertCounts(await client.askBare('POST /plants/batch', ['content-length: 0']), {})
       const [a, b] = [ownId(), ownId()]
       const body = `\n{"id":${a},"name":"a"}\n\n\r\n{"id":${b},"name":"b"}\r\n\n5`
@@ -187,7 +189,9 @@ export const batchCases: readonly ContractCase[] = [
       })
       assert.match(messages[4] as string, /^the line .*UTF-8/)
       // A fault may quote its line, but not all of it.
-      for (const message of messages) assert.ok(message.length <= 300)
+      for (const message of messages) {
+        assert.ok(message.length <= 300)
+      }
       await assertAbsent(client, id)
     },
 
@@ -203,10 +207,14 @@ export const batchCases: readonly ContractCase[] = [
           'transfer-encoding: chunked',
         ]),
       )
-      for (const byte of bytes) wire.send('1\r\n', Buffer.of(byte), '\r\n')
+      for (const byte of bytes) {
+        wire.send('1\r\n', Buffer.of(byte), '\r\n')
+      }
       wire.send('0\r\n\r\n')
       assertCounts(await wire.answer(asked), { created: 2n })
-      for (const plant of plants) await assertKept(client, plant)
+      for (const plant of plants) {
+        await assertKept(client, plant)
+      }
     },
 
     'are as long as a body may be, and one byte more gets 413': async client => {
@@ -231,7 +239,9 @@ export const batchCases: readonly ContractCase[] = [
         chunk(`${body.trimEnd()} `),
         'transfer-encoding: chunked',
       )
-      for (const answer of [known, chunks, endless]) assertFailure(answer, 41301, 'line')
+      for (const answer of [known, chunks, endless]) {
+        assertFailure(answer, 41301, 'line')
+      }
       assert.equal(endless.headers.get('connection'), 'close')
     },
   }),
@@ -246,8 +256,12 @@ export const batchCases: readonly ContractCase[] = [
         await client.askBare('POST /plants/batch', ['content-length: 2'], '{}'),
         41501,
       )
-      for (const type of ['Application/X-NDJSON', 'application/x-ndjson; charset=UTF-8'])
+      for (const type of [
+        'Application/X-NDJSON',
+        'application/x-ndjson; charset=UTF-8',
+      ]) {
         assertCounts(await post(type), { created: 1n })
+      }
       // Only here.
       const headers = { 'content-type': 'application/x-ndjson' }
       assertFailure(
@@ -291,7 +305,9 @@ export const batchCases: readonly ContractCase[] = [
         const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length}`]
         wire.send(bareRequest(asked, fields), body)
       }
-      for (const _ of plants) assertCounts(await wire.answer(asked), { created: 1n })
+      for (const _ of plants) {
+        assertCounts(await wire.answer(asked), { created: 1n })
+      }
       wire.send(
         bareRequest(client.asked(`GET /plants/${plants[0]?.id}`), hostAndToken(client)),
       )

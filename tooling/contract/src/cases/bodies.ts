@@ -74,7 +74,9 @@ export const bodyCases: readonly ContractCase[] = [
         valid.replaceAll('"', "'"),
         'id=1',
       ]
-      for (const body of broken) assertFailure(await client.post(body), 40001)
+      for (const body of broken) {
+        assertFailure(await client.post(body), 40001)
+      }
       assertFailure(await client.askBare('POST /plants'), 40001)
     },
 

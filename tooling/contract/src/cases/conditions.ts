@@ -71,8 +71,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
     const id = ownId()
     await creating(client, id, 'first')
     const stale = tagOf(await read(client, id))
-    if (canReplace)
+    if (canReplace) {
       return { id, stale, tag: tagOf(await replace(client, id, {}, 'second')) }
+    }
     await remove(client, id)
     await creating(client, id, 'second')
     return { id, stale, tag: tagOf(await read(client, id)) }
@@ -85,7 +86,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
     headers: Fields,
     removing = 41201,
   ) => {
-    if (canReplace) assertFailure(await replace(client, id, headers, 'third'), 41201)
+    if (canReplace) {
+      assertFailure(await replace(client, id, headers, 'third'), 41201)
+    }
     assertFailure(await remove(client, id, headers), removing)
   }
 
@@ -98,9 +101,11 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
       successes.includes(status) ? [n] : [],
     )
     assert.equal(winners.length, 1)
-    for (const [n, answer] of answers.entries())
-      if (n !== winners[0])
+    for (const [n, answer] of answers.entries()) {
+      if (n !== winners[0]) {
         assertFailure(answer, answer.status === 404 ? errors.missing : 41201)
+      }
+    }
     return winners[0] as number
   }
 
@@ -134,9 +139,11 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
             : remove(client, id, headers),
         )
         const winner = await onlyWinner(answers, 200, 204)
-        if (winner % 2 === 0)
+        if (winner % 2 === 0) {
           await assertKept(client, itemOf(id, `racer ${winner}`), entity)
-        else await assertNone(client, id)
+        } else {
+          await assertNone(client, id)
+        }
       },
 
     'of twenty racing ones that create exactly one is made': async client => {
@@ -158,7 +165,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
         const put = canReplace ? [await replace(client, id, {}, text)] : []
         const [get, head] = [await read(client, id), await read(client, id, {}, 'HEAD')]
         assert.match(tagOf(get), /^"[!#-~]+"$/)
-        for (const answer of [head, ...put]) assert.equal(tagOf(answer), tagOf(get))
+        for (const answer of [head, ...put]) {
+          assert.equal(tagOf(answer), tagOf(get))
+        }
         const list = await client.ask('GET', `${path}?${entity.listOf(text)}`)
         const others = [created, list, await remove(client, id), await read(client, id)]
         assert.deepEqual(
@@ -203,8 +212,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
           assertFailure(await read(client, id, fields), 41201)
           assert.equal((await read(client, id, fields, 'HEAD')).status, 412)
         }
-        for (const given of [...failingMatch, ...failingNoneMatch])
+        for (const given of [...failingMatch, ...failingNoneMatch]) {
           await assertRefused(client, id, fieldsOf(given, tag, stale))
+        }
         const now = await read(client, id)
         assertSuccess(now, itemOf(id, 'second'))
         assert.equal(tagOf(now), tag)
@@ -213,16 +223,22 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
       'is answered with 304, the tag and no body, when If-None-Match of a read fails':
         async client => {
           const { id, tag, stale } = await changed(client)
-          for (const given of failingNoneMatch)
+          for (const given of failingNoneMatch) {
             for (const method of ['GET', 'HEAD']) {
               const answer = await read(client, id, fieldsOf(given, tag, stale), method)
               assert.deepEqual(
                 [answer.status, answer.body.length, tagOf(answer)],
                 [304, 0, tag],
               )
-              for (const field of ['content-type', 'content-length', 'transfer-encoding'])
+              for (const field of [
+                'content-type',
+                'content-length',
+                'transfer-encoding',
+              ]) {
                 assert.equal(answer.headers.has(field), false, field)
+              }
             }
+          }
         },
 
       'on what does not exist leaves it a 404, except for a replacement':
@@ -230,8 +246,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
           const id = ownId()
           for (const value of ['*', '"a", W/"b"']) {
             await assertRefused(client, id, { 'if-match': value }, errors.missing)
-            for (const field of ['if-match', 'if-none-match'])
+            for (const field of ['if-match', 'if-none-match']) {
               assertFailure(await read(client, id, { [field]: value }), errors.missing)
+            }
             assertFailure(
               await remove(client, id, { 'if-none-match': value }),
               errors.missing,
@@ -252,7 +269,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
             await client.ask('DELETE', `${path}/${id}`, { headers, token: null }),
             40101,
           )
-          if (!canReplace) continue
+          if (!canReplace) {
+            continue
+          }
           const put = (body: string) =>
             client.ask('PUT', `${path}/${id}`, { body, headers })
           assertFailure(await put('{}'), errors.invalid)
@@ -269,9 +288,12 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
               await read(client, id, headers),
               await remove(client, id, headers),
             ]
-            if (canReplace) answers.push(await replace(client, id, headers))
-            for (const answer of answers)
+            if (canReplace) {
+              answers.push(await replace(client, id, headers))
+            }
+            for (const answer of answers) {
               assertFailure(answer, 40011, new RegExp(`^${field} must be`, 'i'))
+            }
           }
         }
         assert.equal(tagOf(await read(client, id)), tag)
@@ -306,8 +328,9 @@ export function conditionCases(entity: Entity): readonly ContractCase[] {
           ]
           for (const fields of dates) {
             assertSuccess(await read(client, item.id, fields), item)
-            if (canReplace)
+            if (canReplace) {
               assertSuccess(await replace(client, item.id, fields), members('n'))
+            }
           }
           await assertKept(client, item, entity)
         },

@@ -73,8 +73,9 @@ export function idCases(entity: Entity): readonly ContractCase[] {
         const backwards = (id: bigint) => `${id}`.split('').reverse()
         for (const item of items.toSorted((a, b) =>
           backwards(a.id) < backwards(b.id) ? -1 : 1,
-        ))
+        )) {
           await create(client, item, toJson(item), entity)
+        }
         for (const item of items) {
           const read = await client.ask('GET', `${path}/${item.id}`)
           assert.equal(`${read.body}`, toJson(item))
@@ -102,12 +103,13 @@ export function idCases(entity: Entity): readonly ContractCase[] {
     },
 
     'refuses what is no int64, rounding and coercing nothing': async client => {
-      for (const value of refused)
+      for (const value of refused) {
         assertFailure(
           await post(client, bodyOf(value, 'refused id')),
           entity.errors.invalid,
           'id',
         )
+      }
       assertSuccess(await client.ask('GET', `${path}?${entity.listOf('refused id')}`), [])
     },
 
@@ -119,9 +121,11 @@ export function idCases(entity: Entity): readonly ContractCase[] {
         await client.ask('GET', `${path}/%3${digits[0]}${digits.slice(1)}`),
         item,
       )
-      for (const id of [...refusedInPaths, `${digits}%00`, `${digits}%20`])
-        for (const method of ['GET', 'DELETE'])
+      for (const id of [...refusedInPaths, `${digits}%00`, `${digits}%20`]) {
+        for (const method of ['GET', 'DELETE']) {
           assertFailure(await client.askBare(`${method} ${path}/${id}`), 40004, 'id')
+        }
+      }
     },
   })
 }

@@ -27,7 +27,9 @@ export function listCases(entity: Entity): readonly ContractCase[] {
   const { path, members, listOf } = entity
   const createAll = async (client: Client, ids: readonly bigint[], text: string) => {
     const items = ids.map(id => ({ id, ...members(text) }))
-    for (const item of items.toReversed()) await create(client, item, undefined, entity)
+    for (const item of items.toReversed()) {
+      await create(client, item, undefined, entity)
+    }
     return items
   }
   return casesOf(`GET ${path}`, {
@@ -40,7 +42,9 @@ export function listCases(entity: Entity): readonly ContractCase[] {
       assertSuccess(whole, items)
       assert.equal(whole.headers.has('link'), false)
       assert.deepEqual(held(await follow(client, first, path)), items.slice(100))
-      for (const name of first.headers.keys()) assert.doesNotMatch(name, /count|total/)
+      for (const name of first.headers.keys()) {
+        assert.doesNotMatch(name, /count|total/)
+      }
     },
 
     'reaches each once by its links, also across zero': async client => {
@@ -70,9 +74,11 @@ export function listCases(entity: Entity): readonly ContractCase[] {
 
     'refuses a query that has no valid value, naming each parameter': async client => {
       const wrong = { ...wrongValues, ...entity.wrongFilters }
-      for (const [name, values] of Object.entries(wrong))
-        for (const value of values)
+      for (const [name, values] of Object.entries(wrong)) {
+        for (const value of values) {
           assertFailure(await client.ask('GET', `${path}?${name}=${value}`), 40005, name)
+        }
+      }
       const all = Object.entries(wrong).map(([name, [value]]) => `${name}=${value}`)
       assertFailure(
         await client.ask('GET', `${path}?${all.join('&')}`),
@@ -90,8 +96,9 @@ export function listCases(entity: Entity): readonly ContractCase[] {
           '__proto__=1',
           'limt=5&limit=0',
           'l%69mits=1',
-        ])
+        ]) {
           assertFailure(await client.ask('GET', `${path}?${unknown}`), 40012, ...names)
+        }
       },
 
     'refuses a parameter that is given twice': async client => {
@@ -99,8 +106,9 @@ export function listCases(entity: Entity): readonly ContractCase[] {
         ['limit=1&limit=1', 'limit'],
         ['limit=1&l%69mit=2', 'limit'],
         ['after=1&after=', 'after'],
-      ] as const)
+      ] as const) {
         assertFailure(await client.ask('GET', `${path}?${query}`), 40009, name)
+      }
     },
   })
 }

@@ -54,8 +54,9 @@ export const openPageCases: readonly ContractCase[] = [
         ])
         const schemas = [...text.matchAll(/{[^{}]*"format":"int64"[^{}]*}/g)]
         assert.notEqual(schemas.length, 0)
-        for (const [schema] of schemas)
+        for (const [schema] of schemas) {
           assert.match(schema, /"minimum":-?\d+,"maximum":\d+/)
+        }
       },
   }),
 ]

@@ -71,8 +71,9 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
       const bodyOf = (given: string) =>
         toJson(members('n')).replace('{', `{"id":${given},`)
       await free(client, [id], entity)
-      for (const other of [`${id + 1n}`, `"${id}"`, 'null'])
+      for (const other of [`${id + 1n}`, `"${id}"`, 'null']) {
         assertFailure(await put(client, id, bodyOf(other)), errors.invalid, 'id')
+      }
       await assertAbsent(client, id, entity)
       assertSuccess(await put(client, id, bodyOf(`${id}.0`)), members('n'))
       await free(client, [id], entity)
@@ -86,8 +87,9 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
         ['[]', errors.invalid],
         ['{"a":1,"a":1}', 40001],
         ['', 40001],
-      ] as const)
+      ] as const) {
         assertFailure(await put(client, item.id, body), error)
+      }
       assertFailure(await put(client, 'x', toJson(members('n'))), 40004)
       await assertKept(client, item, entity)
     },
@@ -105,8 +107,11 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
           const winner = answers.findIndex(({ status }) => status === 200)
           const won = members(`${texts[winner]}`)
           for (const [n, answer] of answers.entries()) {
-            if (n === winner) assertSuccess(answer, won)
-            else assertFailure(answer, 40003, `${id}`)
+            if (n === winner) {
+              assertSuccess(answer, won)
+            } else {
+              assertFailure(answer, 40003, `${id}`)
+            }
           }
           await assertKept(client, { id, ...won }, entity)
         },
@@ -156,8 +161,9 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
           ]
           assert.equal(head.status, get.status)
           assert.equal(head.body.length, 0)
-          for (const name of ['content-type', 'content-length', 'link'])
+          for (const name of ['content-type', 'content-length', 'link']) {
             assert.equal(head.headers.get(name), get.headers.get(name))
+          }
         }
       },
     }),

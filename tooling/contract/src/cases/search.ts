@@ -64,16 +64,20 @@ export const searchCases: readonly ContractCase[] = [
         const path = `/plants?tag=${tag}&limit=2`
         assert.equal(await totalOf(client, `${path}&count=true`), '0')
         const ids = [ownId(), ownId(), ownId()]
-        for (const id of ids) await create(client, { id, name: 'n', tag })
+        for (const id of ids) {
+          await create(client, { id, name: 'n', tag })
+        }
         const first = await client.ask('GET', `${path}&count=true`)
         assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
         const next = await follow(client, first)
-        for (const { headers } of [first, next])
+        for (const { headers } of [first, next]) {
           assert.equal(headers.get('total-count'), '3')
+        }
         assert.equal(await totalOf(client, `${path}&count=true&after=${ids[2]}`), '3')
         assert.equal(await totalOf(client, `${path}&count=true`, 'HEAD'), '3')
-        for (const without of [path, `${path}&count=false`])
+        for (const without of [path, `${path}&count=false`]) {
           assert.equal(await totalOf(client, without), null)
+        }
       },
   }),
 ]

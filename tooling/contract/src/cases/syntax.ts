@@ -41,21 +41,23 @@ export const syntaxCases: readonly ContractCase[] = [
         `authorization: Bearer ${client.store.tokens.full}`,
         'content-type: application/json',
         'content-encoding: identity\r\ncontent-encoding: gzip',
-      ])
+      ]) {
         assertFailure(await client.postBare(toJson({ id, name: 'n' }), [field]), 40008)
+      }
       await assertAbsent(client, id)
     },
 
     'a path that is not correctly percent-encoded gets 400': async client => {
-      for (const path of words('/plants/% /plants/%zz /plants/%ff /%ed%a0%80'))
+      for (const path of words('/plants/% /plants/%zz /plants/%ff /%ed%a0%80')) {
         assertFailure(await client.ask('GET', path), 40006)
+      }
     },
   }),
 
   ...casesOf('RFC 9112, 3.2', {
     'a Host that is no host gets 400, also in HTTP/1.0': async client => {
       const asked = client.asked('GET /healthz')
-      for (const host of ['a b', ':80', '::1', '[::g]', '\u00e4'])
+      for (const host of ['a b', ':80', '::1', '[::g]', '\u00e4']) {
         for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
           const request = Buffer.from(
             bareRequest(asked, [`host: ${host}`], version),
@@ -63,6 +65,7 @@ export const syntaxCases: readonly ContractCase[] = [
           )
           assertFailure(await client.exchange(asked, request), 40007, 'host')
         }
+      }
     },
   }),
 
@@ -173,7 +176,9 @@ export const syntaxCases: readonly ContractCase[] = [
           assertSuccess(await wire.answer(read), { status: 'ok' })
           assertFailure(await wire.answer(create), 40002, 'name')
         }
-        for (const plant of plants) await assertKept(client, plant)
+        for (const plant of plants) {
+          await assertKept(client, plant)
+        }
       },
 
     'bytes that are no HTTP after a request do not take its answer away':

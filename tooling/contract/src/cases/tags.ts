@@ -22,14 +22,18 @@ export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag',
       const outcomes = { followed: 0, refused: 0 }
       const tryTag = async (tag: string, written: string) => {
         const plants = plantsOf(tag, 2)
-        for (const plant of plants) await create(client, plant)
+        for (const plant of plants) {
+          await create(client, plant)
+        }
         const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
         if (first.status === 200) {
           assert.deepEqual(held(await follow(client, first)), plants.slice(1))
           outcomes.followed++
         } else {
           assertFailure(first, 43101)
-          if (/next page/.test(`${first.body}`)) outcomes.refused++
+          if (/next page/.test(`${first.body}`)) {
+            outcomes.refused++
+          }
         }
         await free(client, idsOf(plants))
       }
@@ -54,8 +58,9 @@ export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag',
 
   'refuses a parameter that is given twice or wrongly encoded': async client => {
     assertFailure(await client.ask('GET', '/plants?tag=a&t%61g=a'), 40009, 'tag')
-    for (const tag of ['%', '%4', '%zz', '%ff', '%c3', '%ed%a0%80', '%c0%af'])
+    for (const tag of ['%', '%4', '%zz', '%ff', '%c3', '%ed%a0%80', '%c0%af']) {
       assertFailure(await client.ask('GET', `/plants?tag=${tag}`), 40006)
+    }
   },
 
   'narrows to a tag of any characters, and keeps to it from page to page':
@@ -66,7 +71,9 @@ export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag',
       const others = [`${tag}x`, '', tag.slice(0, -1)].flatMap(other =>
         plantsOf(other, 1),
       )
-      for (const plant of [...plants, ...others]) await create(client, plant)
+      for (const plant of [...plants, ...others]) {
+        await create(client, plant)
+      }
       const pages = await allPages(
         client,
         `/plants?limit=2&tag=${encodeURIComponent(tag)}`,

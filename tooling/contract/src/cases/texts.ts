@@ -22,8 +22,9 @@ const brokenUtf8 = [[0xff], [0xed, 0xa0, 0x80]]
 
 export const textCases: readonly ContractCase[] = casesOf('text is Unicode text', {
   'and comes back as it was sent, in name and in tag': async client => {
-    for (const text of texts)
+    for (const text of texts) {
       await assertTaken(client, { id: ownId(), name: text, tag: text })
+    }
   },
 
   'refuses broken UTF-8 wherever it is, and replaces nothing': refuses(id =>

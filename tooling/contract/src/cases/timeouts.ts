@@ -72,7 +72,9 @@ export const timeoutCases: readonly ContractCase[] = casesOf(
           wire.send(chunk(''))
           const answer = await wire.answer(asked)
           // A machine so busy that this client pauses twice as long as it means to says nothing about the store.
-          if (answer.status === 408 && longestPauseMs > 400 && attempt < 5) continue
+          if (answer.status === 408 && longestPauseMs > 400 && attempt < 5) {
+            continue
+          }
           assertSuccess(answer, { created: 8n, existing: 0n, refused: 0n, faults: [] })
           // The connection has a timeout again.
           wire.send('GET /hea')

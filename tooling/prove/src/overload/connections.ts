@@ -19,7 +19,9 @@ export class Connections implements Disposable {
           () => {},
         )
         await once(socket, 'connect').catch(() => {})
-        if (!socket.destroyed) opened.#add(socket)
+        if (!socket.destroyed) {
+          opened.#add(socket)
+        }
       })
       await Promise.all(batch)
     }
@@ -31,7 +33,9 @@ export class Connections implements Disposable {
   }
 
   write(bytes: string): void {
-    for (const socket of this.sockets) socket.write(bytes)
+    for (const socket of this.sockets) {
+      socket.write(bytes)
+    }
   }
 
   /** Sends a request on each connection, and another after every answer. */
@@ -44,14 +48,19 @@ export class Connections implements Disposable {
 
   /** Reads no answers. */
   pause(): this {
-    for (const socket of this.sockets) socket.pause()
+    for (const socket of this.sockets) {
+      socket.pause()
+    }
     return this
   }
 
   /** @throws Error if an answer had another status */
   assertOnly(...statuses: readonly number[]): void {
-    for (const [status, count] of this.counts)
-      if (!statuses.includes(status)) throw new Error(`${count} answers of ${status}`)
+    for (const [status, count] of this.counts) {
+      if (!statuses.includes(status)) {
+        throw new Error(`${count} answers of ${status}`)
+      }
+    }
   }
 
   toString(): string {
@@ -63,7 +72,9 @@ export class Connections implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const socket of this.sockets) socket.destroy()
+    for (const socket of this.sockets) {
+      socket.destroy()
+    }
   }
 
   #add(socket: Socket): void {

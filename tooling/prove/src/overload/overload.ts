@@ -122,10 +122,11 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   const { client } = program
   let lastId = 0n
   const nextId = () => ++lastId
-  for (let n = 0; n < 20; n++)
+  for (let n = 0; n < 20; n++) {
     await client.ask('POST', '/plants', {
       body: toJson({ id: BigInt(-1 - n), name: 'x'.repeat(100_000) }),
     })
+  }
   await (await fetch(`${program.url}/healthz`)).arrayBuffer()
   const filesBefore = openFiles(program)
 
@@ -157,7 +158,9 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
       `  ${name}: ${outcome}; ${healthy.answers} healthy answers, slowest ${Math.round(healthy.slowestMs)} ms, peak ${peakMib} MiB`,
     )
     healthy.failures.slice(0, 3).forEach(fail)
-    if (peakMib > memoryMibMax) fail(`it took ${peakMib} MiB`)
+    if (peakMib > memoryMibMax) {
+      fail(`it took ${peakMib} MiB`)
+    }
     if (!program.isRunning()) {
       fail(`the program ended, and printed:\n${program.errors()}`)
       return { tried: `${times} loads`, times, failures, skipped }
@@ -166,12 +169,15 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   }
   for (const id of kept) {
     const { status } = await client.ask('GET', `/plants/${id}`)
-    if (status !== 200)
+    if (status !== 200) {
       failures.push(`plant ${id} was answered with success and is not there`)
+    }
   }
   failures.push(...program.defects())
   const ended = await program.end('SIGTERM')
-  if (ended !== 0) failures.push(`it ended with ${ended}`)
+  if (ended !== 0) {
+    failures.push(`it ended with ${ended}`)
+  }
   return {
     tried: `${times} loads that nobody should put on it, with a healthy client beside; peak ${peakOfAllMib} MiB; ${figure(kept.length)} writes of the healthy client`,
     times,
@@ -195,8 +201,9 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
     healthy.answers++
     healthy.slowestMs = Math.max(healthy.slowestMs, performance.now() - beganAt)
     // 503 is right under more load than the program can handle.
-    if (answer.status !== 200 && answer.status !== 503)
+    if (answer.status !== 200 && answer.status !== 503) {
       healthy.failures.push(`a healthy ${method} was answered with ${answer.status}`)
+    }
     return answer.status === 200
   }
   const work = async () => {
@@ -214,8 +221,9 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
       }
       await sleep(20)
     }
-    if (healthy.answers === 0)
+    if (healthy.answers === 0) {
       healthy.failures.push('a healthy client got no answer at all')
+    }
   }
   const healthy = {
     answers: 0,

@@ -32,8 +32,9 @@ export async function neverRead({ program }: Target): Promise<string> {
 
 async function storeLongNames({ client }: TestedProgram): Promise<void> {
   const body = toJson({ name: longNames.name })
-  for (let n = 1n; n <= longNames.count; n++)
+  for (let n = 1n; n <= longNames.count; n++) {
     await client.ask('PUT', `/plants/${longNames.after + n}`, { body })
+  }
 }
 
 /** Reads page by page to the end, with a few clients at once. */
@@ -51,14 +52,16 @@ export async function listLongNames({ program }: Target): Promise<string> {
         await sleep(100)
         continue
       }
-      if (answer.status !== 200)
+      if (answer.status !== 200) {
         throw new Error(`a list was answered with ${answer.status}`)
+      }
       plants += text.split('"id":').length - 1
       pages++
       path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
     }
-    if (plants !== longNames.count)
+    if (plants !== longNames.count) {
       throw new Error(`${plants} of ${longNames.count} plants were listed`)
+    }
   }
   await Promise.all([listAll(), listAll(), listAll(), listAll()])
   return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`

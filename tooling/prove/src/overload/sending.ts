@@ -25,15 +25,21 @@ export async function tenTimesTheRate(target: Target): Promise<string> {
   const beganAt = performance.now()
   for (;;) {
     const elapsed = (performance.now() - beganAt) / 1_000
-    if (elapsed > seconds) break
+    if (elapsed > seconds) {
+      break
+    }
     const due = elapsed * perSecond * 10
     const each = Math.ceil(Math.floor(due - offered) / sockets.length)
     for (const socket of sockets) {
-      if (socket.destroyed || offered >= due) continue
+      if (socket.destroyed || offered >= due) {
+        continue
+      }
       const requests = createRequests(each, target)
       offered += each
       // Data that the server does not read stays here, and must not pile up.
-      if (socket.writableLength < 2 ** 20) socket.write(requests)
+      if (socket.writableLength < 2 ** 20) {
+        socket.write(requests)
+      }
     }
     await sleep(5)
   }
@@ -68,14 +74,17 @@ export async function idleConnections({
   // Each is an open file in this process, and one in the program.
   const files = Math.min(openFilesMax('self'), openFilesMax(program.pid))
   const wanted = Math.min(meant, files - filesBesides)
-  if (wanted < meant)
+  if (wanted < meant) {
     fallShort(
       `only ${figure(wanted)}, as a process may have ${figure(files)} files open here`,
     )
+  }
   const before = openFiles(program)
   using connections = await Connections.open(program.url, wanted)
   const count = connections.sockets.length
-  if (count < wanted) throw new Error(`${count} of ${wanted} connections could be made`)
+  if (count < wanted) {
+    throw new Error(`${count} of ${wanted} connections could be made`)
+  }
   const askAll = async () => {
     const due = connections.answers + count
     connections.write(healthRequest)
@@ -87,9 +96,12 @@ export async function idleConnections({
   await sleep(3_000)
   const answered = healthyAnswers() - answeredBefore
   const held = openFiles(program) - before
-  if (held < wanted - 20)
+  if (held < wanted - 20) {
     throw new Error(`only ${held} of ${wanted} connections were still held`)
-  if (answered === 0) throw new Error('nobody else was answered meanwhile')
+  }
+  if (answered === 0) {
+    throw new Error('nobody else was answered meanwhile')
+  }
   await askAll()
   return `${figure(count)} held at once, each answered before and after; ${answered} healthy answers while they stood idle`
 }
@@ -111,15 +123,17 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
       socket.write(head)
       for (let n = 0; n < 4_000 && socket.writable && !socket.readableEnded; n++) {
         sent += piece.length
-        if (!socket.write(piece))
+        if (!socket.write(piece)) {
           await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+        }
       }
       socket.destroy()
     }
     await Promise.all(sockets.map(floodOne))
     connections.assertOnly(status, otherwise)
-    if ((counts.get(status) ?? 0) < sockets.length / 4)
+    if ((counts.get(status) ?? 0) < sockets.length / 4) {
       throw new Error(`only ${connections} for ${sockets.length}`)
+    }
     return `${figure(Math.round(sent / 2 ** 20))} MiB sent, ${connections}`
   }
 }
@@ -135,7 +149,9 @@ interface Flood {
 export async function pipeline(target: Target): Promise<string> {
   using connections = await Connections.open(target.program.url, 20)
   const each = Math.ceil(2_000 * target.scale)
-  for (const socket of connections.sockets) socket.write(createRequests(each, target))
+  for (const socket of connections.sockets) {
+    socket.write(createRequests(each, target))
+  }
   // The server closes some, while thousands of requests wait on all of them.
   const open = () => connections.sockets.filter(({ destroyed }) => !destroyed).length
   await until('an answer to each', () => connections.answers >= each * open(), 60_000)

@@ -66,7 +66,9 @@ export const unfinishedLines: Attack = async ({ program }) => {
       'GET',
       n % 2 === 0 ? '/plants/1' : '/plants?limit=10',
     )
-    if (status !== 200) throw new Error(`a reader got ${status}`)
+    if (status !== 200) {
+      throw new Error(`a reader got ${status}`)
+    }
   }
   return `200 answers to readers, ${connections}`
 }
@@ -86,8 +88,9 @@ export const endlessBodies =
           socket.write(post)
           while (socket.writable && performance.now() < endAt) {
             sent += piece.length
-            if (!socket.write(piece))
+            if (!socket.write(piece)) {
               await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+            }
           }
         }
       }

@@ -54,8 +54,9 @@ async function searched(
       ...(after !== undefined && { after }),
     })
     pages.push(idsOf(plants))
-    if (next === undefined)
+    if (next === undefined) {
       return pages.slice(0, pages.findLastIndex(({ length }) => length > 0) + 1)
+    }
     assert.ok(after === undefined || next > after, 'it goes on')
     after = next
   }
@@ -74,9 +75,12 @@ const search = (
 const promises: Record<string, PlantRepositoryCase['run']> = {
   'filters by any text as a tag': async repository => {
     const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
-    for (const each of plants) await repository.insert(each)
-    for (const each of plants)
+    for (const each of plants) {
+      await repository.insert(each)
+    }
+    for (const each of plants) {
       assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
+    }
   },
   'inserts many together as one after the other': async repository => {
     await repository.insert(plant(2n, 'was here'))
@@ -153,8 +157,9 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   'finds a part of a name, with A to Z as a to z and all else exactly':
     async repository => {
       const names = parts.flatMap(([, ...names]) => names)
-      for (const [id, name] of names.entries())
+      for (const [id, name] of names.entries()) {
         await repository.insert(plant(BigInt(id), name, 'none such'))
+      }
       for (const [text, ...matching] of parts) {
         const { plants, next } = await repository.search(search(text))
         assert.deepEqual(
@@ -168,8 +173,9 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     async repository => {
       assert.deepEqual(await repository.search(search('a')), { plants: [] })
       const found = [-3n, 0n, 1n, 8n]
-      for (let id = -4n; id < 10n; id++)
+      for (let id = -4n; id < 10n; id++) {
         await repository.insert(plant(id, found.includes(id) ? 'A' : 'b'))
+      }
       for (let lookAtMax = 1; lookAtMax <= 15; lookAtMax++) {
         const pages = await searched(repository, search('a', { lookAtMax }))
         assert.deepEqual(pages.flat(), found)
@@ -192,25 +198,29 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     },
   'ends a page of a search at its limit and at the size of its texts':
     async repository => {
-      for (let id = -2n; id < 6n; id++)
+      for (let id = -2n; id < 6n; id++) {
         await repository.insert(plant(id, id % 2n === 0n ? 'even' : 'odd'))
-      for (const bounds of [{ limit: 2 }, { textBytesMax: 5 }])
+      }
+      for (const bounds of [{ limit: 2 }, { textBytesMax: 5 }]) {
         assert.deepEqual((await searched(repository, search('e', bounds))).map(String), [
           '-2,0',
           '2,4',
         ])
+      }
     },
   'searches the plants of a tag': async repository => {
-    for (let id = 0n; id < 12n; id++)
+    for (let id = 0n; id < 12n; id++) {
       await repository.insert(
         plant(id, id % 3n === 0n ? 'third' : 'other', id % 2n === 0n ? 'even' : 'odd'),
       )
+    }
     const tag = plant(0n, 'n', 'even').tag as UnicodeText
-    for (const lookAtMax of [1, 2, 3, 6, 7])
+    for (const lookAtMax of [1, 2, 3, 6, 7]) {
       assert.deepEqual(
         (await searched(repository, search('THIRD', { tag, lookAtMax }))).flat(),
         [0n, 6n],
       )
+    }
     assert.deepEqual(await searched(repository, search('third', { tag, lookAtMax: 2 })), [
       [0n],
       [6n],
@@ -218,26 +228,36 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   },
   'searches long names and beside long tags': async repository => {
     const long = 'x'.repeat(70_000)
-    for (let id = 0n; id < 4n; id++)
+    for (let id = 0n; id < 4n; id++) {
       await repository.insert(plant(id, `${long}${id}${long}`))
-    for (let id = 4n; id < 8n; id++) await repository.insert(plant(id, `${id}`, long))
+    }
+    for (let id = 4n; id < 8n; id++) {
+      await repository.insert(plant(id, `${id}`, long))
+    }
     for (const [text, ids] of [
       ['x2X', [2n]],
       ['5', [5n]],
       ['x', [0n, 1n, 2n, 3n]],
-    ] as const)
+    ] as const) {
       assert.deepEqual(
         (await searched(repository, search(text, { textBytesMax: 10_000 }))).flat(),
         ids,
       )
+    }
   },
   'goes on with a search whatever was removed and created in between':
     async repository => {
-      for (let id = 0n; id < 8n; id++) await repository.insert(plant(id))
+      for (let id = 0n; id < 8n; id++) {
+        await repository.insert(plant(id))
+      }
       const { next } = await repository.search(search('plant', { lookAtMax: 3 }))
       assert.equal(next, 2n)
-      for (const id of [0n, 2n, 4n]) await repository.remove(plant(id).id)
-      for (const id of [-1n, 9n]) await repository.insert(plant(id))
+      for (const id of [0n, 2n, 4n]) {
+        await repository.remove(plant(id).id)
+      }
+      for (const id of [-1n, 9n]) {
+        await repository.insert(plant(id))
+      }
       const rest = await searched(
         repository,
         search('plant', { after: next as PlantId, lookAtMax: 2 }),
@@ -255,16 +275,20 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     }
     assert.equal(await counted({}), 0)
     assert.equal(await counted({ after: 1n }), 0)
-    for (let id = 0n; id < 12n; id++)
+    for (let id = 0n; id < 12n; id++) {
       await repository.insert(plant(id, 'p', id < 5n ? 'low' : 'high'))
+    }
     assert.equal(await counted({ limit: 1 }), 12)
     assert.equal(await counted({ limit: 3, after: 9n }), 12)
-    for (const after of [11n, int64Max]) assert.equal(await counted({ after }), 12)
+    for (const after of [11n, int64Max]) {
+      assert.equal(await counted({ after }), 12)
+    }
     assert.equal(await counted({ tag: 'low', limit: 1 }), 5)
     assert.equal(await counted({ tag: 'low', after: 7n }), 5)
     assert.equal(await counted({ tag: 'none' }), 0)
-    for (const countMax of [1, 11, 12, 13])
+    for (const countMax of [1, 11, 12, 13]) {
       assert.equal(await counted({}, countMax), Math.min(12, countMax))
+    }
     assert.equal(await counted({ tag: 'high' }, 6), 6)
     const bounded = { ...query({}), textBytesMax: 4, countMax: 100 }
     assert.deepEqual(idsOf((await repository.pageCounted(bounded)).plants), [0n])
