@@ -126,26 +126,36 @@ export function assertSuccess(answer: Answer, value: unknown): void {
 }
 
 /**
- * Checks a failure. The recorder checks the shape of every answer.
+ * Checks that an answer is this failure. (The recorder checks the shape of every answer.)
  *
  * @param error the published number, which begins with the status
- * @param words that the message must contain
+ * @param words what the message must contain, each as a whole word or a pattern
  */
 export function assertFailure(
   answer: Answer,
   error: number,
   ...words: readonly (string | RegExp)[]
 ): void {
-  const { error: given, message } = held(answer) as { error: bigint; message: string }
-  assert.deepEqual(
-    [answer.status, given],
-    [Math.floor(error / 100), BigInt(error)],
-    message,
-  )
-  assert.equal(answer.headers.get('content-type'), 'application/json')
+  const status = Math.floor(error / 100)
+  const mismatch = `expected error ${error}, but the answer is ${describeAnswer(answer)}`
+  assert.equal(answer.status, status, mismatch)
+
+  const failure = held(answer) as { error: bigint; message: string }
+  assert.equal(failure.error, BigInt(error), mismatch)
+  assert.equal(answer.headers.get('content-type'), 'application/json', mismatch)
+
   for (const word of words) {
-    assert.match(message, typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word)
+    const pattern = typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word
+    assert.match(failure.message, pattern, mismatch)
   }
+}
+
+/** Returns the status and the start of the body, for a message that fits on a screen. */
+function describeAnswer({ status, body }: Answer): string {
+  const shownCharsMax = 300
+  const text = `${body}`
+  const isLong = text.length > shownCharsMax
+  return `${status} ${isLong ? `${text.slice(0, shownCharsMax)}…` : text}`
 }
 
 /** @param body by default the item itself */
