@@ -1,6 +1,6 @@
 import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
-import { createGroupQueue, type GroupQueueOptions } from './group-queue.ts'
+import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { watchOutages } from './outage.ts'
 import type {
   Change,
@@ -44,8 +44,8 @@ export function createStorage<Entered extends Entities>(
   }: { readonly queueChangesMax?: number | undefined } & StorageObserver = {},
 ): Storage<Entered> {
   const { names } = compiled
-  const single = createGroupQueue({ runGroup, groupsMax, queueChangesMax })
-  const bulk = createGroupQueue({ runGroup: runBulkGroup, groupsMax })
+  const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
+  const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
   const bind = (statement: ChangeStatement<never>, given: object): Change => {
     const change: [string, ...Value[]] = [names.get(statement) as string]
     // The compiler has compared the members with the statement's parameters.

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createCheckpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
-import { guardFiles } from '../src/sqlite/guard.ts'
+import { FileGuard } from '../src/sqlite/guard.ts'
 
 /** Small, as pages count and not bytes. */
 const pageBytes = 512
@@ -36,7 +36,7 @@ function open(isFailing = () => false) {
     return statement
   })
   connection.exec('create table texts (id integer primary key, text text)')
-  const guard = guardFiles(connection)
+  const guard = new FileGuard(connection)
   let passed = Promise.withResolvers<void>()
   const losses: string[] = []
   const failures: (string | undefined)[] = []

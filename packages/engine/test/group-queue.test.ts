@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Change } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createGroupQueue } from '../src/group-queue.ts'
+import { GroupQueue } from '../src/group-queue.ts'
 
 const groupChangesMax = 3
 /** Of changes that are submitted together. */
@@ -34,7 +34,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       const broken: string[] = []
       let underWay = 0
       let ends: 'committed' | 'failed' = 'committed'
-      const queue = createGroupQueue({
+      const queue = new GroupQueue({
         groupsMax,
         ...limits,
         async runGroup(group) {
@@ -137,7 +137,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
 test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
   const ends: (() => void)[] = []
   const begun: string[][] = []
-  const queue = createGroupQueue({
+  const queue = new GroupQueue({
     groupsMax: 1,
     ...littleText,
     async runGroup(group) {

@@ -1,7 +1,7 @@
 import { createStorage } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
-import { createGroupQueue } from '../group-queue.ts'
+import { GroupQueue } from '../group-queue.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
@@ -110,7 +110,7 @@ export function attachPostgres<Entered extends Entities>(
   const changing = createPool(server, 1)
   const reading = createPool(server, readConnectionsMax)
   // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
-  const reads = createGroupQueue<Ask, readonly object[]>({
+  const reads = new GroupQueue<Ask, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([statement, ...values]) => queryOf(statement, values))
       return (await retrying(timeoutMs, () => reading.run(queries, true))).map(

@@ -11,7 +11,7 @@ import {
   prepareChange,
   sleep,
 } from './connection.ts'
-import { guardFiles } from './guard.ts'
+import { FileGuard } from './guard.ts'
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
@@ -81,7 +81,7 @@ export function createWriter(
   )
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
-  const guard = guardFiles(connection)
+  const guard = new FileGuard(connection)
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
