@@ -1,5 +1,5 @@
 import type { AccessError } from '@plant-store/access'
-import type { FastifyContextConfig, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 export const requestIdField = 'x-request-id'
 
@@ -36,8 +36,6 @@ export interface RequestTrace {
 interface Notes {
   /** When its header section had arrived, by `performance.now`. */
   startedMs?: number
-  /** Read once, as Fastify makes an object of all options each time. It has no `url` if no route matches. */
-  config?: FastifyContextConfig & { readonly url?: string }
   trace?: RequestTrace | undefined
   /** The name of the admitted holder. */
   holderName?: string

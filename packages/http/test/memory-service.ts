@@ -16,6 +16,7 @@ import {
   createServer,
   type ServerOptions,
 } from '@plant-store/http/server'
+import type { FastifyInstance } from 'fastify'
 import { sections } from '../src/entities.ts'
 import { describeInterface } from '../src/openapi/description.ts'
 import { service as serviceSection } from '../src/service/operations.ts'
@@ -24,6 +25,8 @@ export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
   readonly host?: string
+  /** Adds to the server before it listens. */
+  readonly prepare?: (app: FastifyInstance) => void
 }
 
 /** What the server logged beside its requests, from the level `info` on. */
@@ -66,7 +69,7 @@ export async function startService(options: ServiceOptions = {}) {
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
   const debugged: unknown[] = []
-  const { plants: others, host = '127.0.0.1', ...given } = options
+  const { plants: others, host = '127.0.0.1', prepare, ...given } = options
   const plants = createPlants(others)
   const app = createServer({
     ...memoryUseCases(),
@@ -82,6 +85,7 @@ export async function startService(options: ServiceOptions = {}) {
     // The cases send wrong tokens by the hundred.
     limits: { wrongTokensMax: 1_000_000, ...options.limits },
   })
+  prepare?.(app)
   const sockets: Socket[] = []
   app.server.on('connection', socket => sockets.push(socket))
   const { origin, hostname, port } = new URL(await app.listen({ host, port: 0 }))

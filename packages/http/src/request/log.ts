@@ -26,7 +26,6 @@ export function logRequests(
   app.addHook('onRequest', (request, reply, done) => {
     const notes = notesOf(request)
     notes.startedMs = performance.now()
-    notes.config = request.routeOptions.config
     notes.trace = begin?.(request)
     reply.header(requestIdField, request.id)
     // The socket caches the address on the first read, and has none after the client has left.
@@ -56,8 +55,8 @@ export function logOnceAnswered(
     const status = reply.statusCode
     const endedMs = performance.now()
     const notes = notesOf(request)
-    const { startedMs = endedMs, config, trace, refusal } = notes
-    const route = config?.url
+    const { startedMs = endedMs, trace, refusal } = notes
+    const route = request.routeOptions.url
     trace?.end({ method, route, status })
     logRequest({
       reqId: id,
