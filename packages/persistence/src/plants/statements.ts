@@ -111,15 +111,23 @@ function listStatements<Given extends object>(
           .limit(p.limit)
       },
     ),
-    /** The last of some plants, their number, and the bytes of their names, of which it reads none. */
-    span: dialect.read((p: Parameters<Span & Given>) =>
-      db
-        .selectFrom(spanOf(p).select(['id', 'name']).as('some'))
-        .select(({ fn }) => [fn.max('id').as('last'), fn.countAll<bigint>().as('count')])
-        .select(
-          sql<bigint | null>`sum(octet_length(${sql.ref('some.name')}))`.as('bytes'),
-        ),
-    ),
+    /**
+     * Returns the last id, the number and the total size of the names of the next plants,
+     * without reading the names. The inner query returns each size, because SQLite
+     * stores the rows of a limited query, with the names if it returns them.
+     */
+    span: dialect.read((p: Parameters<Span & Given>) => {
+      const sizes = spanOf(p)
+        .select('id')
+        .select(sql<number>`octet_length(${sql.ref('name')})`.as('bytes'))
+      return db
+        .selectFrom(sizes.as('some'))
+        .select(({ fn }) => [
+          fn.max('id').as('last'),
+          fn.countAll<bigint>().as('count'),
+          fn.sum<bigint | null>('bytes').as('bytes'),
+        ])
+    }),
     /** Looks at the plants up to and with `to`. */
     search: dialect.page(
       plantColumns,
