@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
 import { bunVersion } from './contestants.ts'
 import { type Effort, parts } from './parts.ts'
+import { drawCreates, themes } from './picture.ts'
 
 const usage = `pnpm bench [part …]   measures, and prints a table for each part; without parts all of them, into docs/benchmark.md
   creates   compared with Fastify and better-sqlite3, and with Bun and bun:sqlite
@@ -70,5 +71,10 @@ const folder = join(
 )
 mkdirSync(folder, { recursive: true })
 writeFileSync(join(folder, 'benchmark.md'), page)
+if (names.includes('creates')) {
+  for (const [name, theme] of Object.entries(themes)) {
+    writeFileSync(join(folder, `benchmark-${name}.svg`), drawCreates(page, theme))
+  }
+}
 console.log(page)
 console.error(`written to ${folder}`)

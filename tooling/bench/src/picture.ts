@@ -1,0 +1,69 @@
+/** The colours of a picture, for pages with a light or with a dark background. */
+export interface Theme {
+  readonly text: string
+  readonly faintText: string
+  readonly ours: string
+  readonly others: string
+}
+
+export const themes: Readonly<Record<'light' | 'dark', Theme>> = {
+  light: { text: '#1f2328', faintText: '#59636e', ours: '#1a7f37', others: '#afb8c1' },
+  dark: { text: '#f0f6fc', faintText: '#9198a1', ours: '#3fb950', others: '#57606a' },
+}
+
+interface Bar {
+  readonly name: string
+  readonly perSecond: number
+}
+
+const width = 720
+const barsLeft = 280
+const barWidthMax = 360
+const rowHeight = 34
+const top = 56
+
+/**
+ * Draws the creates of 64 clients as an SVG picture.
+ *
+ * @param page the benchmark's page, which has the figures
+ */
+export function drawCreates(page: string, theme: Theme): string {
+  const bars = barsOf(page)
+  const longest = Math.max(...bars.map(bar => bar.perSecond))
+  const height = top + bars.length * rowHeight + 8
+
+  const rows = bars.map((bar, index) => {
+    const y = top + index * rowHeight
+    const barWidth = Math.round((bar.perSecond / longest) * barWidthMax)
+    const isOurs = bar.name.startsWith('Plant store')
+    const weight = isOurs ? 'bold' : 'normal'
+    const color = isOurs ? theme.ours : theme.others
+    const figure = bar.perSecond.toLocaleString('en')
+    return [
+      `<text x="${barsLeft - 12}" y="${y + 17}" text-anchor="end" font-weight="${weight}">${bar.name}</text>`,
+      `<rect x="${barsLeft}" y="${y}" width="${barWidth}" height="24" rx="3" fill="${color}"/>`,
+      `<text x="${barsLeft + barWidth + 8}" y="${y + 17}" font-weight="${weight}">${figure}</text>`,
+    ].join('\n')
+  })
+
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Creates a second of 64 clients" font-family="system-ui, sans-serif" font-size="13" fill="${theme.text}">
+<text x="0" y="18" font-size="15" font-weight="bold">Plants stored a second, 64 clients</text>
+<text x="0" y="38" fill="${theme.faintText}">durable: answered once the plant is on disk</text>
+${rows.join('\n')}
+</svg>
+`
+}
+
+/** Returns the rows of the first table of the page that are about 64 connections. */
+function barsOf(page: string): readonly Bar[] {
+  const section = /^## Creates\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? ''
+  const rows = section.matchAll(/^\| (?<name>[^|]+) \| 64 \| (?<perSecond>[\d,]+) \|/gm)
+  const bars = Array.from(rows, ({ groups = {} }) => ({
+    name: `${groups['name']}`,
+    perSecond: Number(groups['perSecond']?.replaceAll(',', '')),
+  }))
+  if (bars.length === 0) {
+    throw new Error('the page has no creates of 64 connections')
+  }
+  return bars
+}
