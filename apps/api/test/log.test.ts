@@ -148,6 +148,14 @@ test('a readable line of a request has the id that its answer has, and who was r
   )
 })
 
+test('a readable line of a request that never arrived whole names no method', () => {
+  const late = { level: 'info', time: 0, msg: 'answered', status: 408, ms: 0 }
+
+  const line = prettyLines(`${JSON.stringify(late)}\n`)
+
+  expect(stripVTControlCharacters(line)).toMatch(/INFO: incomplete request 408 0 ms/)
+})
+
 test('a readable line has nothing that a terminal would obey', () => {
   const text = 'a\u001b[2J\u009b2J\u202egpj'
   const line = prettyLines(

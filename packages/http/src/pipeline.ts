@@ -49,7 +49,10 @@ export function createPipeline(
   checkRequests(app, authenticate, bodyBudget, limits.bodyBytesMax)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', createBodyReader(limits.bodyBytesMax))
+  const readBody = createBodyReader(limits.bodyBytesMax)
+  app.addContentTypeParser('application/json', readBody)
+  // The checks leave an empty body in chunks without a media type.
+  app.addContentTypeParser('*', readBody)
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {
@@ -93,6 +96,9 @@ export type Handlers<All extends Operations = Operations> = {
   }['handle']
 }
 
+/** The header fields that keep data from being stored, or run as a page. */
+const dataFields = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
 /** Adds the routes of a section, and 405 for the other methods of their paths. */
 export function addRoutes(
   app: FastifyInstance,
@@ -118,11 +124,14 @@ export function addRoutes(
       config: { scope, ...(streamedMediaType !== undefined && { streamedMediaType }) },
       // Without a promise for Fastify, which would send what it resolves to.
       handler(request, reply) {
+        reply.headers(dataFields)
         handle({
           request,
           reply,
           params: request.params as Exchange<Operation>['params'],
-          query: readQuery(request.raw.url as string, names),
+          query: operation.ignoresQuery
+            ? {}
+            : readQuery(request.raw.url as string, names),
           answer: (status, value) => answer(reply, status, value, budget),
         }).catch(error => app.errorHandler(error, request, reply))
       },

@@ -57,6 +57,18 @@ test('a PUT whose body is no JSON is logged with the plant of its path', async (
     .toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
 })
 
+test('a connection that has sent nothing in time ends without a line', async () => {
+  await using service = await startService({
+    limits: { headersTimeoutMs: 200, requestTimeoutMs: 200 },
+  })
+  using spare = await service.connect()
+
+  const bytes = await spare.socket.toArray()
+
+  expect(bytes).toEqual([])
+  expect(service.answered).toEqual([])
+})
+
 describe('a refusal below the routes is a whole answer, the last on its connection, and logged once:', () => {
   const chunked = ({ tokens }: Service) =>
     `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`

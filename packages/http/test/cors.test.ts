@@ -12,6 +12,14 @@ const exposed = {
     'etag, link, total-count, www-authenticate, retry-after, allow, x-request-id',
 }
 
+test('a page names each field that its answer depends on', async () => {
+  await using service = await startService({ corsOrigins: [origin] })
+
+  const page = await fetch(`${service.url}/docs`)
+
+  expect(page.headers.get('vary')).toBe('origin, accept-encoding')
+})
+
 test.each<
   [
     string,
@@ -46,7 +54,7 @@ test.each<
       ...allowed,
       'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
       'access-control-allow-headers':
-        'authorization, content-type, if-match, if-none-match, x-request-id, traceparent, tracestate',
+        'authorization, content-type, if-match, if-none-match, x-request-id, traceparent, tracestate, baggage, *',
       'access-control-max-age': '7200',
     },
   ],

@@ -64,10 +64,11 @@ test('each file of a page is compressed for a browser, gets there once, and may 
       expect(Object.fromEntries(answer.headers)).toMatchObject({
         'content-type': mediaType,
         'content-security-policy': policy,
+        'cross-origin-opener-policy': 'same-origin',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
-        vary: 'Accept-Encoding',
+        vary: 'accept-encoding',
       })
       expect(await answer.text()).toMatch(content)
       const again = await ask({ 'accept-encoding': accepted, 'if-none-match': etag })

@@ -7,8 +7,10 @@ type Line = Readonly<Record<string, unknown>>
 const sentences: Readonly<Record<string, (line: Line) => string>> = {
   listening: ({ url, database }) =>
     `serving ${database} on ${url}, look into it at ${url}/browse`,
-  answered: ({ method, route = '(no such path)', status, ms }) =>
-    `${method} ${route} ${status} ${ms} ms`,
+  answered: ({ method, route = '(no such path)', status, ms }) => {
+    const subject = method === undefined ? 'incomplete request' : `${method} ${route}`
+    return `${subject} ${status} ${ms} ms`
+  },
 }
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
 const leftOut = ['client', 'traceId']

@@ -2,8 +2,10 @@ import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Budget, countedBytesMin } from '../budget.ts'
+import { commonFailures } from '../errors/error-numbers.ts'
 import type { Failure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
+import { changedTagAdvice } from '../request/conditions.ts'
 import { notesOf, requestIdField } from '../request-context.ts'
 
 /** What a handler returns. It is not the reply, which has a `then` that promises wait for. */
@@ -72,6 +74,8 @@ export function answerFailure(
   notes.errorNumber = body.error
   // A failure can come before the hook that sets it.
   reply.header(requestIdField, request.id)
-  const message = `${body.message}${notes.failureSuffix ?? ''}`
+  const isCondition = body.error === commonFailures['condition-failed'][0]
+  const advice = isCondition ? changedTagAdvice(request.headers['if-match']) : ''
+  const message = `${body.message}${notes.failureSuffix ?? ''}${advice}`
   answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
 }

@@ -1,9 +1,13 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { requestIdField } from '../request-context.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
-const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`
+/**
+ * Tracing tools add fields of their own, which `*` allows, such as `sentry-trace`. It never
+ * includes Authorization (Fetch standard).
+ */
+const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate, baggage, *`
 const exposedHeaders = `etag, link, total-count, www-authenticate, retry-after, allow, ${requestIdField}`
 /** How long a browser may cache a preflight. None caches it for more than two hours. */
 const preflightSeconds = '7200'
@@ -33,6 +37,12 @@ export function allowOrigins(
     }
     handle(request, response)
   }
+}
+
+/** Adds a field to Vary, which {@link allowOrigins} may have set. */
+export function addVary(reply: FastifyReply, field: string): void {
+  const others = reply.getHeader('vary')
+  reply.header('vary', others === undefined ? field : `${others}, ${field}`)
 }
 
 const isPreflight = ({ method, headers }: IncomingMessage) =>

@@ -100,6 +100,11 @@ export function createNodeServer(
     ) {
       return
     }
+    // A browser opens connections that it may never use. Such a one ends without an answer.
+    if (socket.bytesRead === 0) {
+      socket.destroy()
+      return
+    }
     // A request that waits for the server is not late.
     const { current, waiting, waitsForServer } = connection
     const isExcused =

@@ -12,6 +12,8 @@ export interface Operation {
   readonly description?: string
   readonly params?: TObject
   readonly querystring?: TObject
+  /** Set if unknown query parameters are ignored: monitors add some to what they request. */
+  readonly ignoresQuery?: true
   readonly headers?: TObject
   /** JSON, or of the one media type in `content`, which the handler reads as it arrives. */
   readonly body?: Described

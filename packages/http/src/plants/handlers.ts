@@ -1,4 +1,5 @@
 import {
+  DomainError,
   isMet,
   type PlantId,
   parsePlant,
@@ -79,6 +80,10 @@ export function handlers(
 }
 
 function readId(request: FastifyRequest, text: string): PlantId {
+  if (text === '') {
+    const message = 'the path has no id after its last slash'
+    throw new DomainError('invalid-id', message)
+  }
   const id = parsePlantId(readInteger(text))
   notesOf(request).logFields = { plantId: text }
   return id

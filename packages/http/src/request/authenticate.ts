@@ -1,4 +1,10 @@
-import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
+import {
+  AccessError,
+  type Gate,
+  type Holder,
+  isBearerToken,
+  type Scope,
+} from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 import { notesOf } from '../request-context.ts'
@@ -53,15 +59,31 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
   if (!(thrown instanceof AccessError)) {
     return thrown
   }
-  notesOf(request).refusal = thrown
-  const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
+  const refusal = withForm(thrown, request.headers.authorization)
+  notesOf(request).refusal = refusal
+  const seconds = refusal.code === 'invalid-token' ? throttle(request.ip) : 0
   if (seconds === 0) {
-    return thrown
+    return refusal
   }
   const message = 'too many wrong access tokens from this address: try again later'
   return new RequestError('too-many-wrong-tokens', message, {
     'retry-after': `${seconds}`,
   })
+}
+
+const expectedForm =
+  'the header field Authorization must be "Bearer", a space and the access token'
+
+/** Returns the refusal, which names the form of the header field if that is at fault. */
+function withForm(refusal: AccessError, authorization: string | undefined): AccessError {
+  const { code, scope, holder } = refusal
+  const isAboutToken = code === 'no-token' || code === 'invalid-token'
+  if (!isAboutToken || authorization === undefined) {
+    return refusal
+  }
+  const token = bearerToken(authorization)
+  const isWellFormed = token !== undefined && isBearerToken(token)
+  return isWellFormed ? refusal : new AccessError(code, expectedForm, scope, holder)
 }
 
 /**

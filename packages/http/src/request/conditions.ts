@@ -27,6 +27,22 @@ export function readCondition({
   }
 }
 
+/** What proxies that compress add to the opaque part of a tag. */
+const proxySuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)"$/i
+
+/**
+ * Returns what a message about a failed condition adds if a proxy has changed a tag of
+ * If-Match. Such a tag never matches, so reading the resource again would not help.
+ */
+export function changedTagAdvice(ifMatch: string | undefined): string {
+  const tags = ifMatch?.match(/(?:W\/)?"[^"]*"/g) ?? []
+  const isChanged = tags.some(tag => tag.startsWith('W/') || proxySuffix.test(tag))
+  return isChanged ? changedTag : ''
+}
+
+const changedTag =
+  '. The tag in If-Match was changed on the way: a proxy that compresses answers adds W/ or a suffix such as -gzip'
+
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
 /** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no version can be. */

@@ -13,16 +13,48 @@ export function readJsonBody({ body }: FastifyRequest): unknown {
   return readJson(bytes, 'body')
 }
 
+/**
+ * Reads JSON, and ignores a byte order mark in front of it (RFC 8259, 8.1).
+ *
+ * @throws RequestError `bad-json`
+ */
 export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
+  if (isUtf16(bytes)) {
+    throw new RequestError('bad-json', `the ${what} is in UTF-16: send it in UTF-8`)
+  }
   if (!isUtf8(bytes)) {
     throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
   }
+  const text = bytes.toString()
   try {
-    return parseJsonRecord(bytes.toString())
+    return parseJsonRecord(text.startsWith(byteOrderMark) ? text.slice(1) : text)
   } catch (error) {
-    throw new RequestError(
-      'bad-json',
-      `the ${what} is not valid JSON: ${(error as Error).message}`,
-    )
+    const reason = (error as Error).message
+    const advice = holdsSeveralObjects(text) ? severalObjectsAdvice[what] : ''
+    const message = `the ${what} is not valid JSON: ${reason}${advice}`
+    throw new RequestError('bad-json', message)
   }
+}
+
+const byteOrderMark = '\ufeff'
+
+/** Whether text begins with the mark of UTF-16, or with an ASCII character in UTF-16. */
+function isUtf16(bytes: Buffer): boolean {
+  const [first, second] = bytes
+  const hasMark =
+    (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+  return hasMark || (bytes.length > 1 && (first === 0) !== (second === 0))
+}
+
+/** Whether an object seems to follow another. Only used for a text that is no JSON. */
+function holdsSeveralObjects(text: string): boolean {
+  return /\}\s*\{\s*"/.test(text)
+}
+
+/** curl joins the lines of a file that follows `-d @`. */
+export const curlAdvice = '(curl -d joins lines, --data-binary keeps them)'
+
+const severalObjectsAdvice = {
+  body: '; it seems to hold several plants, which POST /plants/batch creates',
+  line: `; it seems to hold several plants: send each on a line of its own ${curlAdvice}`,
 }

@@ -1,5 +1,6 @@
 import { RequestError } from '../errors/failures.ts'
 import type { Body } from './body.ts'
+import { curlAdvice } from './json.ts'
 
 export interface LineLimits {
   readonly lineBytesMax: number
@@ -85,6 +86,6 @@ export function isEmptyLine(line: Buffer): boolean {
 function tooLong(lineBytesMax: number): RequestError {
   return new RequestError(
     'body-too-large',
-    `a line of the body is longer than ${lineBytesMax} bytes`,
+    `a line of the body is longer than ${lineBytesMax} bytes ${curlAdvice}`,
   )
 }

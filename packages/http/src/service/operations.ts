@@ -16,6 +16,7 @@ const open = <Schema extends object>(url: string, summary: string, schema: Schem
     method: 'GET',
     url,
     scope: null,
+    ignoresQuery: true,
     summary,
     response: { 200: about(summary, schema) },
     failureStatuses: [400, 408, 417, 431, 500, 503],
@@ -29,6 +30,7 @@ export const operations = {
     method: 'GET',
     url: '/metrics',
     scope: 'metrics:read',
+    ignoresQuery: true,
     summary: 'Metrics',
     description: 'Needs a token with the scope `metrics:read`.',
     response: {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isMet, type Version } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import { answer } from '../answer/answer.ts'
+import { addVary } from '../connection/cors.ts'
 import { failOtherMethods } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 
@@ -68,12 +69,13 @@ function addPage(
       const { content, version } = isCompressed ? compressed() : plain()
       reply.headers({
         'content-security-policy': policy,
+        'cross-origin-opener-policy': 'same-origin',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
         etag: toEntityTag(version),
-        vary: 'Accept-Encoding',
       })
+      addVary(reply, 'accept-encoding')
       if (!isMet({ differs: readCondition(request)?.differs }, version)) {
         return void answer(reply, 304, null)
       }

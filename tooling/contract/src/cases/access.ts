@@ -6,7 +6,9 @@ import {
   assertSuccess,
   barred,
   type ContractCase,
+  casesForEach,
   casesOf,
+  free,
   ownId,
   toJson,
 } from '../contract-case.ts'
@@ -24,6 +26,22 @@ const undeclared = requests(
   'PATCH /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch',
 )
 
+/** The plants of these requests: the second exists. */
+const [newId, id] = [ownId(), ownId()]
+const path = `/plants/${id}`
+const body = '{"name":"stored by no cache"}'
+
+/** Requests whose answers have plants, or say that one is unchanged. */
+const dataRequests: readonly Request[] = [
+  ['POST', '/plants', { body: toJson({ id: newId, name: 'stored by no cache' }) }],
+  ['PUT', path, { body }],
+  ['GET', path],
+  ['HEAD', path],
+  ['GET', path, { headers: { 'if-none-match': '*' } }],
+  ['GET', '/plants?limit=1'],
+  ['POST', '/plants/batch', { headers: { 'content-type': 'application/x-ndjson' } }],
+]
+
 /** Wrong in other respects than the token. */
 const wrong: readonly Request[] = [
   ['POST', '/plants', { body: '{}' }],
@@ -33,6 +51,23 @@ const wrong: readonly Request[] = [
 ]
 
 export const accessCases: readonly ContractCase[] = [
+  ...casesForEach(
+    'an answer with plants',
+    dataRequests,
+    ([method, target, options]) =>
+      `is stored by no cache, and is no page: ${method} ${target} ${toJson(options?.headers ?? {})}`,
+    async (client, [method, target, options]) => {
+      await free(client, [newId])
+      await client.ask('PUT', path, { body })
+
+      const answer = await client.ask(method, target, options)
+
+      assert.ok(answer.status === 200 || answer.status === 304, `${answer.status}`)
+      assert.equal(answer.headers.get('cache-control'), 'no-store')
+      assert.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    },
+  ),
+
   ...casesOf('RFC 6750', {
     'the scheme is taken in any case, and another scheme is no token': async client => {
       const { full } = client.store.tokens
@@ -48,8 +83,23 @@ export const accessCases: readonly ContractCase[] = [
         `Bearer${full}`,
       ]) {
         const answer = await ask('/plants', authorization)
-        assertFailure(answer, 40101)
+        assertFailure(answer, 40101, 'Authorization must be "Bearer", a space')
         assert.equal(challengeOf(answer), realm)
+      }
+    },
+
+    'what is no token gets the form of the header field': async client => {
+      const { full } = client.store.tokens
+      for (const token of [
+        `Bearer ${full}`,
+        `${full} ${full}`,
+        `"${full}"`,
+        `<${full}>`,
+      ]) {
+        const answer = await client.ask('GET', '/plants', { token })
+
+        assertFailure(answer, 40102, 'Authorization must be "Bearer", a space')
+        assert.match(challengeOf(answer), invalidToken)
       }
     },
 

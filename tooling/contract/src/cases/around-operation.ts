@@ -41,12 +41,10 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ...casesForEach(
     clause,
     operationsOf(paths),
-    operation =>
-      `${operation} refuses a wrong Host, parameter or expectation, and fields too large`,
+    operation => `${operation} refuses a wrong Host or expectation, and fields too large`,
     async (client, operation) => {
       const { tokens, headerBytesMax } = client.store
-      const [method, path] = operation.split(' ') as [string, string]
-      const token = path === '/metrics' ? tokens.metrics : tokens.full
+      const token = operation.endsWith('/metrics') ? tokens.metrics : tokens.full
       const bearer = `authorization: Bearer ${token}`
       for (const hosts of [[], ['host: a', 'host: a']]) {
         const request = bareRequest(client.asked(operation), [bearer, ...hosts])
@@ -57,17 +55,6 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
         )
       }
       assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701)
-
-      const unknown = `${path}?unheard_of=1`
-      assertFailure(
-        await client.ask(method, unknown, { token }),
-        40012,
-        'unheard_of',
-        'this operation has',
-      )
-      if (method === 'GET') {
-        assert.equal((await client.ask('HEAD', unknown, { token })).status, 400)
-      }
 
       const many = Array.from(
         { length: 40 },
@@ -90,6 +77,25 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
 export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] => [
   ...aroundPaths(paths),
 
+  ...casesForEach(
+    clause,
+    operationsOf(paths),
+    operation => `${operation} refuses a query parameter that it does not have`,
+    async (client, operation) => {
+      const [method, target] = operation.split(' ') as [string, string]
+      const methods = method === 'GET' ? ['HEAD', 'GET'] : [method]
+
+      for (const each of methods) {
+        const answer = await client.ask(each, `${target}?unheard_of=1`)
+        if (each === 'HEAD') {
+          assert.equal(answer.status, 400)
+        } else {
+          assertFailure(answer, 40012, 'unheard_of', 'this operation has')
+        }
+      }
+    },
+  ),
+
   ...casesOf(`paths near ${path}`, {
     'get 404 where nothing is': async client => {
       for (const near of words(
@@ -99,6 +105,16 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
           assertFailure(await client.ask(method, near), 40401)
         }
       }
+    },
+
+    'that end in a slash get the advice to leave it out': async client => {
+      const withoutSlash = 'without the slash at its end'
+      assertFailure(await client.ask('POST', `${path}/`), 40501, withoutSlash)
+      assertFailure(await client.ask('GET', `${path}/1/?a`), 40401, withoutSlash)
+      assertFailure(await client.ask('GET', `${path}/`), 40004, 'after its last slash')
+
+      const other = await client.ask('GET', '/nowhere?a/')
+      assert.doesNotMatch(`${other.body}`, /slash/)
     },
   }),
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import { bareRequest, chunk, hostAndToken } from '../client.ts'
+import { bareRequest, type Client, chunk, hostAndToken } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -27,10 +27,16 @@ const mediaTypes = barred(
 
 /** All of them mean JSON in UTF-8. */
 const jsonTypes = barred(
-  'Application/JSON|application/json;charset=UTF-8|application/json ; charset="utf-8"|' +
+  'Application/JSON|application/json;charset=UTF-8|application/json ; charset="utf-8"|application/json;charset=utf8|' +
     'application/json; x="; charset=utf-16"|application/json; x="\\"; charset=utf-16"; charset=utf-8|' +
     'application/json; xcharset=utf-16|application/json;',
 )
+
+async function createAny(client: Client) {
+  const plant = { id: ownId(), name: 'n' }
+  await create(client, plant)
+  return plant
+}
 
 export const aroundRequestCases: readonly ContractCase[] = [
   ...aroundPaths(servicePaths),
@@ -55,6 +61,46 @@ export const aroundRequestCases: readonly ContractCase[] = [
         const fields = [...type, `content-length: ${body.length}`]
         assertFailure(await client.askBare('POST /plants', fields, body), 41501)
       }
+    },
+
+    'an empty body in chunks is no body, whatever its media type': async client => {
+      const { id } = await createAny(client)
+      const chunked = 'transfer-encoding: chunked'
+      const types = [
+        [],
+        ['content-type: text/plain'],
+        ['content-encoding: gzip'],
+        ['content-type: application/json'],
+      ]
+      for (const type of types) {
+        const created = await client.askBare(
+          'POST /plants',
+          [chunked, ...type],
+          chunk(''),
+        )
+        assertFailure(created, 40001, 'no body')
+      }
+
+      const removed = await client.askBare(
+        `DELETE /plants/${id}`,
+        [chunked, 'content-type: text/plain'],
+        chunk(''),
+      )
+
+      assert.equal(removed.status, 204, `${removed.body}`)
+    },
+
+    'a body in chunks of one byte is a body, and needs its media type': async client => {
+      const { id } = await createAny(client)
+      const body = chunk('x') + chunk('')
+
+      const removed = await client.askBare(
+        `DELETE /plants/${id}`,
+        ['transfer-encoding: chunked'],
+        body,
+      )
+
+      assertFailure(removed, 41501)
     },
 
     'application/json is taken in any case and with a charset that is UTF-8':

@@ -171,7 +171,7 @@ export const batchCases: readonly ContractCase[] = [
       const id = ownId()
       const good = (n: number) => Buffer.from(`{"id":${ownId()},"name":"good ${n}"}`)
       const bad = [
-        '\ufeff{"id":1,"name":"n"}',
+        '\ufeff',
         ' ',
         'null',
         `{"id":${id},"name":"n"}{"id":${id},"name":"n"}`,
@@ -193,6 +193,33 @@ export const batchCases: readonly ContractCase[] = [
         assert.ok(message.length <= 300)
       }
       await assertAbsent(client, id)
+    },
+
+    'may begin with a byte order mark': async client => {
+      const plants = named('marked', 'marked too')
+      const body = plants.map(plant => `\ufeff${toJson(plant)}`).join('\n')
+
+      assertCounts(await postLines(client, body), { created: 2n })
+
+      for (const plant of plants) {
+        await assertKept(client, plant)
+      }
+    },
+
+    'that curl has joined are refused, with the option that keeps them': async client => {
+      const joined = named('a', 'b')
+        .map(plant => toJson(plant))
+        .join('')
+      const { bodyBytesMax } = client.store
+      const long = joined.repeat(bodyBytesMax / joined.length + 1)
+
+      const short = assertCounts(await postLines(client, joined), {
+        refused: 1n,
+        faults: { 1: 40001 },
+      })
+
+      assert.match(`${short[0]}`, /several plants.*--data-binary/)
+      assertFailure(await postLines(client, long), 41301, /--data-binary/)
     },
 
     'may be cut anywhere, also in the middle of a character': async client => {

@@ -3,6 +3,7 @@ import {
   assertFailure,
   assertSuccess,
   type ContractCase,
+  casesForEach,
   casesOf,
   held,
 } from '../contract-case.ts'
@@ -16,6 +17,22 @@ export const openPageCases: readonly ContractCase[] = [
       }
     },
   }),
+
+  ...casesForEach(
+    'parameters that a monitor adds are ignored',
+    ['/healthz', '/readyz', '/openapi.json', '/metrics'],
+    path => path,
+    async (client, path) => {
+      const { metrics } = client.store.tokens
+
+      const answer = await client.ask('GET', `${path}?cachebuster=%&cachebuster`, {
+        token: metrics,
+      })
+
+      assert.equal(answer.status, 200, `${answer.body}`)
+      assert.match(`${answer.body}`, /"ok"|"ready"|"openapi"|^# HELP/)
+    },
+  ),
 
   ...casesOf('everything else needs a token', {
     'GET /metrics needs one with the scope metrics:read, and that one is good for nothing else':

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   assertAbsent,
   assertFailure,
@@ -6,6 +7,7 @@ import {
   casesOf,
   ownId,
   refuses,
+  toJson,
 } from '../contract-case.ts'
 
 /** Texts that some layer between client and disk might trim, fold, normalise, escape or cut. */
@@ -41,10 +43,30 @@ export const textCases: readonly ContractCase[] = casesOf('text is Unicode text'
     ),
   ),
 
-  'refuses JSON in another encoding, and a byte order mark': refuses(id => [
-    [Buffer.from(`{"id":${id},"name":"n"}`, 'utf16le'), 40001],
-    [`\ufeff{"id":${id},"name":"n"}`, 40001],
-  ]),
+  'refuses JSON in UTF-16, with or without a byte order mark, and names it': refuses(
+    id => {
+      const json = `{"id":${id},"name":"n"}`
+      const littleEndian = Buffer.from(json, 'utf16le')
+      const markedLittleEndian = Buffer.from(`\ufeff${json}`, 'utf16le')
+      return [
+        [littleEndian, 40001, 'UTF-16', 'UTF-8'],
+        [Buffer.from(littleEndian).swap16(), 40001, 'UTF-16'],
+        [markedLittleEndian, 40001, 'UTF-16'],
+        [Buffer.from(markedLittleEndian).swap16(), 40001, 'UTF-16'],
+      ]
+    },
+  ),
+
+  'ignores one byte order mark before a plant, and refuses two': async client => {
+    const plant = { id: ownId(), name: '\ufeffmarked' }
+    const marked = `\ufeff${toJson(plant)}`
+
+    await assertTaken(client, plant, marked)
+
+    const replaced = await client.ask('PUT', `/plants/${plant.id}`, { body: marked })
+    assert.equal(replaced.status, 200, `${replaced.body}`)
+    assertFailure(await client.post(`\ufeff${marked}`), 40001)
+  },
 
   'refuses a lone surrogate and U+0000': async client => {
     const id = ownId()
