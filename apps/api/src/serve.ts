@@ -1,34 +1,46 @@
 import { setFlagsFromString } from 'node:v8'
-import { explain, NoStoreError, openReader, storageName } from '@plant-store/persistence'
+import {
+  explain,
+  type OpeningPlan,
+  planOpening,
+  storageName,
+} from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, misspeltSettings, readConfig } from './config.ts'
 import { findPort } from './http/listening.ts'
 import { openLog, type ProcessLog } from './telemetry/process-log.ts'
 
-/**
- * Checks the settings in the environment, the port, and the store if there is one. Changes nothing. Resolves to what a
- * start would fail with, and the variables that resemble a setting.
- */
-export async function checkService() {
+export interface ServiceCheck {
+  /** What a start would fail with. */
+  readonly faults: readonly string[]
+  /** What a start would do to the store. Absent if there is a fault. */
+  readonly plan?: OpeningPlan
+  /** The variables that resemble a setting. */
+  readonly misspelt: ReturnType<typeof misspeltSettings>
+}
+
+/** Checks the settings in the environment, the port and the store. Changes nothing. */
+export async function checkService(): Promise<ServiceCheck> {
   const misspelt = misspeltSettings(process.env)
   try {
     const config = readConfig(process.env)
-    const checks = await Promise.allSettled([findPort(config), checkStore(config)])
-    const failed = checks.filter(check => check.status === 'rejected')
-    return { faults: failed.map(({ reason }) => explain(reason)), misspelt }
+    const [port, store] = await Promise.allSettled([findPort(config), planStore(config)])
+    const failed = [port, store].filter(check => check.status === 'rejected')
+    const faults = failed.map(({ reason }) => explain(reason))
+    return faults.length === 0 && store.status === 'fulfilled'
+      ? { faults, plan: store.value, misspelt }
+      : { faults, misspelt }
   } catch (error) {
     return { faults: (error as Error).message.split('\n'), misspelt }
   }
 }
 
-async function checkStore({ databaseUrl }: Config): Promise<void> {
+async function planStore({ databaseUrl }: Config): Promise<OpeningPlan> {
   try {
-    await (await openReader(databaseUrl))[Symbol.asyncDispose]()
+    return await planOpening(databaseUrl)
   } catch (error) {
-    if (!(error instanceof NoStoreError)) {
-      throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
-    }
+    throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
   }
 }
 

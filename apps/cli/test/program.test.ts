@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { startCommand } from '@plant-store/harness/command'
 import { createTestSchema, portTakenForTest } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -62,7 +63,7 @@ test('serve --check says what a start would, with options that win over the envi
   const overruled = { PORT: 'x', HOST: '256.0.0.1', DATABASE_URL: 'file:/dev/null' }
   expect(await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)).toEqual({
     code: 0,
-    stdout: 'The settings and the store are fine.\n',
+    stdout: `The settings are fine. A start would create a new store at ${resolve(place.folder, 'other.db')}.\n`,
     stderr: 'LOGLEVEL is not a setting: did you mean LOG_LEVEL?\n',
   })
   expect(readdirSync(place.folder)).toEqual([])

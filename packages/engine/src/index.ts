@@ -44,6 +44,7 @@ export {
   type Commit,
   type CopyOptions,
   type MainStorage,
+  type OpeningPlan,
   type RestoreReport,
   type Salvage,
   type Storage,

@@ -96,6 +96,16 @@ export function transferListOf(shared: StorageHandle): MessagePort[] {
   return shared.kind === 'file' ? [shared.single, shared.bulk] : []
 }
 
+/** What opening a store would do. */
+export interface OpeningPlan {
+  /** The full path of the file, or the name of a database. For a new store with its schema. */
+  readonly store: string
+  /** The schema version of the store, or `undefined` if opening would create a new one. */
+  readonly versionBefore: number | undefined
+  /** The schema version that it would have then. */
+  readonly schemaVersion: number
+}
+
 export interface StoreReport<Entered extends Entities = Entities> {
   /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string

@@ -2,12 +2,14 @@ import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Entities } from './entity.ts'
 import { fileReason, NoStoreError, type StoreError } from './errors.ts'
+import { schemaVersionOf } from './migrations.ts'
 import { createReader, type ReadTransaction } from './reader.ts'
 import type {
   BackupReport,
   CopyOptions,
   EngineOptions,
   MainStorage,
+  OpeningPlan,
   RestoreReport,
   Salvage,
   StorageHandle,
@@ -26,6 +28,8 @@ import {
 /** A store that is not open, on one kind of database. */
 interface Store<Entered extends Entities> {
   open(options: EngineOptions): Promise<MainStorage<Entered>>
+  /** Changes nothing. @throws Error like `open`, for every reason that can be foreseen */
+  plan(): Promise<{ readonly versionBefore: number | undefined; readonly place?: string }>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
   read(): Promise<ReadTransaction<Entered>>
   inspect(): Promise<Omit<StoreReport, 'store'>>
@@ -98,6 +102,21 @@ export function createStores<Entered extends Entities>(
      */
     openStorage: ({ url, ...options }: StorageOptions) =>
       withStore(url, store => store.open({ translateError, ...options })),
+    /**
+     * Resolves to what `openStorage` would do, and changes nothing.
+     *
+     * @throws Error like `openStorage`, for every reason that can be foreseen
+     */
+    async planOpening(url: string): Promise<OpeningPlan> {
+      const location = parseStoreUrl(url)
+      if (location.kind === 'file') {
+        fileExists(location.file)
+      }
+      return withStore(url, async store => {
+        const { versionBefore, place = storageName(url) } = await store.plan()
+        return { store: place, versionBefore, schemaVersion: schemaVersionOf(entities) }
+      })
+    },
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
     async attachStorage(shared: StorageHandle, given: StorageObserver = {}) {
       const observer = { translateError, ...given }
@@ -179,8 +198,16 @@ function fileOf(url: string): string {
   )
 }
 
-/** @throws NoStoreError, or Error if the system does not say, such as for want of permission */
+/** @throws NoStoreError, or Error like {@link fileExists} */
 function existing(file: string): string {
+  if (!fileExists(file)) {
+    throw new NoStoreError(`there is no store at ${resolve(file)}`)
+  }
+  return file
+}
+
+/** @throws Error if it is not a file, or if the system does not say, such as for want of permission */
+function fileExists(file: string): boolean {
   let stat: Stats | undefined
   try {
     stat = statSync(file, { throwIfNoEntry: false })
@@ -190,7 +217,7 @@ function existing(file: string): string {
     })
   }
   if (stat === undefined) {
-    throw new NoStoreError(`there is no store at ${resolve(file)}`)
+    return false
   }
   if (stat.isDirectory()) {
     throw new Error(`${resolve(file)} is a folder`)
@@ -198,5 +225,5 @@ function existing(file: string): string {
   if (!stat.isFile()) {
     throw new Error(`${resolve(file)} is not a file`)
   }
-  return file
+  return true
 }

@@ -12,6 +12,7 @@ export {
   followLinks,
   isDamage,
   NoStoreError,
+  type OpeningPlan,
   parseStoreUrl,
   printable,
   readLastBackup,
@@ -35,6 +36,7 @@ export interface StoreReport extends engine.StoreReport<Entered> {}
 /** See `createStores` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
 export const {
   openStorage,
+  planOpening,
   attachStorage,
   openReader,
   openSalvage,

@@ -1,5 +1,5 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import { defaultStoreUrl } from '@plant-store/persistence'
+import { defaultStoreUrl, type OpeningPlan } from '@plant-store/persistence'
 import { CommandError } from '../command-error.ts'
 
 export const serve = new Command('serve')
@@ -37,12 +37,24 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     if (!check) {
       return api.serve()
     }
-    const { faults, misspelt } = await api.checkService()
+    const { faults, plan, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt) {
       process.stderr.write(`${variable} is not a setting: did you mean ${setting}?\n`)
     }
     if (faults.length > 0) {
       throw new AggregateError(faults.map(fault => new CommandError(fault)))
     }
-    process.stdout.write('The settings and the store are fine.\n')
+    if (plan !== undefined) {
+      process.stdout.write(`${describePlan(plan)}\n`)
+    }
   })
+
+function describePlan({ store, versionBefore, schemaVersion }: OpeningPlan): string {
+  if (versionBefore === undefined) {
+    return `The settings are fine. A start would create a new store at ${store}.`
+  }
+  if (versionBefore !== schemaVersion) {
+    return `The settings and the store are fine. A start would migrate the store from schema version ${versionBefore} to ${schemaVersion}.`
+  }
+  return 'The settings and the store are fine.'
+}

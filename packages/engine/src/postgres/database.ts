@@ -49,6 +49,17 @@ export function postgresStore<Entered extends Entities>(
         share: () => shared,
       }
     },
+    async plan() {
+      try {
+        await using reading = await readPostgres(bulk, entities)
+        return { versionBefore: reading.schemaVersion }
+      } catch (error) {
+        if (error instanceof NoStoreError) {
+          return { versionBefore: undefined }
+        }
+        throw error
+      }
+    },
     read: () => readPostgres(bulk, entities),
     async inspect() {
       await using reading = await readPostgres(bulk, entities)

@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs'
 import { createStorage, type DatabaseDriver } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
-import { unavailable } from '../errors.ts'
+import { NoStoreError, unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
@@ -27,8 +28,24 @@ export function sqliteStore<Entered extends Entities>(file: string, entities: En
   return {
     open: (options: EngineOptions) =>
       withReason(() => openSqlite(file, entities, options)),
+    plan: () => withReason(() => planSqlite(file, entities)),
     read: () => withReason(() => openReadOnly(file, entities)),
     inspect: () => withReason(() => inspectSqlite(file, entities)),
+  }
+}
+
+async function planSqlite(file: string, entities: Entities) {
+  if (!existsSync(file)) {
+    return { versionBefore: undefined }
+  }
+  try {
+    await using reading = await openReadOnly(file, entities)
+    return { versionBefore: reading.schemaVersion }
+  } catch (error) {
+    if (error instanceof NoStoreError) {
+      return { versionBefore: undefined }
+    }
+    throw error
   }
 }
 
