@@ -33,7 +33,8 @@ test.each([
 ])('the session of %s (%s …) goes as it says', curl, async (page, program) => {
   await using place = new Place()
   const command = [process.execPath, commandProgram, 'serve'] as const
-  await using server = await startServer({ command, databaseUrl: place.url })
+  const environment = { ACCESS_TOKENS: 'plantstore_of-the-first-start' }
+  await using server = await startServer({ command, databaseUrl: place.url, environment })
   const session = sessionOf(page)
   expect(session.length).toBeGreaterThan(3)
   // One shell, as a command sets variables for those after it. On a pipe, curl would show its progress.
@@ -42,6 +43,7 @@ test.each([
     .map(({ command }) => `${command}\nprintf '\\0'\n`)
     .join('')
     .replaceAll('http://127.0.0.1:3000', server.url)
+    .replaceAll('plantstore_…', environment.ACCESS_TOKENS)
     .replaceAll(`(${program}`, `('${process.execPath}' '${commandProgram}'`)
   const { stdout } = spawnSync('/bin/sh', ['-c', asOnTerminal + commands], {
     cwd: place.folder,
