@@ -18,9 +18,7 @@ export { printable } from './printable.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export {
-  type AlsoInserts,
-  bytesOf,
-  columnList,
+  type Before,
   type Dialect,
   postgresDialect,
   sqliteDialect,
@@ -29,11 +27,9 @@ export { readRows } from './statements/read-rows.ts'
 export {
   type Change,
   type ChangeStatement,
-  type ColumnTypes,
-  type PageColumns,
-  type PageGiven,
-  type Parameters,
-  pick,
+  type ColumnType,
+  type PageBounds,
+  type Parameter,
   type Query,
   type ReadStatement,
   type Statement,

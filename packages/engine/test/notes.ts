@@ -1,13 +1,16 @@
 import {
-  type AlsoInserts,
+  type Before,
   createStores,
   type Dialect,
   type Entity,
   type Migration,
-  type PageColumns,
-  type PageGiven,
-  type Parameters,
+  type PageBounds,
+  type Parameter,
+  postgresDialect,
+  type Query,
+  sqliteDialect,
 } from '@plant-store/engine'
+import { type RawBuilder, sql } from 'kysely'
 
 export const int64Min = -(2n ** 63n)
 
@@ -33,36 +36,84 @@ export interface Notes {
   page(limit: number, textBytesMax?: number): Promise<readonly Note[]>
 }
 
-export const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
-const names = ['id', 'text', 'topic'] as const
+const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
+const texts = ['text', 'topic'] as const
 
+type Page = PageBounds & { readonly from: bigint }
+
+/** @param before what precedes an insert on SQLite */
 export function statementsOf(
   table: keyof Tables,
-  dialect: Dialect,
-  also?: AlsoInserts<Note>,
+  { name, tables, read, change }: Dialect,
+  before?: Before<Note>,
 ) {
-  const db = dialect.tables<Tables>()
-  const order = { of: table, by: 'id' } as const
-  type Id = Parameters<{ id: bigint }>
-  return {
-    find: dialect.read((p: Id) =>
-      db.selectFrom(table).select(names).where('id', '=', p.id),
-    ),
-    page: dialect.page(
-      columns,
-      (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
-        db
-          .selectFrom(table)
-          .select(ofPage)
-          .where('id', '>=', p.from)
-          .orderBy('id')
-          .limit(p.limit),
-    ),
-    insert: dialect.insert(db, table, 'id', columns, also),
-    save: dialect.save(db, table, 'id', columns, also),
-    remove: dialect.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
-    clear: dialect.change('barrier', () => db.deleteFrom(table)),
+  const db = tables<Tables>()
+  const byId = { of: table, by: 'id' } as const
+  const into = sql.table(table)
+  const insert = (p: Parameter<Note>): Query<unknown> => sql`
+    insert into ${into} (id, text, topic) ${rowsOf(name, p)} on conflict do nothing`
+  const save = (p: Parameter<Note>): Query<unknown> => sql`
+    insert into ${into} (id, text, topic) ${rowsOf(name, p)}
+    on conflict (id) do update set text = excluded.text, topic = excluded.topic`
+  const { changeMany } = postgresDialect
+  const ofSqlite = {
+    insert: before
+      ? sqliteDialect.changeAfter(before, byId, insert)
+      : sqliteDialect.change(byId, insert),
+    save: sqliteDialect.change(byId, save),
   }
+  const ofPostgres = {
+    insert: changeMany<Note>(byId, p => sql`${insert(p)} returning id`),
+    save: changeMany<Note>(byId, p => sql`${save(p)} returning id`),
+  }
+  type Id = Parameter<{ id: bigint }>
+  return {
+    find: read((p: Id) =>
+      db
+        .selectFrom(table)
+        .select(['id', ...texts])
+        .where('id', '=', p('id')),
+    ),
+    page: name === 'sqlite' ? pageOnSqlite(table) : pageOnPostgres(table),
+    ...(name === 'sqlite' ? ofSqlite : ofPostgres),
+    remove: change(byId, (p: Id) => db.deleteFrom(table).where('id', '=', p('id'))),
+    clear: change('barrier', () => db.deleteFrom(table)),
+  }
+}
+
+function rowsOf(name: Dialect['name'], p: Parameter<Note>): RawBuilder<unknown> {
+  return name === 'sqlite'
+    ? sql`values (${p('id')}, ${p('text')}, ${p('topic')})`
+    : sql`
+        select * from
+        unnest(${p('id')}::bigint[], ${p('text')}::text[], ${p('topic')}::text[])`
+}
+
+export function pageOnSqlite(table: keyof Tables) {
+  const page = (p: Parameter<Page>, columns: RawBuilder<unknown>): Query<Note> => sql`
+    select ${columns} from ${sql.table(table)}
+    where id >= ${p('from')} order by id limit ${p('limit')}`
+  const guarded = (p: Parameter<Page>) => sql`
+    id, case when octet_length(text) > ${p('textBytesMax')} then 0 else text end as text,
+    case when octet_length(topic) > ${p('textBytesMax')} then 0 else topic end as topic`
+  return sqliteDialect.page(
+    texts,
+    (p: Parameter<Page>) => page(p, sql`id, text, topic`),
+    p => page(p, guarded(p)),
+  )
+}
+
+function pageOnPostgres(table: keyof Tables) {
+  return postgresDialect.read(
+    (p: Parameter<Page>) => sql<Note>`
+      select id, text, topic from (
+        select *, sum(octet_length(text) + coalesce(octet_length(topic), 0))
+          over (order by id rows between unbounded preceding and 1 preceding)
+          as bytes_before
+        from ${sql.table(table)} where id >= ${p('from')} order by id limit ${p('limit')}
+      ) as page
+      where coalesce(bytes_before, 0) < ${p('textBytesMax')} order by id`,
+  )
 }
 
 export const createTable =

@@ -2,12 +2,15 @@ import {
   type ChangeStatement,
   createStores,
   type Dialect,
-  type PageColumns,
-  type PageGiven,
-  type Parameters,
+  type PageBounds,
+  type Parameter,
+  postgresDialect,
+  type ReadStatement,
   type Runner,
+  sqliteDialect,
 } from '@plant-store/engine'
-import { columns, entities, entityOf, type Note, type Tables } from './notes.ts'
+import { sql } from 'kysely'
+import { entities, entityOf, type Note, type Tables } from './notes.ts'
 
 // What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
 
@@ -16,52 +19,59 @@ export function statements(dialect: Dialect) {
   const notes = db.selectFrom('notes')
   const update = db.updateTable('notes')
   const order = { of: 'notes', by: 'id' } as const
-  type Id = Parameters<{ id: bigint }>
-  type Rename<Text> = Parameters<{ id: bigint; text: Text }>
-  type Bound = Parameters<PageGiven>
-  type Named = Pick<Note, 'id' | 'text'>
-  const find = dialect.read((p: Id) => notes.select('text').where('id', '=', p.id))
+  type Id = Parameter<{ id: bigint }>
+  type Rename<Text> = Parameter<{ id: bigint; text: Text }>
+  type Bounds = Parameter<PageBounds>
+  const find = dialect.read((p: Id) => notes.select('text').where('id', '=', p('id')))
   const rename = dialect.change(order, (p: Rename<string>) =>
-    update.set({ text: p.text }).where('id', '=', p.id),
+    update.set({ text: p('text') }).where('id', '=', p('id')),
   )
-  const page = dialect.page({ id: 'bigint', text: 'text' }, (p: Bound, ofPage: PageColumns<Named>) =>
-    notes.select(ofPage).limit(p.limit),
-  )
+  const ofPage = (p: Bounds) => notes.select(['id', 'text']).limit(p('limit'))
+  const page = sqliteDialect.page(['text'], ofPage, ofPage)
 
   const misspelt = {
     // @ts-expect-error a table or column, which Kysely checks once it has the types
     selected: dialect.read(() => notes.select('txt')),
     // @ts-expect-error a parameter
-    parameter: dialect.read((p: Id) => notes.select('id').where('id', '=', p.idd)),
-    // @ts-expect-error the table of an insert
-    insert: dialect.insert(db, 'nots', 'id', columns),
-    // @ts-expect-error the key of an insert
-    key: dialect.insert(db, 'notes', 'idd', columns),
+    parameter: dialect.read((p: Id) => notes.select('id').where('id', '=', p('idd'))),
+    // @ts-expect-error a parameter in SQL that nobody checks otherwise
+    inSql: dialect.change(order, (p: Id) => sql`delete from notes where id = ${p('idd')}`),
+    // @ts-expect-error a text of a page
+    text: sqliteDialect.page(['txt'], ofPage, ofPage),
     // @ts-expect-error the column of an order
     order: dialect.change({ of: 'notes', by: 'idd' }, (p: Id) =>
-      db.deleteFrom('notes').where('id', '=', p.id),
+      db.deleteFrom('notes').where('id', '=', p('id')),
     ),
   }
 
   const wrong = {
     // @ts-expect-error a parameter of another type than its column
-    type: dialect.read((p: Parameters<{ id: string }>) => notes.select('id').where('id', '=', p.id)),
+    type: dialect.read((p: Parameter<{ id: string }>) => notes.select('id').where('id', '=', p('id'))),
     // @ts-expect-error a parameter that may be null, in a column that may not
-    nullable: dialect.change(order, (p: Rename<string | null>) => update.set({ text: p.text })),
-    // @ts-expect-error a column without its type
-    untyped: dialect.insert(db, 'notes', 'id', { id: 'bigint', text: 'text' }),
-    // @ts-expect-error a column with the type of another
-    mistyped: dialect.insert(db, 'notes', 'id', { ...columns, text: 'bigint' }),
-    // @ts-expect-error a page that leaves out a column
-    incomplete: dialect.page({ id: 'bigint', text: 'text' }, (p: Bound, all: PageColumns<Note>) =>
-      notes.select(all).limit(p.limit),
-    ),
+    nullable: dialect.change(order, (p: Rename<string | null>) => update.set({ text: p('text') })),
     // @ts-expect-error a change that declares no order
-    unordered: dialect.change((p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
+    unordered: dialect.change((p: Id) => db.deleteFrom('notes').where('id', '=', p('id'))),
     // @ts-expect-error a change among the reads
-    kind: dialect.read(order, (p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
+    kind: dialect.read(order, (p: Id) => db.deleteFrom('notes').where('id', '=', p('id'))),
+    // @ts-expect-error a barrier for several changes, each of which must stay where it is
+    barrier: postgresDialect.changeMany('barrier', (p: Id) =>
+      db.deleteFrom('notes').where('id', '=', p('id')),
+    ),
   }
   return { find, rename, page, misspelt, wrong }
+}
+
+/** The statements of both databases have one type, so neither may differ from it. */
+export const declared: {
+  find: ReadStatement<{ id: bigint }, Note>
+  remove: ChangeStatement<{ id: bigint }>
+} = {
+  // @ts-expect-error a column is missing
+  find: sqliteDialect.read(p =>
+    sqliteDialect.tables<Tables>().selectFrom('notes').select(['id', 'text']).where('id', '=', p('id')),
+  ),
+  // @ts-expect-error a parameter is misspelt
+  remove: sqliteDialect.change('barrier', p => sql`delete from notes where id = ${p('idd')}`),
 }
 
 export async function values(

@@ -1,5 +1,5 @@
+import { plants } from './plants/entity.ts'
 import { tokens } from './tokens/entity.ts'
-import { announcedPlants as plants } from './webhooks/announced-plants.ts'
 import { webhooks } from './webhooks/entity.ts'
 
 /** All that a store has. The migrations of one version run in this order. */

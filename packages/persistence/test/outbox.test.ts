@@ -1,17 +1,12 @@
-import {
-  postgresDialect,
-  type Runner,
-  type Statement,
-  sqliteDialect,
-} from '@plant-store/engine'
+import type { Runner, Statement } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { WebhookId } from '@plant-store/webhooks'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { plantColumns } from '../src/plants/tables.ts'
+import { postgresWebhooks } from '../src/webhooks/postgres.ts'
 import { createOutbox } from '../src/webhooks/repository.ts'
-import { webhookStatements } from '../src/webhooks/statements.ts'
+import { sqliteWebhooks } from '../src/webhooks/sqlite.ts'
 import { addWebhook } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
@@ -146,28 +141,15 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
   })
 
-  test('every text of a claim counts for its size', () => {
-    const { dueDeliveries } = webhookStatements(
-      name === 'SQLite' ? sqliteDialect : postgresDialect,
-    )
-    const counted = [...dueDeliveries.sql.matchAll(/octet_length\("(\w+)"\)/g)].map(
-      ([, column]) => column,
-    )
-    const texts = Object.entries(plantColumns).filter(([, type]) => type === 'text')
-    expect(counted).toEqual(texts.map(([column]) => column))
-  })
-
   test('however much waits, what is due is found by the index', async () => {
     await addWebhook(storage)
     await storage.plants.insertAll(Array.from({ length: 10_000 }, (_, n) => plant(n)))
     if (name === 'PostgreSQL') {
       await store.ask('analyze plants, webhooks, outbox')
     }
-    const [dialect, explain] =
-      name === 'SQLite'
-        ? [sqliteDialect, 'explain query plan']
-        : [postgresDialect, 'explain']
-    const { due, dueDeliveries } = webhookStatements(dialect)
+    const explain = name === 'SQLite' ? 'explain query plan' : 'explain'
+    const { due, dueDeliveries } =
+      name === 'SQLite' ? sqliteWebhooks() : postgresWebhooks()
     for (const statement of [due, dueDeliveries]) {
       const parameters = ["'webhook'", '100', '1000000']
       const sql = statement.sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
@@ -179,7 +161,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 })
 
 test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
-  const statements = webhookStatements(sqliteDialect)
+  const statements = sqliteWebhooks()
   const submitted: [Statement, object][] = []
   const row = {
     url: 'https://a.example/',

@@ -34,23 +34,29 @@ export function prepareAll(
   return prepare
 }
 
-/** Makes a change. Returns the rows that it affected, and those that `alsoInserts` has inserted before it. */
+/**
+ * Makes a change. Returns how many rows it affected, and how many the statement before it
+ * inserted.
+ */
 export type PreparedChange = (values: readonly Value[]) => {
   rows: number
-  alsoInserted: number
+  rowsBefore: number
 }
 
 export function prepareChange(
   connection: Database.Database,
-  { sql, alsoInserts }: ChangeStatement,
+  { sql, before }: ChangeStatement,
 ): PreparedChange {
   const change = connection.prepare(sql)
-  const onlyIf = alsoInserts && connection.prepare(alsoInserts.onlyIf)
-  const also = alsoInserts && connection.prepare(alsoInserts.sql)
+  if (before === undefined) {
+    return values => ({ rows: change.run(...values).changes, rowsBefore: 0 })
+  }
+  const onlyIf = connection.prepare(before.onlyIf)
+  const first = connection.prepare(before.sql)
   return values => {
-    const alsoInserted =
-      onlyIf?.get() === undefined ? 0 : (also?.run(...values).changes ?? 0)
-    return { rows: change.run(...values).changes, alsoInserted }
+    const isNeeded = onlyIf.get() !== undefined
+    const rowsBefore = isNeeded ? first.run(...values).changes : 0
+    return { rows: change.run(...values).changes, rowsBefore }
   }
 }
 

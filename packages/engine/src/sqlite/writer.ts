@@ -52,7 +52,7 @@ const idleLookEveryMs = 1_000
  * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
  *
  * A group that alone writes more than `transactionBytesMax` is continued in the next transaction, after single changes
- * that arrive meanwhile, and `turnMs` later. Rows of `alsoInserts` count as written.
+ * that arrive meanwhile, and `turnMs` later. Rows of the statement before a change count as written.
  *
  * | state | changes | ends |
  * | --- | --- | --- |
@@ -167,7 +167,7 @@ export function createWriter(
   const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
     // The threads that send its name have the same statements.
     const run = prepared.get(name) as PreparedChange
-    const { rows, alsoInserted } = run(values)
+    const { rows, rowsBefore } = run(values)
     affectedRows.push(rows)
     let bytes = rowBytes
     for (const value of values) {
@@ -175,7 +175,7 @@ export function createWriter(
         bytes += Buffer.byteLength(value)
       }
     }
-    return (rows + alsoInserted) * bytes
+    return (rows + rowsBefore) * bytes
   }
 
   const post = (sender: MessagePort, answer: WriterAnswer) => sender.postMessage(answer)

@@ -1,5 +1,5 @@
 import {
-  type PageGiven,
+  type PageBounds,
   type ReadStatement,
   type Statement,
   valuesOf,
@@ -28,7 +28,7 @@ export function readRows(
   }
   const { texts, guarded } = statement.bound
   // The compiler has compared it with the parameters of the page.
-  const { limit, textBytesMax } = given as PageGiven
+  const { limit, textBytesMax } = given as PageBounds
   const rows = all(guarded, {
     ...given,
     textBytesMax: Math.floor(textBytesMax / (limit * texts.length)),

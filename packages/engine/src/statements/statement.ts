@@ -1,27 +1,24 @@
-import {
-  type AliasedRawBuilder,
-  type Compilable,
-  type QueryExecutorProvider,
-  type RawBuilder,
-  sql,
-} from 'kysely'
+import { type Compilable, type QueryExecutorProvider, type RawBuilder, sql } from 'kysely'
 
 export type Value = bigint | number | string | null
 
 /**
- * An expression for each parameter of a statement. In the SQL it becomes a placeholder:
+ * Returns the placeholder of a parameter, by the name of its value.
  *
- *     dialect.read((p: Parameters<{ id: bigint }>) => db.selectFrom('plants').selectAll().where('id', '=', p.id))
+ *     dialect.read((p: Parameter<{ id: bigint }>) =>
+ *       db.selectFrom('plants').selectAll().where('id', '=', p('id')))
  *     // select * from "plants" where "id" = ?, with the parameters ['id']
  */
-export type Parameters<Given> = {
-  readonly [Name in keyof Given]-?: RawBuilder<Given[Name]>
+export interface Parameter<Values> {
+  <Name extends keyof Values & string>(name: Name): RawBuilder<Values[Name]>
+  /** Never set. The compiler infers the type of the values from it. */
+  readonly valuesType?: Values
 }
 
-/** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
+/** A statement of Kysely's builder, or of `sql` where the databases differ. */
 export type Query<Row> = Compilable<Row> | RawBuilder<Row>
 
-declare const parametersType: unique symbol
+declare const valuesType: unique symbol
 declare const rowType: unique symbol
 
 export interface Statement {
@@ -31,44 +28,54 @@ export interface Statement {
   readonly parameters: readonly string[]
 }
 
-export interface ReadStatement<Given = never, Row = unknown> extends Statement {
+export interface ReadStatement<Values = never, Row = unknown> extends Statement {
   readonly kind: 'read'
-  /** On SQLite: what ends a page at its size, as its SQL does on PostgreSQL. */
+  /**
+   * How SQLite ends a page at its maximum size. On PostgreSQL, the SQL of the statement
+   * does this.
+   */
   readonly bound?: {
-    /** The texts that count for the size. */
+    /** The columns whose size counts. */
     readonly texts: readonly string[]
-    /** The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. */
+    /** The same page with 0 in place of each text above `textBytesMax`. */
     readonly guarded: Statement
   }
   /** Only for the compiler. */
-  readonly [parametersType]?: (values: Given) => void
+  readonly [valuesType]?: (values: Values) => void
   readonly [rowType]?: Row
 }
 
-/** What every page is given. */
-export interface PageGiven {
+/** The values that every page takes. */
+export interface PageBounds {
   readonly limit: number
-  /** The size of all texts in UTF-8 at which the page ends. */
+  /** The page ends with the row at which its texts reach this size in UTF-8. */
   readonly textBytesMax: number
 }
 
-export interface ChangeStatement<Given = never> extends Statement {
+export interface ChangeStatement<Values = never> extends Statement {
   readonly kind: 'change'
   readonly order: Order<string>
-  /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
+  /**
+   * Whether each parameter is an array, so that several changes are one statement. It
+   * then returns `order.by` of each row that it changed.
+   */
   readonly takesArrays: boolean
-  /** A statement with the same parameters that runs before it in its transaction, if `onlyIf` returns a row. On SQLite. */
-  readonly alsoInserts?: { readonly onlyIf: string; readonly sql: string }
-  readonly [parametersType]?: (values: Given) => void
+  /**
+   * SQLite: a statement that runs first, in the same transaction and with the same
+   * parameters, if the query `onlyIf` returns a row.
+   */
+  readonly before?: { readonly onlyIf: string; readonly sql: string }
+  readonly [valuesType]?: (values: Values) => void
 }
 
 /**
- * What a change may be exchanged with, so that changes of all processes lock rows in one order. Changes of one table with
- * different values of `by` may be exchanged, and so may changes of different tables. A barrier stays where
- * it is, between all before and all after it.
+ * Says which changes of a group may be reordered. Groups are sorted, so that all
+ * processes lock rows in the same order and cannot deadlock. Changes of different tables
+ * may be reordered, and so may changes of one table with different values of `by`. A
+ * barrier stays where it is, after all earlier and before all later changes.
  *
- *     dialect.change({ of: 'plants', by: 'id' }, …)  // changes of plants are sent in order of id, those of one id as they came
- *     dialect.change('barrier', …)                   // deletes by name, whose ids nobody knows
+ *     dialect.change({ of: 'plants', by: 'id' }, …)  // sorted by id
+ *     dialect.change('barrier', …)                   // deletes by name, so its ids are unknown
  */
 export type Order<Name extends string> =
   | { readonly of: string; readonly by: Name }
@@ -76,36 +83,15 @@ export type Order<Name extends string> =
 
 export type ColumnType = 'bigint' | 'text'
 
-/** The type of each column of a row. */
-export type ColumnTypes<Row> = {
-  readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint
-    ? 'bigint'
-    : 'text'
-}
-
-/** The columns of a page, to be selected. */
-export type PageColumns<Row> = readonly {
-  readonly [Column in keyof Row & string]: AliasedRawBuilder<Row[Column], Column>
-}[keyof Row & string][]
-
 /** The name of a statement and its values, as plain data that can cross threads. */
 export type Change = readonly [name: string, ...values: Value[]]
 
-/** Returns an expression for each parameter. The value of each is a symbol with its name, which the statement then lists. */
-function parametersOf<Given>(): Parameters<Given> {
-  // A proxy has every member that the type requires.
-  return new Proxy(
-    {},
-    { get: (_, name) => sql.val(Symbol(String(name))) },
-  ) as Parameters<Given>
-}
-
 /** Returns the SQL of a query, with the names of its parameters. */
-export function compile<Given>(
-  build: (p: Parameters<Given>) => Query<unknown>,
+export function compile<Values>(
+  build: (p: Parameter<Values>) => Query<unknown>,
   compiler: QueryExecutorProvider,
-) {
-  const query = build(parametersOf<Given>())
+): Pick<Statement, 'sql' | 'parameters'> {
+  const query = build(placeholder)
   const { sql: text, parameters } =
     'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
@@ -116,22 +102,22 @@ export function compile<Given>(
       `a constant must be written with sql.lit: ${String(parameter)} in ${text}`,
     )
   })
-  return { sql: text.trim(), parameters: names }
+  return { sql: withoutMargins(text), parameters: names }
+}
+
+/** Returns a placeholder. Its value is a symbol, with which `compile` finds the name. */
+function placeholder(name: string): RawBuilder<never> {
+  // The statement declares the type of the value.
+  return sql.val(Symbol(name)) as RawBuilder<never>
+}
+
+/** Returns SQL without the margins that it has in the source. */
+function withoutMargins(text: string): string {
+  return text.trim().replaceAll(/\n\s*/g, '\n')
 }
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */
 export function valuesOf({ parameters }: Statement, values: object): Value[] {
   // The compiler has compared the members with the statement's parameters.
   return parameters.map(name => (values as Record<string, Value>)[name] as Value)
-}
-
-/** Returns these of the parameters, such as the columns of a row. */
-export function pick<Given, Name extends keyof Given>(
-  p: Parameters<Given>,
-  names: readonly Name[],
-): Parameters<Pick<Given, Name>> {
-  // A proxy has no members to spread.
-  return Object.fromEntries(names.map(name => [name, p[name]])) as unknown as Parameters<
-    Pick<Given, Name>
-  >
 }

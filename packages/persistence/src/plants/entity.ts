@@ -1,11 +1,19 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
-import type { Dialect, Entity } from '@plant-store/engine'
+import type { Dialect, Entity, Runner } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
+import { postgresPlants, tagIndex as tagIndexOfPostgres } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
-import { plantStatements, tagIndex } from './statements.ts'
+import { sqlitePlants, tagIndex as tagIndexOfSqlite } from './sqlite.ts'
+import type { PlantStatements } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
-export const plants: Entity<PlantRepository, Plant> = {
+/** The plants of a store. */
+export interface Plants extends PlantRepository {
+  /** The same plants. What is added here is not announced to webhooks. */
+  readonly unannounced: PlantRepository
+}
+
+export const plants: Entity<Plants, Plant> = {
   tables: ['plants'],
   migrations: { 6: createTable },
   rows: {
@@ -14,14 +22,28 @@ export const plants: Entity<PlantRepository, Plant> = {
     from: toPlant,
     parse: (row: PlantRow) => parsePlant(toPlant(row)),
   },
-  compile(dialect) {
-    const statements = plantStatements(dialect)
-    return { statements, port: runner => createPlantRepository(runner, statements) }
+  compile({ name }) {
+    const statements = statementsOn[name]()
+    return { statements, port: runner => createPlants(runner, statements) }
   },
 }
 
-async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  const { int64, tableOptions } = dialect
+const statementsOn = { sqlite: sqlitePlants, postgres: postgresPlants }
+const tagIndexOn = { sqlite: tagIndexOfSqlite, postgres: tagIndexOfPostgres }
+
+function createPlants(runner: Runner, statements: PlantStatements): Plants {
+  const unannounced = createPlantRepository(runner, {
+    ...statements,
+    insert: statements.insertUnannounced,
+    save: statements.saveUnannounced,
+  })
+  return { ...createPlantRepository(runner, statements), unannounced }
+}
+
+async function createTable(
+  db: Kysely<unknown>,
+  { name, int64, tableOptions }: Dialect,
+): Promise<void> {
   // The default is for rows that other programs insert. It is random, so that no plant that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
   await db.schema
@@ -35,6 +57,6 @@ async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void>
   await db.schema
     .createIndex('plants_by_tag')
     .on('plants')
-    .expression(tagIndex(dialect))
+    .expression(tagIndexOn[name])
     .execute()
 }

@@ -1,167 +1,142 @@
-import {
-  type AlsoInserts,
-  type ColumnTypes,
-  type Dialect,
-  type PageColumns,
-  type PageGiven,
-  type Parameters,
-  pick,
+import type {
+  ChangeStatement,
+  Dialect,
+  PageBounds,
+  ReadStatement,
 } from '@plant-store/engine'
-import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import {
-  type PlantRow,
-  plantColumns,
-  type VersionedRow,
-  versionedColumns,
-  versionedNames,
-} from './tables.ts'
+import { sql } from 'kysely'
+import type { PlantRow, VersionedRow } from './tables.ts'
 
-const assigned = versionedNames.filter(name => name !== 'id')
+/**
+ * The statements of plants. `sqlite.ts` and `postgres.ts` have them as each database gets
+ * them, except those in `statementsOfBoth`. A list is either all plants or, `…OfTag`,
+ * those of a tag.
+ */
+export type PlantStatements = {
+  readonly find: ReadStatement<Id, VersionedRow>
 
-/** A page of plants from the least id on. */
-interface From extends PageGiven {
+  /** The plants of a list from an id on. */
+  readonly page: ReadStatement<Page, PlantRow>
+  readonly pageOfTag: ReadStatement<Page & OfTag, PlantRow>
+  /** The same page, with the number of plants in the whole list. */
+  readonly counted: ReadStatement<Page & Counted, CountedRow>
+  readonly countedOfTag: ReadStatement<Page & Counted & OfTag, CountedRow>
+  /** The part of a list that one search looks at. */
+  readonly window: ReadStatement<Window, WindowRow>
+  readonly windowOfTag: ReadStatement<Window & OfTag, WindowRow>
+  /** The plants of such a part whose names contain a text. */
+  readonly search: ReadStatement<Page & Searched, PlantRow>
+  readonly searchOfTag: ReadStatement<Page & Searched & OfTag, PlantRow>
+
+  /** Under a taken id, it changes nothing. */
+  readonly insert: ChangeStatement<VersionedRow>
+  readonly insertUnannounced: ChangeStatement<VersionedRow>
+  /** Inserts or replaces. */
+  readonly save: ChangeStatement<VersionedRow>
+  readonly saveUnannounced: ChangeStatement<VersionedRow>
+  readonly saveIf: ChangeStatement<VersionedRow & Expected>
+  readonly remove: ChangeStatement<Id>
+  readonly removeIf: ChangeStatement<Id & Expected>
+}
+
+interface Id {
+  readonly id: bigint
+}
+
+/** Changes only the plant of this version. `null` equals none. */
+interface Expected {
+  readonly expected: bigint | null
+}
+
+export interface Page extends PageBounds {
+  /** The least id. */
   readonly from: bigint
 }
 
-/** A row of a page, with the number of plants in the whole list. */
+export interface OfTag {
+  readonly tag: string | undefined
+}
+
+interface Counted {
+  /** Counting stops here. */
+  readonly countMax: number
+}
+
 interface CountedRow extends PlantRow {
   total: bigint
 }
-const countedColumns = {
-  ...plantColumns,
-  total: 'bigint',
-} as const satisfies ColumnTypes<CountedRow>
 
-/** Changes of one plant keep their order. */
-const order = { of: 'plants', by: 'id' } as const
-
-/** @param also what adding plants does besides */
-export function plantStatements(dialect: Dialect, also?: AlsoInserts<VersionedRow>) {
-  const db = dialect.tables<Tables>()
-  const plants = db.selectFrom('plants')
-  const all = listStatements(dialect, () => plants)
-  const ofTag = listStatements(dialect, (p: Parameters<{ tag?: string | undefined }>) =>
-    plants.where(hasTag(dialect, p.tag)),
-  )
-  /** Only the plant of this version. `null` equals none. */
-  type Expected = { readonly id: bigint; readonly expected: bigint | null }
-
-  return {
-    find: dialect.read((p: Parameters<{ id: bigint }>) =>
-      db.selectFrom('plants').select(versionedNames).where('id', '=', p.id),
-    ),
-    ...all,
-    pageOfTag: ofTag.page,
-    countedOfTag: ofTag.counted,
-    spanOfTag: ofTag.span,
-    searchOfTag: ofTag.search,
-    // insert into plants (id, name, tag, version) values (?, ?, ?, ?) on conflict do nothing
-    insert: dialect.insert(db, 'plants', 'id', versionedColumns, also),
-    save: dialect.save(db, 'plants', 'id', versionedColumns, also),
-    saveIf: dialect.change(order, (p: Parameters<VersionedRow & Expected>) =>
-      db
-        .updateTable('plants')
-        .set(pick(p, assigned))
-        .where('id', '=', p.id)
-        .where('version', '=', p.expected),
-    ),
-    remove: dialect.change(order, (p: Parameters<{ id: bigint }>) =>
-      db.deleteFrom('plants').where('id', '=', p.id),
-    ),
-    removeIf: dialect.change(order, (p: Parameters<Expected>) =>
-      db.deleteFrom('plants').where('id', '=', p.id).where('version', '=', p.expected),
-    ),
-  }
+interface Window {
+  readonly from: bigint
+  readonly limit: number
 }
 
-type Tables = { plants: VersionedRow }
+interface WindowRow {
+  /** The last id, or `null` if the list has no more plants. */
+  last: bigint | null
+  count: bigint
+  /** The size of all names in UTF-8. */
+  bytes: bigint | null
+}
 
-/** Returns the statements that read a list, such as the plants of a tag. */
-function listStatements<Given extends object>(
-  dialect: Dialect,
-  listOf: (p: Parameters<Given>) => SelectQueryBuilder<Tables, 'plants', object>,
-) {
-  const db = dialect.tables<Tables>()
-  type Span = { readonly from: bigint; readonly limit: number }
-  const spanOf = (p: Parameters<Span & Given>) =>
-    listOf(p).where('id', '>=', p.from).orderBy('id').limit(p.limit)
+interface Searched {
+  /** The last id that the search looks at. */
+  readonly to: bigint
+  readonly name_contains: string
+}
 
+/** Changes of one plant keep their order. */
+export const byId = { of: 'plants', by: 'id' } as const
+
+type Both = 'find' | 'window' | 'saveIf' | 'remove' | 'removeIf'
+
+/** Returns the statements that are the same on both databases. */
+export function statementsOfBoth(dialect: Dialect): Pick<PlantStatements, Both> {
+  const { read, change } = dialect
+  const db = dialect.tables<{ plants: VersionedRow }>()
   return {
-    page: dialect.page(
-      plantColumns,
-      (p: Parameters<From & Given>, columns: PageColumns<PlantRow>) =>
-        spanOf(p).select(columns),
+    find: read(p =>
+      db
+        .selectFrom('plants')
+        .select(['id', 'name', 'tag', 'version'])
+        .where('id', '=', p('id')),
     ),
-    counted: dialect.page(
-      countedColumns,
-      (
-        p: Parameters<From & Given & { countMax: number }>,
-        columns: PageColumns<CountedRow>,
-      ) => {
-        const some = listOf(p).select(sql.lit(1).as('one')).limit(p.countMax).as('some')
-        const total = db
-          .selectFrom(some)
-          .select(({ fn }) => fn.countAll<bigint>().as('total'))
-        const each = listOf(p).selectAll().select(total.as('total')).as('plants')
-        return db
-          .selectFrom(each)
-          .select(columns)
-          .where('id', '>=', p.from)
-          .orderBy('id')
-          .limit(p.limit)
-      },
-    ),
-    /**
-     * Returns the last id, the number and the total size of the names of the next plants,
-     * without reading the names. The inner query returns each size, because SQLite
-     * stores the rows of a limited query, with the names if it returns them.
-     */
-    span: dialect.read((p: Parameters<Span & Given>) => {
-      const sizes = spanOf(p)
+    window: read(p => {
+      const sizes = db
+        .selectFrom('plants')
         .select('id')
-        .select(sql<number>`octet_length(${sql.ref('name')})`.as('bytes'))
+        .select(nameBytes)
+        .where('id', '>=', p('from'))
+        .orderBy('id')
+        .limit(p('limit'))
       return db
-        .selectFrom(sizes.as('some'))
+        .selectFrom(sizes.as('sizes'))
         .select(({ fn }) => [
           fn.max('id').as('last'),
           fn.countAll<bigint>().as('count'),
           fn.sum<bigint | null>('bytes').as('bytes'),
         ])
     }),
-    /** Looks at the plants up to and with `to`. */
-    search: dialect.page(
-      plantColumns,
-      (p: Parameters<From & Given & Searched>, columns: PageColumns<PlantRow>) =>
-        spanOf(p)
-          .select(columns)
-          .where('id', '<=', p.to)
-          .where(nameContains(dialect, p.name_contains)),
+    saveIf: change(byId, p =>
+      db
+        .updateTable('plants')
+        .set({ name: p('name'), tag: p('tag'), version: p('version') })
+        .where('id', '=', p('id'))
+        .where('version', '=', p('expected')),
+    ),
+    remove: change(byId, p => db.deleteFrom('plants').where('id', '=', p('id'))),
+    removeIf: change(byId, p =>
+      db
+        .deleteFrom('plants')
+        .where('id', '=', p('id'))
+        .where('version', '=', p('expected')),
     ),
   }
 }
 
-interface Searched {
-  readonly to: bigint
-  readonly name_contains: string
-}
-
-/** SQLite's `lower` changes A to Z only, and so does PostgreSQL's with the collation "C". */
-const nameContains = ({ name }: Dialect, text: RawBuilder<string>) =>
-  name === 'sqlite'
-    ? sql<boolean>`instr(lower(${sql.ref('name')}), lower(${text})) > 0`
-    : sql<boolean>`strpos(lower(${sql.ref('name')} collate "C"), lower(${text}::text collate "C")) > 0`
-
-export type PlantStatements = ReturnType<typeof plantStatements>
-
-/** The start of a tag, short enough for an entry of PostgreSQL's index, of at most 2,704 bytes. */
-const startOf = (tag: RawBuilder<unknown>) => sql`substr(${tag}, 1, 200)`
-
-/** The index of tags. The builder has no expressions in an index. */
-export const tagIndex = ({ name }: Dialect) =>
-  name === 'sqlite' ? sql`tag, id` : sql`${startOf(sql.ref('tag'))}, id`
-
-/** A condition that this index serves. */
-const hasTag = ({ name }: Dialect, tag: RawBuilder<unknown>) =>
-  name === 'sqlite'
-    ? sql<boolean>`tag = ${tag}`
-    : sql<boolean>`${startOf(sql.ref('tag'))} = ${startOf(sql`${tag}::text`)} and tag = ${tag}`
+/**
+ * The size of a name, which both databases know without reading it. It stands in the
+ * inner query, because SQLite stores the rows of a limited query, with the names if it
+ * returns them.
+ */
+const nameBytes = sql<number>`octet_length(name)`.as('bytes')

@@ -1,5 +1,5 @@
 import type { Plant } from '@plant-store/domain'
-import type { ColumnTypes } from '@plant-store/engine'
+import type { ColumnType } from '@plant-store/engine'
 import { newVersion } from '../versions.ts'
 
 export interface PlantRow {
@@ -12,19 +12,12 @@ export interface VersionedRow extends PlantRow {
   version: bigint
 }
 
-/** The type of each column, in the order of writing. Omitting one is a compile error. */
-export const plantColumns = {
+/** The columns of a plant. Omitting one is a compile error. */
+export const plantColumns: Readonly<Record<keyof PlantRow, ColumnType>> = {
   id: 'bigint',
   name: 'text',
   tag: 'text',
-} as const satisfies ColumnTypes<PlantRow>
-export const versionedColumns = {
-  ...plantColumns,
-  version: 'bigint',
-} as const satisfies ColumnTypes<VersionedRow>
-export const versionedNames = Object.keys(
-  versionedColumns,
-) as readonly (keyof VersionedRow)[]
+}
 
 export function fromPlant(
   { id, name, tag }: Plant,

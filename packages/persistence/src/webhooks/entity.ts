@@ -1,15 +1,16 @@
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Kysely } from 'kysely'
+import { postgresWebhooks } from './postgres.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
-import { webhookStatements } from './statements.ts'
+import { sqliteWebhooks } from './sqlite.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
   migrations: { 6: createTables },
   rows: null,
-  compile(dialect) {
-    const statements = webhookStatements(dialect)
+  compile({ name }) {
+    const statements = statementsOn[name]()
     return {
       statements,
       port: runner => ({
@@ -19,6 +20,8 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
     }
   },
 }
+
+const statementsOn = { sqlite: sqliteWebhooks, postgres: postgresWebhooks }
 
 async function createTables(
   db: Kysely<unknown>,

@@ -1,17 +1,10 @@
-import {
-  bytesOf,
-  type Dialect,
-  type Parameters,
-  pick,
-  type Query,
-} from '@plant-store/engine'
+import type { ChangeStatement, Dialect, Parameter, Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { plantColumns } from '../plants/tables.ts'
 import { type DeliveryRow, plantNames, type WebhookRow } from './tables.ts'
 
-type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
-type OfDelivery<Others = unknown> = Parameters<
+type OfWebhook<Others = unknown> = Parameter<{ id: WebhookId } & Others>
+type OfDelivery<Others = unknown> = Parameter<
   { position: bigint; lease: string } & Others
 >
 type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
@@ -38,8 +31,8 @@ const [zero, one] = [sql.lit(0n), sql.lit(1n)]
  * A courier leases a webhook, sends what is due, and releases it. Each lease has a name of its own, and a courier whose lease
  * has ended changes nothing: the courier with the next lease may be sending the same rows.
  */
-export function webhookStatements(dialect: Dialect) {
-  const { name, now } = dialect
+export function statementsOfBoth(dialect: Dialect) {
+  const { now } = dialect
   const db = dialect.tables<{
     webhooks: WebhookRow
     outbox: DeliveryRow & { webhook: WebhookId }
@@ -63,7 +56,7 @@ export function webhookStatements(dialect: Dialect) {
       'next_at',
       'reason',
     ])
-  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) =>
+  const change = <Given>(build: (p: Parameter<Given>) => Query<unknown>) =>
     dialect.change('barrier', build)
   // Counting at each create would cost as much as announcing. So from a stop on, `missed` is less by the plants that there
   // are, and a start adds those that there are then.
@@ -72,7 +65,7 @@ export function webhookStatements(dialect: Dialect) {
   const missedFrom = (isStopped: RawBuilder<unknown>) =>
     sql<bigint>`missed - case when ${isStopped} then ${plantCount} else 0 end`
   const missedUntilNow = sql<bigint>`missed + case when ${isActive} then 0 else ${plantCount} end`
-  const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
+  const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p('id'))
   const isInStep = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: Expression<string>) =>
@@ -99,10 +92,10 @@ export function webhookStatements(dialect: Dialect) {
             select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, ${bytesOf(plantColumns)} as bytes from outbox
-              where webhook = ${p.id} and next_at <= ${now} order by next_at desc, position limit ${p.rowsMax}
+              select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes from outbox
+              where webhook = ${p('id')} and next_at <= ${now} order by next_at desc, position limit ${p('rowsMax')}
             ) as due
-          ) as measured where coalesce(bytes_before, 0) < ${p.textBytesMax}
+          ) as measured where coalesce(bytes_before, 0) < ${p('textBytesMax')}
         )`)
         .orderBy('position'),
     ),
@@ -129,58 +122,57 @@ export function webhookStatements(dialect: Dialect) {
       const givenUpFirst = sql`next_at is not null, position`
       return deliveries
         .where(sql<boolean>`position in (
-          select position from outbox where webhook = ${p.id} order by ${givenUpFirst} limit ${p.rowsMax}
+          select position from outbox where webhook = ${p('id')} order by ${givenUpFirst} limit ${p('rowsMax')}
         )`)
         .orderBy(givenUpFirst)
     }),
 
-    /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
-    awaitAdding: change(() =>
-      // On SQLite nobody else writes meanwhile.
-      name === 'sqlite'
-        ? sql`delete from webhooks where false`
-        : sql`lock table webhooks in exclusive mode`,
-    ),
-    insert: change((p: Parameters<Pick<WebhookRow, (typeof insertedColumns)[number]>>) =>
+    insert: change((p: Parameter<Pick<WebhookRow, (typeof insertedColumns)[number]>>) =>
       db
         .insertInto('webhooks')
-        .values(pick(p, insertedColumns))
+        .values({
+          id: p('id'),
+          url: p('url'),
+          allows_private: p('allows_private'),
+          created_at: p('created_at'),
+          secret: p('secret'),
+        })
         .onConflict(conflict => conflict.doNothing()),
     ),
-    remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
+    remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p('id'))),
     stop: change((p: OfWebhook) =>
       updateOf(p).set({ is_paused: one, missed: missedFrom(isActive) }),
     ),
     rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) =>
-      updateOf(p).set({ secret: p.secret }),
+      updateOf(p).set({ secret: p('secret') }),
     ),
     /** Only if the webhook is unchanged since it was read. */
     lease: change((p: Lease) =>
       updateOf(p)
         .set({
-          lease: p.lease,
+          lease: p('lease'),
           leased_at: now,
-          leased_until: sql<bigint>`${now} + ${p.leaseMs}`,
+          leased_until: sql<bigint>`${now} + ${p('leaseMs')}`,
         })
-        .where('lease', '=', p.lastLease)
+        .where('lease', '=', p('lastLease'))
         .where('is_paused', '=', zero)
         .where(sql<boolean>`leased_until <= ${now}`),
     ),
     release: change((p: Release) => {
       const failingSince = sql<
         bigint | null
-      >`case when ${p.delivered} = 1 then null else failing_since end`
+      >`case when ${p('delivered')} = 1 then null else failing_since end`
       return updateOf(p)
         .set({
           leased_until: zero,
-          failures: sql<bigint>`case when ${p.delivered} = 1 then 0 else failures end + ${p.failed}`,
+          failures: sql<bigint>`case when ${p('delivered')} = 1 then 0 else failures end + ${p('failed')}`,
           failing_since: sql<bigint | null>`
-            case when ${p.failed} = 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
-          is_paused: sql<bigint>`case when ${p.stops} = 1 then 1 else is_paused end`,
-          missed: missedFrom(sql`${p.stops} = 1 and ${isActive}`),
-          next_claim_at: sql<bigint>`case when ${p.failed} = 1 then ${now} + ${p.claimInMs} else 0 end`,
+            case when ${p('failed')} = 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
+          is_paused: sql<bigint>`case when ${p('stops')} = 1 then 1 else is_paused end`,
+          missed: missedFrom(sql`${p('stops')} = 1 and ${isActive}`),
+          next_claim_at: sql<bigint>`case when ${p('failed')} = 1 then ${now} + ${p('claimInMs')} else 0 end`,
         })
-        .where('lease', '=', p.lease)
+        .where('lease', '=', p('lease'))
     }),
     retry: change((p: OfWebhook) =>
       updateOf(p).set({
@@ -197,18 +189,18 @@ export function webhookStatements(dialect: Dialect) {
         .set({ attempts: zero, next_at: zero })
         .where(
           isInStep(sql`
-          ${p.id} and next_at > 0 union all select position from outbox where webhook = ${p.id} and next_at is null`),
+          ${p('id')} and next_at > 0 union all select position from outbox where webhook = ${p('id')} and next_at is null`),
         ),
     ),
     removeDeliveries: change((p: OfWebhook) =>
-      db.deleteFrom('outbox').where(isInStep(p.id)),
+      db.deleteFrom('outbox').where(isInStep(p('id'))),
     ),
     /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
     removeDelivery: change((p: OfDelivery) =>
       db
         .deleteFrom('outbox')
-        .where('position', '=', p.position)
-        .where(isLeasedAs(p.lease)),
+        .where('position', '=', p('position'))
+        .where(isLeasedAs(p('lease'))),
     ),
     /** Without a delay, `next_at` becomes null: the delivery is given up. */
     failDelivery: change((p: FailedDelivery) =>
@@ -216,13 +208,19 @@ export function webhookStatements(dialect: Dialect) {
         .updateTable('outbox')
         .set({
           attempts: sql<bigint>`attempts + 1`,
-          reason: p.reason,
-          next_at: sql<bigint | null>`${now} + ${p.retryInMs}`,
+          reason: p('reason'),
+          next_at: sql<bigint | null>`${now} + ${p('retryInMs')}`,
         })
-        .where('position', '=', p.position)
-        .where(isLeasedAs(p.lease)),
+        .where('position', '=', p('position'))
+        .where(isLeasedAs(p('lease'))),
     ),
   }
 }
 
-export type WebhookStatements = ReturnType<typeof webhookStatements>
+export type WebhookStatements = ReturnType<typeof statementsOfBoth> & {
+  /**
+   * Waits until the plants that others are adding are stored, and keeps others from
+   * adding any until the transaction ends.
+   */
+  readonly awaitAdding: ChangeStatement<object>
+}

@@ -1,0 +1,15 @@
+import { sqliteDialect } from '@plant-store/engine'
+import { sql } from 'kysely'
+import { statementsOfBoth, type WebhookStatements } from './statements.ts'
+
+/** Returns the statements of webhooks as SQLite gets them. */
+export function sqliteWebhooks(): WebhookStatements {
+  return {
+    ...statementsOfBoth(sqliteDialect),
+    // SQLite has a single writer, so there is nothing to wait for: this changes no row.
+    awaitAdding: sqliteDialect.change(
+      'barrier',
+      () => sql`delete from webhooks where false`,
+    ),
+  }
+}
