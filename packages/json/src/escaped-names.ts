@@ -6,44 +6,78 @@ export interface EscapedName {
 }
 
 /**
- * Parses with stand-ins for the escaped names. V8 can mistake an escaped name for one from an earlier text
- * (github.com/nodejs/node/issues/63785), so one sender could decide how another sender's text is read.
+ * Parses a text with stand-ins for its escaped names, and puts the names back afterwards.
+ * V8 can mistake an escaped name for one from an earlier text
+ * (github.com/nodejs/node/issues/63785), so one sender could decide how another sender's
+ * text is read.
  */
 export function readWithPlainNames(
   text: string,
   escapedNames: readonly EscapedName[],
 ): unknown {
+  const mark = markAbsentFrom(text)
+  const reread: unknown = JSON.parse(withStandIns(text, escapedNames, mark))
+
+  const values = [reread]
+  // The list grows while it is walked.
+  for (const value of values) {
+    if (!isObject(value)) {
+      continue
+    }
+    for (const member of Object.values(value)) {
+      values.push(member)
+    }
+    restoreNames(value, escapedNames, mark)
+  }
+  return reread
+}
+
+function markAbsentFrom(text: string): string {
   let mark: string
   do {
     mark = Math.random().toString(36)
   } while (text.includes(mark))
-  let plain = ''
-  let rest = 0
-  for (const [index, { start, end }] of escapedNames.entries()) {
-    plain += `${text.slice(rest, start)}"${mark}${index}"`
-    rest = end
-  }
-  const reread = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
+  return mark
+}
 
-  const objects = [reread]
-  for (const object of objects) {
-    for (const [key, value] of Object.entries(object)) {
-      if (typeof value === 'object' && value !== null) {
-        objects.push(value as Record<string, unknown>)
-      }
-      if (!key.startsWith(mark)) {
-        continue
-      }
-      delete object[key]
-      const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
-      // An assignment to `__proto__` would set the prototype.
-      Object.defineProperty(object, name, {
-        value,
-        writable: true,
-        enumerable: true,
-        configurable: true,
-      })
-    }
+/** Replaces each escaped name by the mark and its index. */
+function withStandIns(
+  text: string,
+  escapedNames: readonly EscapedName[],
+  mark: string,
+): string {
+  let plain = ''
+  let copiedUntil = 0
+  for (const [index, { start, end }] of escapedNames.entries()) {
+    plain += `${text.slice(copiedUntil, start)}"${mark}${index}"`
+    copiedUntil = end
   }
-  return reread
+  return plain + text.slice(copiedUntil)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+function restoreNames(
+  object: Record<string, unknown>,
+  escapedNames: readonly EscapedName[],
+  mark: string,
+): void {
+  for (const [key, value] of Object.entries(object)) {
+    const index = key.startsWith(mark) ? Number(key.slice(mark.length)) : -1
+    const name = escapedNames[index]?.name
+    if (name === undefined) {
+      continue
+    }
+
+    delete object[key]
+    // An assignment to `__proto__` would set the prototype.
+    Object.defineProperty(object, name, {
+      value,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    })
+  }
 }

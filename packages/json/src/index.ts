@@ -1,43 +1,54 @@
 import { type EscapedName, readWithPlainNames } from './escaped-names.ts'
 
 /**
- * Parses a JSON text (RFC 8259) that holds a record or an array of records, without two losses of `JSON.parse`. An
- * integer of at most 19 digits that is a direct member of such a record becomes an exact bigint (`11.0` and `1e3` are integers
- * too). A name that occurs twice in an object, at any depth, is refused (RFC 7493, 2.3). Any other number is the nearest
- * JavaScript number.
+ * Parses a JSON text (RFC 8259) that holds a record or an array of records, without two
+ * losses of `JSON.parse`:
  *
- * V8 checks the syntax, so the second pass only looks for what V8 lost. Texts of more than {@link levelsMax} levels are
- * refused (RFC 8259, 9).
+ * - An integer of at most 19 digits that is a direct member of such a record becomes an
+ *   exact bigint. `11.0` and `1e3` are integers too. Any other number is the nearest
+ *   JavaScript number.
+ * - A name that occurs twice in an object, at any depth, is refused (RFC 7493, 2.3).
+ *
+ * V8 checks the syntax, so the second pass only looks for what V8 lost. A text of more
+ * than {@link levelsMax} levels is refused (RFC 8259, 9).
  *
  * @throws SyntaxError with what is wrong and where
  */
 export function parseJsonRecord(text: string): unknown {
   checkLevels(text)
+
   const value: unknown = JSON.parse(text)
-  const escapedNames = restoreLosses(text, value)
-  if (escapedNames.length === 0) {
+  const scanner = new LossScanner(text, value)
+  scanner.scan()
+  if (scanner.escapedNames.length === 0) {
     return value
   }
-  const reread = readWithPlainNames(text, escapedNames)
-  restoreLosses(text, reread)
+
+  const reread = readWithPlainNames(text, scanner.escapedNames)
+  new LossScanner(text, reread).scan()
   return reread
 }
 
-/** Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back. Leaves out `undefined`. */
+/**
+ * Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back.
+ * Leaves out `undefined`.
+ */
 export function writeJsonRecord(record: object): string {
-  // Twice as fast as with `Object.entries`, for an export of millions.
   let text = '{'
+  // This is twice as fast as with `Object.entries`, for an export of millions.
   for (const name in record) {
     const value: unknown = record[name as keyof typeof record]
     if (value === undefined) {
       continue
     }
-    if (text !== '{') {
-      text += ','
-    }
-    text += `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`
+    const separator = text === '{' ? '' : ','
+    text += `${separator}${JSON.stringify(name)}:${writeValue(value)}`
   }
   return `${text}}`
+}
+
+function writeValue(value: unknown): string {
+  return typeof value === 'bigint' ? `${value}` : JSON.stringify(value)
 }
 
 const quote = 0x22
@@ -51,110 +62,204 @@ const openBrace = 0x7b
 const closeBrace = 0x7d
 const zero = 0x30
 
-/** Of arrays and objects within each other. V8 takes 64 bytes for each while it parses. */
+/**
+ * How deep arrays and objects may lie within each other. V8 takes 64 bytes for each level
+ * while it parses.
+ */
 const levelsMax = 200_000
 
+/** @throws SyntaxError if a text has too many levels */
 function checkLevels(text: string): void {
+  // A shorter text has fewer levels.
   if (text.length <= levelsMax) {
     return
   }
+
   let level = 0
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) {
       at = endOfString(text, at)
-      // V8 reports that it never ends.
+      // V8 reports a string that never ends.
       if (at === -1) {
         return
       }
     } else if (code === openBrace || code === openBracket) {
-      if (++level > levelsMax) {
-        throw new SyntaxError(
-          `More than ${levelsMax} levels of arrays and objects at position ${at}`,
-        )
-      }
+      level += 1
     } else if (code === closeBrace || code === closeBracket) {
-      level--
+      level -= 1
+    }
+
+    if (level > levelsMax) {
+      const message = `More than ${levelsMax} levels of arrays and objects at position ${at}`
+      throw new SyntaxError(message)
     }
   }
 }
 
 /** The names seen in an open object. A short list is searched faster than a set. */
-type Names = undefined | string[] | Set<string>
+type Names = string[] | Set<string>
+
+/** How many names a list holds before it becomes a set. */
 const listedNamesMax = 8
+
+/** Stands for the names of an array, which has none. */
 const array = null
 
-/** For the name of a member in a message. */
+/** How much of a repeated name a message quotes. */
 const quotedLengthMax = 100
 
-function restoreLosses(text: string, value: unknown): EscapedName[] {
-  const records = Array.isArray(value) ? value : [value]
-  const recordDepth = Array.isArray(value) ? 2 : 1
-  let recordIndex = 0
-  const escapedNames: EscapedName[] = []
-  const enclosing: (Names | typeof array)[] = []
-  let names: Names | typeof array
-  let depth = 0
-  let nameExpected = false
-  let name = ''
+/**
+ * Walks over a valid text and restores what `JSON.parse` loses: it makes integers of the
+ * records exact, and refuses a repeated name.
+ */
+class LossScanner {
+  /** The names with a backslash, in their order. */
+  readonly escapedNames: EscapedName[] = []
 
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code === quote) {
-      const end = endOfString(text, at)
-      if (nameExpected) {
-        name = text.slice(at + 1, end)
-        if (name.includes('\\')) {
-          name = JSON.parse(text.slice(at, end + 1)) as string
-          escapedNames.push({ name, start: at, end: end + 1 })
-        }
-        names = withName(names as Names, name, at)
-        nameExpected = false
-      }
-      at = end
-    } else if (code === openBrace || code === openBracket) {
-      if (depth > 0) {
-        enclosing.push(names)
-      }
-      names = code === openBrace ? undefined : array
-      nameExpected = code === openBrace
-      depth++
-    } else if (code === closeBrace || code === closeBracket) {
-      names = enclosing.pop()
-      depth--
-    } else if (code === comma) {
-      nameExpected = names !== array
-      if (depth < recordDepth) {
-        recordIndex++
-      }
-    } else if (code === minus || (code >= zero && code <= nine)) {
-      const end = endOfNumber(text, at)
-      if (depth === recordDepth && names !== array) {
-        const members = records[recordIndex] as Record<string, unknown>
-        members[name] = exactInteger(text.slice(at, end)) ?? members[name]
-      }
-      at = end - 1
+  readonly #text: string
+  /** The records that V8 made of the text, in its order. */
+  readonly #records: readonly unknown[]
+  /** How deep the members of a record are: 1, or 2 in an array of records. */
+  readonly #recordDepth: number
+  /** Which record the walk has reached. */
+  #recordIndex = 0
+  /** How many objects and arrays are open. */
+  #depth = 0
+  /** The names of the objects around the innermost one. */
+  readonly #enclosing: (Names | typeof array)[] = []
+  /** The names of the innermost object, or `array`. */
+  #names: Names | typeof array = array
+  /** Whether the next string is the name of a member. */
+  #isNameExpected = false
+  /** The name that was read last. */
+  #name = ''
+
+  constructor(text: string, value: unknown) {
+    this.#text = text
+    this.#records = Array.isArray(value) ? value : [value]
+    this.#recordDepth = Array.isArray(value) ? 2 : 1
+  }
+
+  /** @throws SyntaxError if an object has a name twice */
+  scan(): void {
+    let at = 0
+    while (at < this.#text.length) {
+      at = this.#readToken(at)
     }
   }
-  return escapedNames
+
+  /** Reads what begins at a position, and returns the position after it. */
+  #readToken(at: number): number {
+    const code = this.#text.charCodeAt(at)
+    switch (code) {
+      case quote:
+        return this.#readString(at)
+      case openBrace:
+        this.#open([])
+        break
+      case openBracket:
+        this.#open(array)
+        break
+      case closeBrace:
+      case closeBracket:
+        this.#close()
+        break
+      case comma:
+        this.#separate()
+        break
+      default:
+        if (isStartOfNumber(code)) {
+          return this.#readNumber(at)
+        }
+    }
+    return at + 1
+  }
+
+  #readString(at: number): number {
+    const end = endOfString(this.#text, at)
+    if (this.#isNameExpected) {
+      this.#isNameExpected = false
+      this.#readName(at, end)
+    }
+    return end + 1
+  }
+
+  #readName(start: number, lastQuote: number): void {
+    let name = this.#text.slice(start + 1, lastQuote)
+    if (name.includes('\\')) {
+      const end = lastQuote + 1
+      name = JSON.parse(this.#text.slice(start, end)) as string
+      this.escapedNames.push({ name, start, end })
+    }
+    this.#names = withName(this.#names ?? [], name, start)
+    this.#name = name
+  }
+
+  #open(names: Names | typeof array): void {
+    if (this.#depth > 0) {
+      this.#enclosing.push(this.#names)
+    }
+    this.#names = names
+    this.#isNameExpected = names !== array
+    this.#depth += 1
+  }
+
+  #close(): void {
+    this.#names = this.#enclosing.pop() ?? array
+    this.#depth -= 1
+  }
+
+  #separate(): void {
+    this.#isNameExpected = this.#names !== array
+    if (this.#depth < this.#recordDepth) {
+      this.#recordIndex += 1
+    }
+  }
+
+  #readNumber(at: number): number {
+    const end = endOfNumber(this.#text, at)
+    const isMemberOfRecord = this.#depth === this.#recordDepth && this.#names !== array
+    if (isMemberOfRecord) {
+      const integer = exactInteger(this.#text.slice(at, end))
+      if (integer !== undefined) {
+        // V8 made an object of these braces.
+        const record = this.#records[this.#recordIndex] as Record<string, unknown>
+        record[this.#name] = integer
+      }
+    }
+    return end
+  }
 }
 
+function isStartOfNumber(code: number): boolean {
+  return code === minus || (code >= zero && code <= nine)
+}
+
+/**
+ * Returns the position of the last quotation mark of a string, or -1 if it never ends.
+ */
 function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0
-    while (text.charCodeAt(end - 1 - backslashes) === backslash) {
-      backslashes++
-    }
-    if (backslashes % 2 === 0) {
-      return end
-    }
+  let end = text.indexOf('"', start + 1)
+  while (isEscaped(text, end)) {
+    end = text.indexOf('"', end + 1)
   }
+  return end
+}
+
+/** Whether an odd number of backslashes stands before a position. */
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0
+  while (text.charCodeAt(at - 1 - backslashes) === backslash) {
+    backslashes += 1
+  }
+  return backslashes % 2 === 1
 }
 
 function endOfNumber(text: string, start: number): number {
   let end = start + 1
   while (end < text.length && !isAfterNumber(text.charCodeAt(end))) {
-    end++
+    end += 1
   }
   return end
 }
@@ -164,16 +269,14 @@ function isAfterNumber(code: number): boolean {
   return code <= 0x20 || code === comma || code === closeBracket || code === closeBrace
 }
 
+/** @throws SyntaxError if the name is there already */
 function withName(names: Names, name: string, at: number): Names {
-  if (names === undefined) {
-    return [name]
+  const isRepeated = names instanceof Set ? names.has(name) : names.includes(name)
+  if (isRepeated) {
+    throw new SyntaxError(`Duplicate member ${quoted(name)} at position ${at}`)
   }
-  if (Array.isArray(names) ? names.includes(name) : names.has(name)) {
-    const quoted =
-      name.length > quotedLengthMax ? `${name.slice(0, quotedLengthMax)}…` : name
-    throw new SyntaxError(`Duplicate member ${JSON.stringify(quoted)} at position ${at}`)
-  }
-  if (!Array.isArray(names)) {
+
+  if (names instanceof Set) {
     return names.add(name)
   }
   if (names.length === listedNamesMax) {
@@ -183,30 +286,57 @@ function withName(names: Names, name: string, at: number): Names {
   return names
 }
 
+/** Quotes the beginning of a name for a message. */
+function quoted(name: string): string {
+  const isLong = name.length > quotedLengthMax
+  return JSON.stringify(isLong ? `${name.slice(0, quotedLengthMax)}…` : name)
+}
+
+const plainInteger = /^-?\d{1,19}$/
+const numberParts =
+  /^(?<sign>-?)(?<whole>\d+)(?:\.(?<fraction>\d+))?(?:[eE](?<power>[+-]?\d+))?$/
+
 /** Returns the integer that a JSON number denotes, if it has at most 19 digits. */
 function exactInteger(source: string): bigint | undefined {
-  if (/^-?\d{1,19}$/.test(source)) {
+  if (plainInteger.test(source)) {
     return BigInt(source)
   }
-  const [, sign = '', whole = '', fraction = '', power = '0'] =
-    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? []
 
-  const digits = whole + fraction
-  let first = 0
-  while (digits.charCodeAt(first) === zero) {
-    first++
-  }
+  const {
+    sign,
+    whole,
+    fraction = '',
+    power = '0',
+  } = numberParts.exec(source)?.groups ?? {}
+  const digits = `${whole}${fraction}`
+  const first = countLeadingZeros(digits)
   if (first === digits.length) {
     return 0n
   }
-  let end = digits.length
-  while (digits.charCodeAt(end - 1) === zero) {
-    end--
-  }
 
-  const zeros = Number(power) - fraction.length + (digits.length - end)
-  if (zeros < 0 || end - first + zeros > 19) {
+  const trailingZeros = countTrailingZeros(digits)
+  const significant = digits.slice(first, digits.length - trailingZeros)
+  const addedZeros = Number(power) - fraction.length + trailingZeros
+  const isInteger = addedZeros >= 0
+  if (!isInteger || significant.length + addedZeros > 19) {
     return undefined
   }
-  return BigInt(`${sign}${digits.slice(first, end)}${'0'.repeat(zeros)}`)
+  return BigInt(`${sign}${significant}${'0'.repeat(addedZeros)}`)
+}
+
+function countLeadingZeros(digits: string): number {
+  let count = 0
+  while (digits.charCodeAt(count) === zero) {
+    count += 1
+  }
+  return count
+}
+
+/** A regular expression for this would take the square of the length. */
+function countTrailingZeros(digits: string): number {
+  let count = 0
+  while (digits.charCodeAt(digits.length - 1 - count) === zero) {
+    count += 1
+  }
+  return count
 }

@@ -4,8 +4,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 const raw = String.raw
 
 /**
- * Each pair is a record, and then another one whose escaped name V8 takes for a name of the first
- * (github.com/nodejs/node/issues/63785). When this no longer holds of `JSON.parse`, the second reading can go.
+ * Each pair is a record, and another one whose escaped name V8 takes for a name of the
+ * first (github.com/nodejs/node/issues/63785). Once `JSON.parse` no longer does this, the
+ * second reading can go.
  */
 const pairs = [
   [

@@ -24,7 +24,7 @@ test.each([
 })
 
 test.each(['9007199254740993.5', '1e-400', '-1e19', '1e400', '1e99999999999999999999'])(
-  'reads %s, which is no integer of at most 19 digits, as the number nearest to it',
+  'reads %s, no integer of at most 19 digits, as the nearest number',
   source => {
     expect(read(source)).toBe(Number(source))
   },
@@ -86,7 +86,7 @@ test('agrees with an exact decimal evaluation on random numbers of every form', 
   expect(integers, 'integers among the samples').toBeGreaterThan(1_000)
 })
 
-test('restores integers of a record, or of each record in an array, and leaves others as JavaScript reads them', () => {
+test('only integers that are members of a record become bigints', () => {
   expect(parseJsonRecord('{"a":[1,2.5],"b":{"c":3,"d":[{"e":4}]},"f":5}')).toEqual({
     a: [1, 2.5],
     b: { c: 3, d: [{ e: 4 }] },
@@ -96,7 +96,7 @@ test('restores integers of a record, or of each record in an array, and leaves o
     parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]'),
   ).toEqual([1, { a: 2n, b: [3, 4] }, [5, { a: 6 }], { c: { d: 7 }, e: 8n }])
   for (const value of [7, 'a', null, true]) {
-    expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
+    expect(parseJsonRecord(JSON.stringify(value)), `${value}`).toBe(value)
   }
   expect(parseJsonRecord('"\\u0061"')).toBe('a')
 })

@@ -4,12 +4,15 @@ import { expect, test } from 'vitest'
 const longChars = 256 * 1024
 const levelsMax = 200_000
 const shortChars = longChars / 64
-/** A long text may take longer for each character, as it leaves the processor's caches. The square would take 64 times. */
+/**
+ * A long text may take longer for each character, because it leaves the processor's
+ * caches. The square of the length would take 64 times.
+ */
 const perCharFactorMax = 20
 
 const of = (part: string, chars: number) => part.repeat(Math.ceil(chars / part.length))
 
-/** As deep as is allowed, and as often in a row as it takes. */
+/** Returns levels as deep as is allowed, and as often in a row as the length takes. */
 function levels(open: string, inner: string, close: string, chars: number): string {
   const count = Math.min(levelsMax - 2, Math.floor(chars / (open.length + close.length)))
   const deep = `${open.repeat(count)}${inner}${close.repeat(count)}`
@@ -51,12 +54,13 @@ const msOf = (text: string) => {
 test.each(Object.entries(texts))(
   'reads 256 KiB of %s in time that grows with its length only',
   (_, make) => {
-    const [short, long] = [make(shortChars), make(longChars)]
+    const short = make(shortChars)
+    const long = make(longChars)
     const shortMs = Math.min(...Array.from({ length: 8 }, () => msOf(short)))
-    // Below a nanosecond a character it is the clock that is measured.
+    // A clock of lower resolution would measure less than a nanosecond a character.
     const longMsMax =
       perCharFactorMax * Math.max(shortMs / short.length, 1e-6) * long.length
-    // The best of several, so that others on the machine don't count.
+    // The best of several counts, because other programs use the machine too.
     let longMs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 10 && longMs >= longMsMax; round++) {
       longMs = Math.min(longMs, msOf(long))

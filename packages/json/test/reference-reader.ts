@@ -1,10 +1,14 @@
-/**
- * A second reader of valid JSON, written plainly and without regard for speed, to hold the real one against:
- * it evaluates numbers as fractions of integers and never asks `JSON.parse` about a whole document.
- */
+// A second reader of valid JSON, written plainly and without regard for speed. It
+// evaluates numbers as fractions of integers and never asks `JSON.parse` about a whole
+// document.
+
+/** Thrown when an object has a name twice. */
 export class RepeatedMember extends Error {}
 
-/** An integer of at most 19 digits is a bigint where it is a member of a record, as every int64 has so few. */
+/**
+ * Returns what a member of a record becomes: a bigint for an integer of at most 19
+ * digits.
+ */
 export function exactMember(source: string): bigint | number {
   const [mantissa = '', power = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
@@ -14,7 +18,7 @@ export function exactMember(source: string): bigint | number {
   if (numerator === 0n) {
     return 0n
   }
-  // Past that, more zeros than any mantissa of these tests has digits are added or taken.
+  // No mantissa of these tests has so many digits.
   if (Math.abs(exponent) > 5_000) {
     return Number(source)
   }
@@ -26,7 +30,7 @@ export function exactMember(source: string): bigint | number {
   return integer > -(10n ** 19n) && integer < 10n ** 19n ? integer : Number(source)
 }
 
-/** @param text valid JSON */
+/** Reads a text. @param text valid JSON */
 export function readJson(text: string): unknown {
   let at = 0
   const skipSpace = () => {
