@@ -7,7 +7,7 @@ import { prepareDatabase } from './database.ts'
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
 // The cases try more wrong tokens than anybody may.
-const environment = { HTTP_THREADS: '2', WRONG_TOKENS_LIMIT: '1000000' }
+const environment = { HTTP_THREADS: '2' }
 const program = starting.use(
   await startServer({ databaseUrl: database.url, environment }),
 )

@@ -51,10 +51,12 @@ async function startProvider() {
   return provider
 }
 
+/** The second has the form of a JWT. */
+const opaqueTokens = ['given-by-the-environment', 'given.by.the-environment']
+
 const environment = (jwksUrl: string) => ({
   HTTP_THREADS: '2',
-  ACCESS_TOKENS: 'given,a.b.c',
-  WRONG_TOKENS_LIMIT: '10',
+  ACCESS_TOKENS: opaqueTokens.join(),
   JWT_ISSUER: issuer,
   JWT_AUDIENCE: audience,
   JWT_JWKS_URL: jwksUrl,
@@ -82,37 +84,32 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(new Set(await Promise.all(answers))).toEqual(new Set([200]))
   // Once for each thread.
   expect(provider.asked).toBeLessThanOrEqual(2)
-  for (const opaque of ['given', 'a.b.c']) {
+  for (const opaque of opaqueTokens) {
     expect(await get(server, opaque)).toBe(200)
   }
 
   expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(
     40301,
   )
-  for (let n = 0; n < 10; n++) {
-    expect(await get(server, await forged.sign())).toBe(40102)
-  }
-  // They count as wrong tokens do.
-  expect(await get(server, await forged.sign())).toBe(42901)
+  expect(await get(server, await forged.sign())).toBe(40102)
   expect(await get(server, token)).toBe(200)
 
   expect(await get(server, await first.sign({ sub: 'fauna' }))).toBe(200)
-  // Past the limit of wrong tokens.
   expect(await get(server, await first.sign({ sub: 'fa\nuna', nbf: 2 ** 32 }))).toBe(
-    42901,
+    40102,
   )
   expect(await server.end()).toBe(0)
   const linesOf = (subject: string) =>
     server.log.filter(line => 'token' in line && line.token === subject)
   expect(linesOf('fauna')).toHaveLength(1)
   const reason = expect.stringMatching(/not valid: "nbf" claim/)
-  expect(linesOf('fa\nuna')).toEqual([expect.objectContaining({ status: 429, reason })])
+  expect(linesOf('fa\nuna')).toEqual([expect.objectContaining({ status: 401, reason })])
   expect(linesOf('flora').map(({ status }) => status)).toContain(403)
   // Signed by another key, for whom anybody may claim to be.
   const forgeries = server.log.filter(
     ({ status, reason }) => status === 401 && /signature/.test(`${reason}`),
   )
-  expect(forgeries).toHaveLength(10)
+  expect(forgeries).toHaveLength(1)
   expect(forgeries.filter(line => 'token' in line)).toEqual([])
   expect(server.errors()).toBe('')
 })
@@ -131,7 +128,9 @@ test('while the provider fails, opaque tokens are as good as ever, JWTs get "not
   const token = await (await makeKey('1')).sign()
   const judge = async (token: string) => gate({ token, headers: {} }, 'plants:read')
   await expect(judge(token)).rejects.toMatchObject({ code: 'access-unavailable' })
-  expect(await judge('given')).toMatchObject({ name: 'ACCESS_TOKENS[0]' })
+  expect(await judge(opaqueTokens[0] as string)).toMatchObject({
+    name: 'ACCESS_TOKENS[0]',
+  })
   const words = "the identity provider's keys cannot be fetched"
   const about = { jwksUrl: provider.url, reason: 'it answered 500' }
   expect(logger.error).toHaveBeenCalledExactlyOnceWith(about, words)
@@ -145,7 +144,7 @@ test('a provider that hangs holds up neither a start nor a stop', async () => {
     environment: { ...environment(provider.url), SHUTDOWN_TIMEOUT: '60s' },
   })
   const asked = get(server, await (await makeKey('1')).sign())
-  expect(await post(server, 'given')).toBe(200)
+  expect(await post(server, opaqueTokens[0] as string)).toBe(200)
   const begunAtMs = performance.now()
   expect(await server.end()).toBe(0)
   expect(performance.now() - begunAtMs).toBeLessThan(4000)

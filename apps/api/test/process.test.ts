@@ -183,7 +183,10 @@ test('a signal ends a start that waits for its database, with 1 as it cannot sto
 describe('a server with settings', () => {
   const place = disposableFolder()
   const folder = place.path
-  const tokens = ['first-secret', 'second-secret'] as const
+  const tokens = [
+    'first-secret-of-20-characters',
+    'second-secret-of-20-characters',
+  ] as const
   /** Printed by each thread at its end. */
   const report = `process.on('exit', () => {
     const isLoaded = process.moduleLoadList.some(name => name.includes('undici'))
@@ -237,9 +240,9 @@ describe('a server with settings', () => {
       expect((await ask(server, 'GET /plants', { token, headers })).status).toBe(200)
     }
     for (const wrong of [
-      'third-secret',
-      'first-secret,',
-      'first-secret, second-secret',
+      'third-secret-of-20-characters',
+      `${tokens[0]},`,
+      `${tokens[0]}, ${tokens[1]}`,
     ]) {
       expect(await statusOf(server.url, wrong)).toBe(401)
     }

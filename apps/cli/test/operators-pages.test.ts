@@ -240,7 +240,7 @@ describe.each(Object.entries(proxies))(
           command: [process.execPath, commandProgram, 'serve'],
           databaseUrl: `file:${place.store}`,
           environment: {
-            ACCESS_TOKENS: 'token',
+            ACCESS_TOKENS: 'given-by-the-environment',
             ...Object.fromEntries(
               environment.split(' ').map(each => each.split('=') as [string, string]),
             ),
@@ -271,7 +271,7 @@ describe.each(Object.entries(proxies))(
             ...{ path, method, localAddress: '127.0.0.9' },
             headers: {
               host: 'plants.example',
-              authorization: 'Bearer token',
+              authorization: 'Bearer given-by-the-environment',
               'x-forwarded-for': '192.0.2.1',
               'accept-encoding': 'gzip',
               ...(body !== undefined && { 'content-type': 'application/json' }),

@@ -126,13 +126,13 @@ export class Place implements AsyncDisposable {
     const server = await startServer({
       folder: this.folder,
       databaseUrl: this.url,
-      environment: { ACCESS_TOKENS: 'given' },
+      environment: { ACCESS_TOKENS: 'given-by-the-environment' },
       keepsOnlyWarnings: true,
     })
     this.#started.push(server)
     const request = async (
       target: string,
-      token = 'given',
+      token = 'given-by-the-environment',
       body: string | null = null,
     ) => {
       const [method = '', path = ''] = target.split(' ')

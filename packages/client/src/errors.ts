@@ -54,7 +54,6 @@ export const errorNumbers = {
   'plant-not-found': 40402,
   'condition-failed': 41201,
   'body-too-large': 41301,
-  'too-many-wrong-tokens': 42901,
   'store-busy': 50301,
   'store-unavailable': 50302,
   draining: 50303,

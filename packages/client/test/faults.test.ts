@@ -36,7 +36,7 @@ test.each<[string, Step]>([
   ['an answer that breaks off', breakOff],
   ['a busy store', busy()],
   ['a store that cannot be used', unavailable],
-  ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
+  ['a limit on requests', answer(429, { error: 42900, message: 'too many requests' })],
   ["a proxy's failure", html(502)],
   ["a proxy's time-out", html(504)],
 ])('reading, listing, replacing and removing pass over %s', async (_name, fault) => {
@@ -59,7 +59,7 @@ test('creating passes over what proves that nothing was changed', async () => {
   )
   for (const fault of [
     ...refusals,
-    answer(429, { error: 42901, message: 'too many' }),
+    answer(429, { error: 42900, message: 'too many' }),
     html(429),
   ]) {
     await using store = await scripted([fault, fault, created])

@@ -18,8 +18,6 @@ export const defaultServerLimits = {
   batchRequestDrainMs: 4_000,
   /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
   connectionsMax: 1_000,
-  /** Per address and minute. */
-  wrongTokensMax: 100,
 }
 
 export type ServerLimits = Readonly<typeof defaultServerLimits>

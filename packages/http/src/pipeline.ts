@@ -12,7 +12,6 @@ import { createBodyReader } from './request/body.ts'
 import { checkRequests } from './request/checks.ts'
 import { endEarlyAnswers } from './request/early-answers.ts'
 import { readQuery } from './request/query.ts'
-import type { Throttle } from './request/wrong-tokens.ts'
 
 /** What handlers may use of what every request goes through. */
 export interface Pipeline {
@@ -31,7 +30,6 @@ export interface Pipeline {
 
 export interface PipelineOptions {
   readonly gate: Gate
-  readonly throttle: Throttle
   readonly limits: ServerLimits
   readonly ending: AbortSignal
 }
@@ -39,9 +37,9 @@ export interface PipelineOptions {
 /** Makes the server check, authenticate and parse every request, whatever its route. */
 export function createPipeline(
   app: FastifyInstance,
-  { gate, throttle, limits, ending }: PipelineOptions,
+  { gate, limits, ending }: PipelineOptions,
 ): Pipeline {
-  const authenticate = createAuthentication(gate, throttle)
+  const authenticate = createAuthentication(gate)
   // Apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)

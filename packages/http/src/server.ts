@@ -16,7 +16,6 @@ import {
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
 import type { AnsweredRequest } from './request-context.ts'
 import { service } from './service/operations.ts'
 import { addServiceRoutes, type Probes } from './service/routes.ts'
@@ -44,8 +43,6 @@ export interface ServerOptions extends UseCases, Probes {
   readonly trustedProxies?: readonly string[]
   /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
   readonly page?: URL
-  /** Shared by threads that count wrong tokens together, eight bytes a network. */
-  readonly wrongTokenCounts?: SharedArrayBuffer
 }
 
 /** Returns the whole service over HTTP, not yet listening. */
@@ -54,13 +51,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
   if (Number.parseInt(node, 10) < 24) {
     throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
   }
-  const { gate, check, logger, metrics, baseUrl, traceRequest, wrongTokenCounts, page } =
-    options
+  const { gate, check, logger, metrics, baseUrl, traceRequest, page } = options
   const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
   const limits = { ...defaultServerLimits, ...options.limits }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
-  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const failWith: FastifyInstance['errorHandler'] = (cause, request, reply) => {
     const failure = toFailure(cause)
     const details = { reqId: request.id, err: cause }
@@ -118,7 +113,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     answerPreflights(app)
   }
 
-  const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })
+  const pipeline = createPipeline(app, { gate, limits, ending: ending.signal })
   const description = describeInterface([...sections, service], serverUrl)
   // Written by the build. The path is right for the sources and for a bundle.
   const docsFolder = new URL('../dist/docs/', import.meta.url)
@@ -149,6 +144,12 @@ function trustNear(
 ): (address: string, hop: number) => boolean {
   const isTrusted = proxyAddr.compile([...proxies])
   return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
+}
+
+/** Removes the port that some proxies write behind an address in X-Forwarded-For, and the brackets of IPv6. */
+function withoutPort(text: string): string {
+  const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? []
+  return ipv6 ?? ipv4 ?? text
 }
 
 const withoutLastSlash = (text: string) => text.replace(/\/$/, '')

@@ -69,6 +69,24 @@ test('a connection that has sent nothing in time ends without a line', async () 
   expect(service.answered).toEqual([])
 })
 
+test('a body that breaks while its token is looked up gets its answer', async () => {
+  await using service = await startService()
+  const { client, tokens } = service
+  const asked = client.asked('POST /plants')
+  const head = [
+    'POST /plants HTTP/1.1',
+    'host: h',
+    // A token that was not looked up yet, so that the body breaks before it is read.
+    `authorization: Bearer ${tokens.writeOnly}`,
+    'content-type: application/json',
+    'transfer-encoding: chunked',
+  ]
+
+  const answer = await client.exchange(asked, `${head.join('\r\n')}\r\n\r\nzz\r\n`)
+
+  assertFailure(answer, 40000)
+})
+
 describe('a refusal below the routes is a whole answer, the last on its connection, and logged once:', () => {
   const chunked = ({ tokens }: Service) =>
     `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`

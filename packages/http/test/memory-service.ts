@@ -82,8 +82,6 @@ export async function startService(options: ServiceOptions = {}) {
     onAnswer: each => void answered.push(each as LoggedRequest),
     metrics: async () => '# HELP http_requests_total Requests\n',
     ...given,
-    // The cases send wrong tokens by the hundred.
-    limits: { wrongTokensMax: 1_000_000, ...options.limits },
   })
   prepare?.(app)
   const sockets: Socket[] = []

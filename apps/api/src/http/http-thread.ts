@@ -14,7 +14,6 @@ export interface HttpThreadData {
   readonly thread: number
   readonly config: Config
   readonly shared: StorageHandle
-  readonly wrongTokenCounts: SharedArrayBuffer
 }
 
 /** The calls from this thread to the main one. */
@@ -34,7 +33,7 @@ const parent = parentPort
 if (parent === null) {
   throw new Error('http-thread.js must run as a worker thread')
 }
-const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
+const { thread, config, shared } = workerData as HttpThreadData
 const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } =
   config
 const address = { host, reusePort: httpThreads > 1 }
@@ -99,7 +98,6 @@ const server = createServer({
   trustedProxies: config.trustedProxies,
   // Written by the build, beside this file.
   page: new URL('./browse/', import.meta.url),
-  wrongTokenCounts,
 })
 server.server.on('connection', counters.onConnection)
 await server.ready()

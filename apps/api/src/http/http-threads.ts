@@ -5,9 +5,6 @@ import { type BirpcReturn, createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
-/** Separate counters for some 8,000 networks. */
-const wrongTokenCountsBytes = 64 * 1024
-
 /** A small young generation: V8's default doubles the memory and gains nothing. */
 const youngGenerationMb = 12
 
@@ -30,10 +27,9 @@ export async function startHttpThreads(
     await Promise.all(started.map(({ calls }) => calls.stop.asEvent()))
     await Promise.all(started.map(({ ended }) => ended))
   })
-  const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
     const thread = index + 1
-    const data = { thread, config, shared: storage.share(), wrongTokenCounts }
+    const data = { thread, config, shared: storage.share() }
     started.push(await startHttpThread(data, mainThreadOf(thread)))
   })
   await all(starts)

@@ -42,10 +42,6 @@ export const commonFailures = {
     'The body has an unsupported coding; see Accept-Encoding',
   ],
   'expectation-failed': [41701, 'The expectation in Expect cannot be met'],
-  'too-many-wrong-tokens': [
-    42901,
-    'Too many wrong access tokens from this address; try again after Retry-After',
-  ],
   'headers-too-large': [43101, 'The header fields are larger than the server accepts'],
   internal: [50001, 'The server failed; its log says why'],
   'store-busy': [50301, 'Too many changes are pending; try again after Retry-After'],

@@ -11,7 +11,6 @@ const retryAfter = header('Retry-After', 'Seconds to wait before trying again')
 const headersOf: Readonly<Record<string, Described['headers']>> = {
   401: wwwAuthenticate,
   403: wwwAuthenticate,
-  429: retryAfter,
   503: retryAfter,
 }
 

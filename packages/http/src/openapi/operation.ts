@@ -54,7 +54,7 @@ export interface Section {
 }
 
 /** The failures of every operation. Undescribed paths and methods also answer 404 and 405. */
-export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503] as const
+export const aroundRequest = [400, 401, 403, 408, 417, 431, 500, 503] as const
 export const aroundBody = [413, 415] as const
 
 export const header = (name: string, description: string) => ({

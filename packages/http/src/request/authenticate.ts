@@ -6,9 +6,7 @@ import {
   type Scope,
 } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/failures.ts'
 import { notesOf } from '../request-context.ts'
-import type { Throttle } from './wrong-tokens.ts'
 
 /** Returns `undefined` for a request that the gate has admitted, and a failure in every other case. */
 export type Authenticate = (
@@ -17,7 +15,7 @@ export type Authenticate = (
 ) => Refusal | Promise<Refusal>
 type Refusal = Error | undefined
 
-export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
+export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
     try {
@@ -30,9 +28,9 @@ export function createAuthentication(gate: Gate, throttle: Throttle): Authentica
       }
       return admission
         .then(holder => noteHolder(request, holder))
-        .catch(thrown => failureOf(thrown, request, throttle))
+        .catch(thrown => failureOf(thrown, request))
     } catch (thrown) {
-      return failureOf(thrown, request, throttle)
+      return failureOf(thrown, request)
     }
   }
 }
@@ -52,7 +50,7 @@ function nameOf(holder: Holder | undefined): string {
 }
 
 /** Returns an error: Fastify takes a falsy value for success, and the request would pass. */
-function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
+function failureOf(thrown: unknown, request: FastifyRequest): Error {
   if (!(thrown instanceof Error)) {
     return new Error(`the gate failed with ${thrown}`)
   }
@@ -61,14 +59,7 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
   }
   const refusal = withForm(thrown, request.headers.authorization)
   notesOf(request).refusal = refusal
-  const seconds = refusal.code === 'invalid-token' ? throttle(request.ip) : 0
-  if (seconds === 0) {
-    return refusal
-  }
-  const message = 'too many wrong access tokens from this address: try again later'
-  return new RequestError('too-many-wrong-tokens', message, {
-    'retry-after': `${seconds}`,
-  })
+  return refusal
 }
 
 const expectedForm =

@@ -67,7 +67,7 @@ export function logOnceAnswered(
       error: notes.errorNumber,
       token: notes.holderName ?? refusal?.holder,
       // A path that does not exist is answered before a missing scope.
-      reason: refusal && [401, 403, 429].includes(status) ? refusal.message : undefined,
+      reason: refusal && [401, 403].includes(status) ? refusal.message : undefined,
       ...notes.logFields,
       traceId: trace?.traceId,
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,
