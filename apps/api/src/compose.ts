@@ -1,5 +1,10 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
-import { openStorage, readLastBackup, storageName } from '@plant-store/persistence'
+import {
+  explain,
+  openStorage,
+  readLastBackup,
+  storageName,
+} from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'
@@ -31,7 +36,7 @@ export async function startService(config: Config, log: ProcessLog) {
       onFailureChange: reason => storeLog.note(0, reason),
       onCheckpointFailure: storeLog.noteCheckpoint,
     }).catch(cause => {
-      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
+      throw new Error(`DATABASE_URL: ${explain(cause)}`, { cause })
     }),
   )
   const { versionBefore, schemaVersion } = storage

@@ -102,7 +102,7 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   const linesOf = (subject: string) =>
     server.log.filter(line => 'token' in line && line.token === subject)
   expect(linesOf('fauna')).toHaveLength(1)
-  const reason = expect.stringMatching(/not valid: "nbf" claim/)
+  const reason = expect.stringContaining('not valid: its claim "nbf" is in the future')
   expect(linesOf('fa\nuna')).toEqual([expect.objectContaining({ status: 401, reason })])
   expect(linesOf('flora').map(({ status }) => status)).toContain(403)
   // Signed by another key, for whom anybody may claim to be.
@@ -134,6 +134,28 @@ test('while the provider fails, opaque tokens are as good as ever, JWTs get "not
   const words = "the identity provider's keys cannot be fetched"
   const about = { jwksUrl: provider.url, reason: 'it answered 500' }
   expect(logger.error).toHaveBeenCalledExactlyOnceWith(about, words)
+})
+
+test('of a provider that does not listen the log says why', async () => {
+  const provider = await startProvider()
+  await provider.stop()
+  const logger = { error: vi.fn() }
+  const { signal } = new AbortController()
+  const config = readConfig(environment(provider.url.replace('127.0.0.1', 'localhost')))
+  const gate = await openGate(config, { find: async () => undefined } as never, {
+    logger: logger as never,
+    signal,
+  })
+  const token = await (await makeKey('1')).sign()
+
+  const refused = Promise.resolve(gate({ token, headers: {} }, 'plants:read'))
+
+  await expect(refused).rejects.toMatchObject({ code: 'access-unavailable' })
+  const reason = expect.stringMatching(/^connect ECONNREFUSED /)
+  expect(logger.error).toHaveBeenCalledWith(
+    expect.objectContaining({ reason }),
+    expect.any(String),
+  )
 })
 
 test('a provider that hangs holds up neither a start nor a stop', async () => {

@@ -46,18 +46,35 @@ export function isDamage(error: unknown): boolean {
   )
 }
 
-/** Returns the message of an error with its reason, for operators. The ports keep reasons from clients. */
-export function explain(error: Error): string {
-  const { message, code } = error as Error & { code?: unknown }
-  // A reader's messages contain the reason.
-  if (
-    code !== 'store-unavailable' ||
-    !(error.cause instanceof Error) ||
-    message.includes(': ')
-  ) {
+/**
+ * Returns an error in words, for operators. The error of a name with several addresses has no
+ * message of its own in Node: then the messages of its attempts are returned.
+ */
+export function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return `${error}`
+  }
+  const { message, code, name } = error as NodeJS.ErrnoException
+  if (message !== '') {
     return message
   }
-  return `${message}: ${error.cause.message}`
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const reasons = new Set(error.errors.map(wordsOf))
+    return [...reasons].join('; ')
+  }
+  return error.cause === undefined ? (code ?? name) : wordsOf(error.cause)
+}
+
+/** Returns an error in words, with its reason. The ports keep reasons from clients. */
+export function explain(error: Error): string {
+  const { code, cause } = error as Error & { code?: unknown }
+  const words = wordsOf(error)
+  // A reader's messages contain the reason.
+  const hasReason = !(cause instanceof Error) || words.includes(': ')
+  if (code !== 'store-unavailable' || hasReason) {
+    return words
+  }
+  return `${words}: ${wordsOf(cause)}`
 }
 
 /** Returns in plain words why the system refused a file. */

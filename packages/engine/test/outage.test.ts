@@ -4,8 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { explain, isDamage, StoreError } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { StoreDamagedError } from '../src/errors.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { StoreDamagedError, wordsOf } from '../src/errors.ts'
 import { watchOutages } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
 
@@ -155,6 +155,43 @@ test('an error is explained with its reason, unless it has it', () => {
     cause: new Error('full'),
   })
   expect(explain(archived)).toBe('the store: full')
+})
+
+describe('an error in words is', () => {
+  const ofAddress = (address: string) => new Error(`connect ECONNREFUSED ${address}:80`)
+  const named = new Error('')
+  named.name = 'TypeError'
+
+  test.each<[string, unknown, string]>([
+    ['its message', new Error('why'), 'why'],
+    [
+      'the messages of all addresses of a name',
+      new AggregateError([ofAddress('::1'), ofAddress('127.0.0.1')]),
+      'connect ECONNREFUSED ::1:80; connect ECONNREFUSED 127.0.0.1:80',
+    ],
+    [
+      'one message if all attempts failed alike',
+      new AggregateError([new Error('why'), new Error('why')]),
+      'why',
+    ],
+    [
+      'its own message before those of attempts',
+      new AggregateError([named], 'why'),
+      'why',
+    ],
+    [
+      'the message of an attempt within another',
+      new AggregateError([new AggregateError([new Error('why')])]),
+      'why',
+    ],
+    ['its code without a message', Object.assign(new Error(''), { code: 'EIO' }), 'EIO'],
+    ['the message of its cause', new Error('', { cause: new Error('why') }), 'why'],
+    ['its name if there is nothing else', named, 'TypeError'],
+    ['the name of an empty list of attempts', new AggregateError([]), 'AggregateError'],
+    ['the value that was thrown', 'why', 'why'],
+  ])('%s', (_, error, words) => {
+    expect(wordsOf(error)).toBe(words)
+  })
 })
 
 test('damage is known by the error, or by what caused it', () => {

@@ -3,13 +3,14 @@ import {
   createTokenMemory,
   type Gate,
   type Holder,
-  requireScope,
   type Scope,
-  scopes,
 } from '@plant-store/access'
-import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
-import { type KeySet, type KeySetOptions, openKeySet } from './key-set.ts'
+import { decodeJwt } from 'jose'
+import { type Grant, grantOf } from './grant.ts'
+import { type KeySetOptions, openKeySet } from './key-set.ts'
+import { foreignFault, invalidToken } from './refusals.ts'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
+import { createVerifier } from './verifier.ts'
 
 const tokenBytesMax = 8 * 1024
 const rememberedTokensMax = 1000
@@ -22,61 +23,44 @@ export interface JwtGateOptions extends KeySetOptions {
   /** Where the provider publishes its keys: https, or http on this machine. */
   readonly jwksUrl: string
   readonly algorithms: readonly JwtAlgorithm[]
-  /** Between the provider's clock and ours. */
+  /** The tolerated difference between the provider's clock and ours. */
   readonly clockSkewMs: number
   /** Checks other tokens, such as opaque ones. */
   readonly otherwise: Gate
 }
 
-interface Verified extends Holder {
-  readonly scopes: readonly Scope[]
-  readonly expiresAtMs: number
+interface VerifiedToken {
+  readonly grant: Grant
   /** The keys that verified the token. Newer ones may lack its key. */
-  readonly keys: ReturnType<KeySet['current']>
+  readonly keys: object | undefined
 }
 
 /**
- * Returns a gate that admits the JWTs (RFC 7519) of an identity provider that are signed for the audience. Their scopes
- * are those of the claim `permissions`, or of `scope` if there is none. Begins to fetch the provider's keys.
+ * Returns a gate that admits the JWTs (RFC 7519) of an identity provider that are signed for
+ * the audience. Their scopes are those of the claim `permissions`, or of `scope` if there is
+ * none. Begins to fetch the provider's keys.
  *
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const { issuer, algorithms, otherwise } = options
-  const audience = [options.audience].flat()
-  if (
-    algorithms.length === 0 ||
-    !algorithms.every(each => jwtAlgorithms.includes(each))
-  ) {
-    throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
-  }
-  if (issuer === '' || audience.length === 0 || audience.includes('')) {
-    throw new TypeError('issuer and audience must not be empty')
-  }
+  assertSafe(options)
+  const { issuer, otherwise } = options
   const keySet = openKeySet(parseJwksUrl(options.jwksUrl), options)
-  const verifyOptions = {
-    issuer,
-    audience,
-    algorithms: [...algorithms],
-    clockTolerance: options.clockSkewMs / 1000,
-    requiredClaims: ['exp', 'sub'],
-  }
-  const remembered = createTokenMemory<Verified>(rememberedTokensMax)
+  const verify = createVerifier(keySet, options)
+  const remembered = createTokenMemory<VerifiedToken>(rememberedTokensMax)
 
-  const verify = async (token: string, scope: Scope) => {
+  const admitOnceVerified = async (token: string, scope: Scope): Promise<Holder> => {
     remembered.delete(token)
     const keys = keySet.current()
-    const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(
-      error => {
-        throw refusalOf(error, keySet)
-      },
-    )
-    const verified = { ...toHolder(payload), keys }
-    // It may have been verified with older keys.
-    if (keys !== undefined && keys === keySet.current()) {
-      remembered.set(token, verified)
+    const payload = await verify(token)
+    const grant = grantOf(payload)
+
+    // The keys may have been replaced since. Older ones may have verified the token.
+    const areKeysCurrent = keys !== undefined && keys === keySet.current()
+    if (areKeysCurrent) {
+      remembered.set(token, { grant, keys })
     }
-    return requireScope(verified, scope)
+    return admit(grant, scope)
   }
 
   return (credentials, scope) => {
@@ -84,22 +68,41 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     if (token === undefined) {
       return otherwise(credentials, scope)
     }
+
     const known = remembered.get(token)
-    if (
+    const isStillVerified =
       known !== undefined &&
-      Date.now() < known.expiresAtMs &&
+      Date.now() < known.grant.expiresAtMs &&
       known.keys === keySet.current()
-    ) {
-      return requireScope(known, scope)
+    if (isStillVerified) {
+      return admit(known.grant, scope)
     }
-    return issuerOf(token) === issuer
-      ? verify(token, scope)
-      : otherwise(credentials, scope)
+
+    if (issuerOf(token) === issuer) {
+      return admitOnceVerified(token, scope)
+    }
+    return explainRefusal(token, () => otherwise(credentials, scope))
   }
 }
 
-const invalid = (message: string, holder?: string) =>
-  new AccessError('invalid-token', message, undefined, holder)
+function assertSafe({ algorithms, issuer, audience }: JwtGateOptions): void {
+  const areSafe = algorithms.every(algorithm => jwtAlgorithms.includes(algorithm))
+  if (algorithms.length === 0 || !areSafe) {
+    throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
+  }
+  const audiences = [audience].flat()
+  if (issuer === '' || audiences.length === 0 || audiences.includes('')) {
+    throw new TypeError('issuer and audience must not be empty')
+  }
+}
+
+function admit({ holder, scopes, source }: Grant, scope: Scope): Holder {
+  if (scopes.includes(scope)) {
+    return holder
+  }
+  const message = `the access token lacks the scope ${scope}: ${source}`
+  throw new AccessError('insufficient-scope', message, scope, holder.name)
+}
 
 /** Returns the issuer that a token claims, to choose the gate that checks it. */
 function issuerOf(token: string): string | undefined {
@@ -107,7 +110,7 @@ function issuerOf(token: string): string | undefined {
     return undefined
   }
   if (token.length > tokenBytesMax) {
-    throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
+    throw invalidToken(`the access token is longer than ${tokenBytesMax} bytes`)
   }
   try {
     return decodeJwt(token).iss
@@ -116,31 +119,26 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-function refusalOf(error: Error, keySet: KeySet): Error {
-  // jose judges claims only once the signature is right. Of a forged token the subject says nothing.
-  const { sub } = 'payload' in error ? (error.payload as JWTPayload) : {}
-  const holder = typeof sub === 'string' ? sub : undefined
-  if (error instanceof errors.JWTExpired) {
-    return invalid('the access token has expired', holder)
+/** Runs the other gate. If it does not know a JWT, the refusal says what is wrong with the JWT. */
+function explainRefusal(token: string, run: () => ReturnType<Gate>): ReturnType<Gate> {
+  const explained = (error: unknown): unknown => {
+    const isUnknown = error instanceof AccessError && error.code === 'invalid-token'
+    // The other gate knew the holder, so its own words are right.
+    if (!isUnknown || error.holder !== undefined) {
+      return error
+    }
+    const fault = foreignFault(token)
+    return fault === undefined ? error : invalidToken(fault)
   }
-  if (error instanceof errors.JOSEError) {
-    return invalid(`the access token is not valid: ${error.message}`, holder)
+  try {
+    const admission = run()
+    if (!(admission instanceof Promise)) {
+      return admission
+    }
+    return admission.catch((error: unknown) => {
+      throw explained(error)
+    })
+  } catch (error) {
+    throw explained(error)
   }
-  // Any other error means that a key of the provider is broken or too short.
-  return error instanceof AccessError ? error : keySet.fail(error)
-}
-
-function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
-  const { sub, exp } = payload
-  if (typeof sub !== 'string' || sub === '') {
-    throw invalid('the access token is not valid: "sub" claim must be a non-empty string')
-  }
-  return { name: sub, scopes: scopesOf(payload), expiresAtMs: (exp as number) * 1000 }
-}
-
-/** If a provider sets permissions, the scope is only what the client asked for. */
-function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
-  const granted =
-    permissions ?? (typeof scope === 'string' ? scope.split(' ') : undefined)
-  return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []
 }

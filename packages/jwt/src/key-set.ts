@@ -6,12 +6,13 @@ import {
   type ExportedJWKSCache,
   type FetchImplementation,
   type JWKSCacheInput,
+  type JWTVerifyGetKey,
   jwksCache,
 } from 'jose'
 
 /** The age at which the keys are refreshed in the background. */
 const refreshAfterMs = 300_000
-/** The least time between two fetches for tokens with unknown keys, and after a fetch that failed. */
+/** The least time between two fetches for unknown keys, and after a fetch that failed. */
 const cooldownMs = 5000
 /** The age up to which keys are used while the provider does not answer. */
 const staleMaxMs = 3_600_000
@@ -20,86 +21,138 @@ const keySetBytesMax = 256 * 1024
 const keysMax = 100
 
 export interface KeySetOptions {
-  /** Called with the reason when fetching the keys begins to fail, and without one when it works again. */
-  readonly onFailureChange?: (reason?: string) => void
+  /** Called with the error when fetching the keys begins to fail, and without one after that. */
+  readonly onFailureChange?: (error?: Error) => void
   /** Ends a pending fetch. */
   readonly signal?: AbortSignal
 }
 
-export type KeySet = ReturnType<typeof openKeySet>
+export interface KeySet {
+  /**
+   * Returns the keys of the latest fetch while they may be used, and refreshes them when they
+   * get old. Equal objects are the same keys.
+   */
+  current(): object | undefined
+  /** Rejects with `access-unavailable` if a key must be fetched and the provider fails. */
+  readonly find: JWTVerifyGetKey
+  /** Records that a key cannot be used, and returns the error for the request. */
+  unusable(error: unknown): AccessError
+}
 
-export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions) {
-  let failedAtMs = Number.NEGATIVE_INFINITY
-  let isFailing = false
-  const fail = ({ message, cause }: Error) => {
-    // Reported once, however often it fails. The message of `fetch` says only that it failed.
-    if (!isFailing) {
-      onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
-    }
-    isFailing = true
-    return unavailable()
-  }
-
-  const fetchKeys: FetchImplementation = async (href, options) => {
-    // jose waits between fetches that succeed, not after one that fails.
-    if (performance.now() - failedAtMs < cooldownMs) {
-      throw unavailable()
-    }
-    try {
-      const ended =
-        signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
-      const keys = await readKeys(await fetch(href, { ...options, signal: ended }))
-      if (isFailing) {
-        onFailureChange?.()
-      }
-      isFailing = false
-      return Response.json(keys)
-    } catch (error) {
-      failedAtMs = performance.now()
-      throw fail(error as Error)
-    }
-  }
-
+export function openKeySet(url: URL, options: KeySetOptions): KeySet {
+  const fetching = createFetch(options)
   // jose writes the keys and the time of each fetch into it.
   const cache: Partial<ExportedJWKSCache> = {}
   const find = createRemoteJWKSet(url, {
     cacheMaxAge: staleMaxMs,
     cooldownDuration: cooldownMs,
     timeoutDuration: fetchTimeoutMs,
-    [customFetch]: fetchKeys,
+    [customFetch]: fetching.fetch,
+    // It may be empty at first, which jose's type does not say.
     [jwksCache]: cache as JWKSCacheInput,
   })
-  const refresh = () => void find.reload().catch(() => {})
+  const refresh = () => {
+    // A failure was reported by `fetch`.
+    find.reload().catch(() => {})
+  }
 
   refresh()
   return {
-    /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)
-      // Negative if the clock was set back.
-      if (ageMs >= refreshAfterMs || ageMs < 0) {
+      const wasClockSetBack = ageMs < 0
+      if (ageMs >= refreshAfterMs || wasClockSetBack) {
         refresh()
       }
       return find.fresh ? cache.jwks : undefined
     },
-    /** Rejects with `access-unavailable` if a token's key needs a fetch and the provider does not answer. */
     find,
-    /** Records that a key cannot be used, and returns the error for the request. */
-    fail,
+    unusable: fetching.fail,
   }
 }
 
-const unavailable = () =>
-  new AccessError(
+interface Fetching {
+  readonly fetch: FetchImplementation
+  /** Reports a failure, once however often it happens, and returns the error for the request. */
+  fail(error: unknown): AccessError
+}
+
+function createFetch({ signal, onFailureChange }: KeySetOptions): Fetching {
+  let failedAtMs = Number.NEGATIVE_INFINITY
+  let isFailing = false
+
+  const fail = (error: unknown): AccessError => {
+    if (error instanceof AccessError) {
+      return error
+    }
+    if (!isFailing) {
+      isFailing = true
+      onFailureChange?.(error instanceof Error ? error : new Error(`${error}`))
+    }
+    return unavailable()
+  }
+  const succeed = () => {
+    if (isFailing) {
+      isFailing = false
+      onFailureChange?.()
+    }
+  }
+
+  const fetchKeys: FetchImplementation = async (href, options) => {
+    // jose waits after a fetch that succeeds, and not after one that fails.
+    if (performance.now() - failedAtMs < cooldownMs) {
+      throw unavailable()
+    }
+    const signals = signal === undefined ? [options.signal] : [options.signal, signal]
+    try {
+      const response = await send(href, { ...options, signal: AbortSignal.any(signals) })
+      const keys = await readKeys(response)
+      succeed()
+      return Response.json(keys)
+    } catch (error) {
+      failedAtMs = performance.now()
+      throw fail(error)
+    }
+  }
+  return { fetch: fetchKeys, fail }
+}
+
+/** Rejects with the reason, because the error of `fetch` says only that it failed. */
+async function send(href: string, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(href, options)
+  } catch (error) {
+    throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error
+  }
+}
+
+function unavailable(): AccessError {
+  return new AccessError(
     'access-unavailable',
     'the access token cannot be checked: the identity provider is unavailable',
   )
+}
 
-async function readKeys({ status, body }: Response): Promise<unknown> {
+async function readKeys(response: Response): Promise<unknown> {
+  const { status, body } = response
   if (status !== 200) {
     await body?.cancel()
     throw new Error(`it answered ${status}`)
   }
+  const keySet = JSON.parse(await readText(body))
+  // Throws if it is no key set.
+  createLocalJWKSet(keySet)
+  const count = keySet.keys.length
+  if (count === 0) {
+    throw new Error('it has no keys')
+  }
+  if (count > keysMax) {
+    throw new Error(`it has more than ${keysMax} keys`)
+  }
+  return keySet
+}
+
+async function readText(body: Response['body']): Promise<string> {
   const decoder = new TextDecoder()
   let bytes = 0
   let text = ''
@@ -110,14 +163,5 @@ async function readKeys({ status, body }: Response): Promise<unknown> {
     }
     text += decoder.decode(chunk, { stream: true })
   }
-  const keySet = JSON.parse(text)
-  createLocalJWKSet(keySet)
-  const count = keySet.keys.length
-  if (count === 0) {
-    throw new Error('it has no keys')
-  }
-  if (count > keysMax) {
-    throw new Error(`it has more than ${keysMax} keys`)
-  }
-  return keySet
+  return text
 }

@@ -283,6 +283,177 @@ test('the other gate gets what is no JWT of this issuer, and nothing else', asyn
   expect(seen).toEqual([undefined, foreign].map(token => [token, {}]))
 })
 
+describe('a token that several keys fit', () => {
+  const copyOf = (key: SigningKey): SigningKey => ({ ...key, jwk: { ...key.jwk } })
+  const brokenCopyOf = (key: SigningKey): SigningKey => ({
+    ...key,
+    jwk: { ...key.jwk, x: undefined },
+  })
+  const withoutKid = (key: SigningKey): SigningKey => ({
+    ...key,
+    jwk: { ...key.jwk, kid: undefined },
+  })
+
+  test.each<[string, () => Promise<readonly SigningKey[]>]>([
+    ['one key that the set has twice', async () => [key, copyOf(key)]],
+    ['two keys with one kid, its own first', async () => [key, await makeKey('first')]],
+    ['two keys with one kid, its own last', async () => [await makeKey('first'), key]],
+    ['a broken key before its own', async () => [brokenCopyOf(key), key]],
+    ['a broken key behind its own', async () => [key, brokenCopyOf(key)]],
+  ])('is admitted with %s', async (_, keysOf) => {
+    provider.keys = await keysOf()
+
+    expect(await ask(createGate(), await sign(key))).toBe('flora')
+  })
+
+  test('is admitted if neither it nor the keys have a kid', async () => {
+    const other = await makeKey('other')
+    provider.keys = [other, key].map(withoutKid)
+    const token = await sign(key, {}, { kid: undefined })
+
+    expect(await ask(createGate(), token)).toBe('flora')
+  })
+
+  test('is refused if none of them signed it', async () => {
+    provider.keys = [await makeKey('first'), await makeKey('first')]
+
+    const refused = createGate()(credentials(await sign(key)), 'plants:read')
+
+    await expect(refused).rejects.toThrow('signature verification failed')
+  })
+
+  test('is refused for its claims by the key that signed it', async () => {
+    provider.keys = [await makeKey('first'), key]
+    const token = await sign(key, { exp: inSeconds(-31_000) })
+
+    const refused = createGate()(credentials(token), 'plants:read')
+
+    await expect(refused).rejects.toThrow('the access token has expired')
+  })
+
+  test('cannot be checked if all of them are broken', async () => {
+    provider.keys = [brokenCopyOf(key), brokenCopyOf(key)]
+
+    expect(await ask(createGate(), await sign(key))).toBe('access-unavailable')
+  })
+})
+
+describe('a refusal says', () => {
+  const refusal = async (gate: Gate, token: string, scope: Scope = 'plants:read') => {
+    try {
+      return await gate(credentials(token), scope)
+    } catch (error) {
+      return error
+    }
+  }
+
+  test.each<[string, object, string]>([
+    [
+      'that the issuer differs',
+      { iss: 'https://identity.example' },
+      'its claim "iss" is "https://identity.example", which is not exactly the issuer',
+    ],
+    ['that the issuer is absent', { iss: undefined }, 'it lacks the claim "iss"'],
+    ['that the issuer is no text', { iss: 7 }, 'its claim "iss" is 7'],
+    [
+      'what is left of a long issuer',
+      { iss: `https://${'x'.repeat(300)}` },
+      `"https://${'x'.repeat(191)}…, which`,
+    ],
+    [
+      'that the audience differs',
+      { aud: ['a', 'b'] },
+      'its claim "aud" is ["a","b"], which names no audience of this store',
+    ],
+    ['that the token is not valid yet', { nbf: 2 ** 32 }, '"nbf" is in the future'],
+  ])('%s', async (_, claims, words) => {
+    const refused = await refusal(createGate(), await sign(key, claims))
+
+    expect(refused).toMatchObject({ code: 'invalid-token' })
+    expect(refused).toMatchObject({ message: expect.stringContaining(words) })
+  })
+
+  test.each<[string, () => Promise<string>, string]>([
+    [
+      'that the provider has no such key',
+      async () => sign(await makeKey('unknown')),
+      'no key of the identity provider fits its header',
+    ],
+    [
+      'that the token is encrypted',
+      async () => `${json({ alg: 'RSA-OAEP', enc: 'A256GCM' })}.a.b.c.d`,
+      'the access token is an encrypted JWT',
+    ],
+    [
+      'that its claims cannot be read',
+      async () => `${json({ alg: 'ES256' })}.a.b`,
+      'its claims cannot be read',
+    ],
+    ['only what the other gate says of an opaque token', async () => 'a.b.c', 'opaque'],
+  ])('%s', async (_, makeToken, words) => {
+    const otherwise: Gate = () => {
+      throw new AccessError('invalid-token', 'opaque')
+    }
+
+    const refused = await refusal(createGate({ otherwise }), await makeToken())
+
+    expect(refused).toMatchObject({ code: 'invalid-token' })
+    expect(refused).toMatchObject({ message: expect.stringContaining(words) })
+  })
+
+  test('what the other gate says if it knows the holder or rejects', async () => {
+    const foreign = await sign(key, { iss: 'https://other.example' })
+    const known = new AccessError('invalid-token', 'expired', undefined, 'flora')
+    const otherwise: Gate = async () => Promise.reject(known)
+
+    expect(await refusal(createGate({ otherwise }), foreign)).toBe(known)
+  })
+
+  test('that the issuer differs also if the other gate rejects', async () => {
+    const foreign = await sign(key, { iss: 'https://other.example' })
+    const unknown = new AccessError('invalid-token', 'unknown')
+    const otherwise: Gate = async () => Promise.reject(unknown)
+
+    const refused = await refusal(createGate({ otherwise }), foreign)
+
+    expect(refused).toMatchObject({ message: expect.stringContaining('"iss"') })
+  })
+
+  test.each<[string, object, string]>([
+    [
+      'that the scope is a list',
+      { scope: ['plants:read'] },
+      'its claim "scope" must be a text, with a space between two scopes (RFC 8693)',
+    ],
+    ['that the scope has other words', { scope: 'openid' }, '"scope" has other words'],
+    [
+      'that scp is not read',
+      { scope: undefined, scp: ['plants:read'] },
+      'scopes are read from its claim "permissions" or "scope", and it has none: "scp" is not read',
+    ],
+    [
+      'that there is no claim with scopes',
+      { scope: undefined },
+      '"permissions" or "scope", and it has none',
+    ],
+    [
+      'that the permissions decide',
+      { permissions: [], scope: 'plants:read' },
+      'its scopes are those of the claim "permissions"',
+    ],
+    [
+      'that the permissions are no list',
+      { permissions: 'plants:read' },
+      'its claim "permissions" must be a list of texts',
+    ],
+  ])('%s', async (_, claims, words) => {
+    const refused = await refusal(createGate(), await sign(key, claims))
+
+    expect(refused).toMatchObject({ code: 'insufficient-scope', scope: 'plants:read' })
+    expect(refused).toMatchObject({ message: expect.stringContaining(words) })
+  })
+})
+
 describe('a token that was checked', () => {
   /** Signed, and checked until it is remembered. */
   const known = async (gate: Gate, claims: object = {}) => {
@@ -370,7 +541,7 @@ describe('a provider that', () => {
   /** `undefined` when it works again. */
   const failures: (string | undefined)[] = []
   beforeEach(() => void failures.splice(0))
-  const onFailureChange = (reason?: string) => void failures.push(reason)
+  const onFailureChange = (error?: Error) => void failures.push(error?.message)
 
   const keys = (count: number) => JSON.stringify({ keys: Array(count).fill(key.jwk) })
   const redirect = (response: ServerResponse) => {
@@ -382,7 +553,7 @@ describe('a provider that', () => {
       response => response.writeHead(200).write('{'),
       /timeout/i,
     ],
-    ['hangs up', response => response.destroy(), /^fetch failed: /],
+    ['hangs up', response => response.destroy(), /^other side closed$/],
     [
       'answers without a body',
       response => response.writeHead(204).end(),

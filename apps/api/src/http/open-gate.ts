@@ -6,6 +6,7 @@ import {
   scopes,
   type TokenRepository,
 } from '@plant-store/access'
+import { explain } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 
@@ -47,15 +48,13 @@ export async function openGate(
     jwksUrl,
     otherwise: gate,
     signal,
-    onFailureChange(reason) {
-      if (reason === undefined) {
+    onFailureChange(error) {
+      if (error === undefined) {
         logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
-      } else {
-        logger.error(
-          { jwksUrl, reason },
-          "the identity provider's keys cannot be fetched",
-        )
+        return
       }
+      const reason = explain(error)
+      logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be fetched")
     },
   })
 }

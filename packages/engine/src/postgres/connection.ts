@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { wordsOf } from '../errors.ts'
 import type { PostgresOptions } from '../storage.ts'
 
 /** Connections to the host that accepts writes. */
@@ -166,13 +167,12 @@ async function findWritable(pools: readonly pg.Pool[]): Promise<pg.Pool> {
   })
 }
 
-function describe({ message, code }: Error & { code?: string }): string {
+function describe(error: Error): string {
   // pg names an internal detail.
-  if (/client password must be|^empty password/.test(message)) {
+  if (/client password must be|^empty password/.test(error.message)) {
     return 'it requires a password, and the URL has none'
   }
-  // Node leaves the message empty if a name with several addresses fails.
-  return message || `${code}`
+  return wordsOf(error)
 }
 
 async function send(

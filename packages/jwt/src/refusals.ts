@@ -1,0 +1,81 @@
+import { AccessError } from '@plant-store/access'
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload } from 'jose'
+
+/** @param holder the subject of a token whose signature is right */
+export function invalidToken(message: string, holder?: string): AccessError {
+  return new AccessError('invalid-token', message, undefined, holder)
+}
+
+/** Returns the refusal of a token in which the verifier found a fault. */
+export function refusalOf(error: errors.JOSEError): AccessError {
+  // jose judges claims only once the signature is right. Anybody can write a subject into a
+  // forged token.
+  const payload = 'payload' in error ? (error.payload as JWTPayload) : {}
+  const holder = typeof payload.sub === 'string' ? payload.sub : undefined
+  if (error instanceof errors.JWTExpired) {
+    return invalidToken('the access token has expired', holder)
+  }
+  return invalidToken(`the access token is not valid: ${faultOf(error, payload)}`, holder)
+}
+
+function faultOf(error: errors.JOSEError, payload: JWTPayload): string {
+  if (error instanceof errors.JWKSNoMatchingKey) {
+    return 'no key of the identity provider fits its header'
+  }
+  const isWrongClaim =
+    error instanceof errors.JWTClaimValidationFailed && error.reason === 'check_failed'
+  if (isWrongClaim && error.claim === 'aud') {
+    return `its claim "aud" is ${quoted(payload.aud)}, which names no audience of this store`
+  }
+  if (isWrongClaim && error.claim === 'nbf') {
+    return 'its claim "nbf" is in the future'
+  }
+  return error.message
+}
+
+/**
+ * Returns why a token is no JWT of the trusted issuer. Its signature was not checked.
+ *
+ * @returns undefined if it is no JWT at all
+ */
+export function foreignFault(token: string): string | undefined {
+  if (!hasJwtHeader(token)) {
+    return undefined
+  }
+  const isEncrypted = token.split('.').length === 5
+  if (isEncrypted) {
+    return 'the access token is an encrypted JWT: this store reads only signed ones'
+  }
+  const payload = payloadOf(token)
+  if (payload === undefined) {
+    return 'the access token is no valid JWT: its claims cannot be read'
+  }
+  const { iss } = payload
+  return iss === undefined
+    ? 'the access token is not valid: it lacks the claim "iss"'
+    : `the access token is not valid: its claim "iss" is ${quoted(iss)}, which is not exactly the issuer that this store trusts`
+}
+
+function hasJwtHeader(token: string): boolean {
+  try {
+    return decodeProtectedHeader(token).alg !== undefined
+  } catch {
+    return false
+  }
+}
+
+function payloadOf(token: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(token)
+  } catch {
+    return undefined
+  }
+}
+
+const quotedLengthMax = 200
+
+/** Returns a claim for a message. */
+function quoted(claim: unknown): string {
+  const text = JSON.stringify(claim)
+  return text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
+}

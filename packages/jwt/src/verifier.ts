@@ -1,0 +1,77 @@
+import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import type { JwtGateOptions } from './jwt-gate.ts'
+import type { KeySet } from './key-set.ts'
+import { refusalOf } from './refusals.ts'
+
+type VerifierOptions = Pick<
+  JwtGateOptions,
+  'issuer' | 'audience' | 'algorithms' | 'clockSkewMs'
+>
+
+/** Resolves to the claims of a token that is valid, and rejects with an AccessError otherwise. */
+export type Verify = (token: string) => Promise<JWTPayload>
+
+export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify {
+  const verifyOptions: JWTVerifyOptions = {
+    issuer: options.issuer,
+    audience: [options.audience].flat(),
+    algorithms: [...options.algorithms],
+    clockTolerance: options.clockSkewMs / 1000,
+    requiredClaims: ['exp', 'sub'],
+  }
+
+  const verifyWithProvider = async (token: string): Promise<JWTPayload> => {
+    try {
+      const { payload } = await jwtVerify(token, keySet.find, verifyOptions)
+      return payload
+    } catch (error) {
+      if (error instanceof errors.JWKSMultipleMatchingKeys) {
+        return verifyWithEach(error, token, verifyOptions)
+      }
+      throw error
+    }
+  }
+
+  return async token => {
+    try {
+      return await verifyWithProvider(token)
+    } catch (error) {
+      if (error instanceof errors.JOSEError) {
+        throw refusalOf(error)
+      }
+      throw keySet.unusable(error)
+    }
+  }
+}
+
+/**
+ * Verifies a token with each key that fits its header, because a provider may publish a key
+ * twice, or two keys with one `kid` or with none. Only a wrong signature leads to the next key.
+ */
+async function verifyWithEach(
+  fittingKeys: errors.JWKSMultipleMatchingKeys,
+  token: string,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  // jose leaves out keys that it cannot import.
+  let failure: unknown = new Error('none of its keys that fit a token can be imported')
+  for await (const key of fittingKeys) {
+    try {
+      const { payload } = await jwtVerify(token, key, options)
+      return payload
+    } catch (error) {
+      if (!isFaultOfKey(error)) {
+        throw error
+      }
+      failure = error
+    }
+  }
+  throw failure
+}
+
+/** A key of the provider that is too short is a TypeError. */
+function isFaultOfKey(error: unknown): boolean {
+  return (
+    error instanceof errors.JWSSignatureVerificationFailed || error instanceof TypeError
+  )
+}
