@@ -174,6 +174,25 @@ test('fails when nobody listens', async () => {
   await expect(send('http://127.0.0.1:1/')).rejects.toThrow('ECONNREFUSED')
 })
 
+test('says of each address of a name why it fails', async () => {
+  const addresses = [
+    { address: '127.0.0.1', family: 4 },
+    { address: '::1', family: 6 },
+  ]
+  vi.spyOn(dns, 'lookup').mockImplementation(((
+    _: string,
+    __: object,
+    callback: (...args: unknown[]) => void,
+  ) => setImmediate(callback, null, addresses)) as never)
+  onTestFinished(() => void vi.restoreAllMocks())
+
+  const sending = send('http://shop.example:1/')
+
+  await expect(sending).rejects.toThrow(
+    /^connect ECONNREFUSED 127\.0\.0\.1:1; connect \w+ ::1:1/,
+  )
+})
+
 test('ends when it is aborted', async () => {
   const abort = new AbortController()
   const url = await listenTcp(() => abort.abort())

@@ -2,6 +2,7 @@ import dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { explain } from '@plant-store/persistence'
 import { courierLimits, isPublicAddress, type Post } from '@plant-store/webhooks'
 import { version } from '../version.ts'
 
@@ -51,9 +52,10 @@ export async function sendWebhook(
       throw error
     })
   } catch (cause) {
-    throw timeout.aborted
-      ? new Error(`no answer within ${timeoutMs} ms`, { cause })
-      : cause
+    const reason = timeout.aborted
+      ? `no answer within ${timeoutMs} ms`
+      : explain(cause as Error)
+    throw new Error(reason, { cause })
   }
 }
 
