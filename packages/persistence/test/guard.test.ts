@@ -4,6 +4,7 @@ import {
   linkSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -23,7 +24,7 @@ import {
   storeFiles,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
 import { looks, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
@@ -102,6 +103,56 @@ test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
     }
   },
 )
+
+/** Two thirds of the plants are removed first, so that VACUUM has something to give back. */
+async function startWithFreePages() {
+  const { file, url, store } = await start()
+  expect(await store.insert(idsFrom(1, 3_000))).toEqual(Array(3_000).fill('inserted'))
+  const other = new Database(file)
+  onTestFinished(() => void other.close())
+  other.exec('delete from plants where id > 1000')
+  return { file, url, store, other }
+}
+
+test.each(['passive', 'truncate'])(
+  'a served store that VACUUM of another program makes smaller goes on (%s)',
+  async mode => {
+    const { file, url, store, other } = await startWithFreePages()
+    other.pragma('wal_checkpoint(passive)')
+    const bytesBefore = statSync(file).size
+    await pastLook()
+    expect(await store.insert([5_000n])).toEqual(['inserted'])
+
+    other.exec('vacuum')
+    other.pragma(`wal_checkpoint(${mode})`)
+    expect(statSync(file).size, 'the file is smaller').toBeLessThan(bytesBefore)
+    await pastLook()
+
+    expect(await store.insert([5_001n, 5_002n])).toEqual(['inserted', 'inserted'])
+    expect(await store.check()).toEqual(['ready'])
+    await store.kill()
+    expect(await idsAt(url)).toEqual([...idsFrom(1, 1_000), 5_000n, 5_001n, 5_002n])
+  },
+)
+
+test('a smaller store in the place of a served one is refused', async () => {
+  const { file, store, other } = await startWithFreePages()
+  const smaller = join(temporaryFolder(), 'plants.db')
+  await (await openStorage({ url: `file:${smaller}` }))[Symbol.asyncDispose]()
+  const bytes = readFileSync(smaller)
+  // Like a copy of a store in use that has seen more changes.
+  bytes[18] = 2
+  bytes[19] = 2
+  bytes.writeUInt32BE(1_000_000, 24)
+  other.pragma('wal_checkpoint(passive)')
+  await pastLook()
+  expect(await store.insert([5_000n])).toEqual(['inserted'])
+
+  writeFileSync(file, bytes)
+  await pastLook()
+
+  expect(await store.insert([9_000n])).toEqual(['store-unavailable'])
+})
 
 test.each<[string, Way]>([
   ['-wal', 'removed'],
