@@ -16,6 +16,14 @@ function faultsOf(environment: Record<string, string>): string[] {
 const wrongVariables = (environment: Record<string, string>) =>
   faultsOf(environment).map(line => line.split(' ')[0])
 
+const page = readFileSync(join(import.meta.dirname, '../../../docs/settings.md'), 'utf8')
+const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(
+  ([, name = '', value = '']) => ({
+    name,
+    value,
+  }),
+)
+
 const variables = new Set<string>()
 readConfig(
   new Proxy<Record<string, string>>(
@@ -63,7 +71,7 @@ test.each([
   ],
   [
     'ACCESS_TOKENS',
-    'of-20-characters/+==, and.of~more_than-20.0 ',
+    'of-20-characters/+==, and.of~more_than-20.0',
     { accessTokens: ['of-20-characters/+==', 'and.of~more_than-20.0'] },
   ],
   [
@@ -220,6 +228,62 @@ test.each(Object.entries(wrongValues))(
   },
 )
 
+/** A right value of each setting, without which it would be refused for another reason. */
+const rightValueOf = (name: string): string => {
+  const values: Record<string, string> = {
+    ...Object.fromEntries(rows.map(({ name, value }) => [name, value.slice(1, -1)])),
+    ...identityProvider,
+    LOG_FORMAT: 'json',
+    HTTP_THREADS: '1',
+    BASE_URL: 'https://plants.example/',
+    ACCESS_TOKENS: 'of-20-characters-000',
+    CORS_ORIGINS: 'https://plants.example',
+    TRUST_PROXY: '127.0.0.1',
+    JWT_ALGORITHMS: 'RS256',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318',
+  }
+  return values[name] ?? ''
+}
+
+describe.each([...variables])('%s', name => {
+  const right = rightValueOf(name)
+
+  test('is accepted without white space', () => {
+    expect(faultsOf({ ...identityProvider, [name]: right })).toEqual([])
+  })
+
+  test.each([
+    ['the line end of Windows', `${right}\r`],
+    ['a line end', `${right}\n`],
+    ['a blank at its end', `${right} `],
+    ['a blank at its start', ` ${right}`],
+    ['a tab at its start', `\t${right}`],
+    ['a no-break space', `${right}\u00a0`],
+    ['a byte order mark', `\ufeff${right}`],
+    ['a zero-width space', `${right}\u200b`],
+    ['nothing but a blank', ' '],
+  ])('is refused with %s', (_, value) => {
+    expect(faultsOf({ ...identityProvider, [name]: value })).toEqual([
+      `${name} must not begin or end with white space, such as the line end of a file from Windows`,
+    ])
+  })
+})
+
+test.each([
+  ['JWT_ISSUER', '"https://identity.example/"'],
+  ['JWT_ISSUER', "'https://identity.example/'"],
+  ['JWT_ISSUER', 'https://identity.example/ https://other.example/'],
+  ['JWT_ISSUER', 'https://identity.example/\nhttps://other.example/'],
+  ['JWT_AUDIENCE', '"plants"'],
+  ['JWT_AUDIENCE', "'plants'"],
+  ['JWT_AUDIENCE', 'plants shop'],
+  ['JWT_AUDIENCE', 'plants,"shop"'],
+])('a quotation mark or blank stops the start: %s=%s', (name, value) => {
+  expect(faultsOf({ ...identityProvider, [name]: value })).toEqual([
+    expect.stringMatching(`^${name} must be .*without quotation marks and white space$`),
+  ])
+})
+
 test('a variable that resembles a setting is named with it, and no other', () => {
   const misspelt = { DATABSE_URL: 'a', LOGLEVEL: 'b', TRUST_PROXYS: '', CORS_ORIGIN: 'c' }
   const others = {
@@ -258,17 +322,6 @@ test('a refused token is not repeated in the message, which a log may keep', () 
 })
 
 describe('the table in docs/settings.md', () => {
-  const page = readFileSync(
-    join(import.meta.dirname, '../../../docs/settings.md'),
-    'utf8',
-  )
-  const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(
-    ([, name = '', value = '']) => ({
-      name,
-      value,
-    }),
-  )
-
   test('names exactly the variables that are read', () => {
     expect(variables.size).toBeGreaterThan(20)
     expect(rows.map(({ name }) => name).sort()).toEqual([...variables].sort())

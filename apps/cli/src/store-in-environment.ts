@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { readSetting } from '@plant-store/api/setting'
 import {
   defaultStoreUrl,
   NoStoreError,
@@ -15,14 +16,13 @@ import { CommandError, exitCodes, withFile } from './command-error.ts'
 
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
-  const { DATABASE_URL } = process.env
-  const url = DATABASE_URL || defaultStoreUrl
   try {
+    const url = readSetting(process.env, 'DATABASE_URL') ?? defaultStoreUrl
     parseStoreUrl(url)
+    return url
   } catch (error) {
     throw new CommandError(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
   }
-  return url
 }
 
 /** Like {@link storeUrl}. @throws CommandError if the URL names a file that does not exist */

@@ -32,8 +32,9 @@ export function parseStoreUrl(url: string): StoreLocation {
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path !== undefined && !/^\/\/(?!\/)/.test(path)) {
     const file = path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
-    // SQLite would open a database in memory.
-    if (!['', ':memory:'].includes(file.trim())) {
+    // SQLite would open the trimmed name, which is another file, or a database in memory.
+    const isTrimmed = file === file.trim()
+    if (isTrimmed && !['', ':memory:'].includes(file)) {
       return { kind: 'file', file }
     }
   }

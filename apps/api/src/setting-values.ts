@@ -1,0 +1,181 @@
+import { isIP } from 'node:net'
+import { isBearerToken } from '@plant-store/access'
+import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
+import { parseStoreUrl } from '@plant-store/persistence'
+import ipaddr from 'ipaddr.js'
+import { unitMs } from './units.ts'
+
+/** Returns the value of a setting. @throws Error that completes "NAME …" */
+export type ParseSetting<Value> = (text: string) => Value
+
+/** Lets the empty text, the default of some settings, mean that there is no value. */
+export function optional<Value>(
+  parse: ParseSetting<Value>,
+): ParseSetting<Value | undefined> {
+  return text => (text === '' ? undefined : parse(text))
+}
+
+export function oneOf<Word extends string>(words: readonly Word[]): ParseSetting<Word> {
+  return text => {
+    const word = words.find(each => each === text)
+    if (word === undefined) {
+      throw new Error(`must be one of ${words.join(', ')}`)
+    }
+    return word
+  }
+}
+
+type Units = Readonly<Record<string, number>>
+type Range = readonly [min: number, max: number]
+
+/** @param expectation what the value must be, for the message */
+function amount(
+  units: Units,
+  [min, max]: Range,
+  expectation: string,
+): ParseSetting<number> {
+  return text => {
+    const [, digits, unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
+    const unitSize = units[unit]
+    const value =
+      digits === undefined || unitSize === undefined
+        ? undefined
+        : Number(digits) * unitSize
+    if (value === undefined || value < min || value > max) {
+      throw new Error(`must be ${expectation}`)
+    }
+    return value
+  }
+}
+
+export function integer(min: number, max: number): ParseSetting<number> {
+  return amount({ '': 1 }, [min, max], `an integer from ${min} to ${max}`)
+}
+
+export function bytes(min: number, max: number): ParseSetting<number> {
+  const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
+  const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
+  return amount(units, [min, max], expectation)
+}
+
+const timeUnits = { ...unitMs, m: unitMs.min }
+
+export const duration = amount(
+  timeUnits,
+  [1, unitMs.d],
+  'a time of at most a day, such as 500ms, 30s, 5min or 1h',
+)
+
+/** A longer time would make the expiry of a token meaningless. */
+export const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min')
+
+/** Returns the address without the brackets that an IPv6 address has in a URL. */
+export function host(text: string): string {
+  return text.replace(/^\[(.*)\]$/, '$1')
+}
+
+export function httpUrl(text: string): string {
+  const url = URL.parse(text)
+  const isPlain =
+    url !== null &&
+    /^https?:$/.test(url.protocol) &&
+    !/[?#]/.test(text) &&
+    url.username === '' &&
+    url.password === ''
+  if (!isPlain) {
+    throw new Error('must be an http or https URL without query, fragment or credentials')
+  }
+  return url.href
+}
+
+/** The router interprets some other characters, and others have several spellings. */
+export function plainUrl(text: string): string {
+  const url = httpUrl(text)
+  if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
+    throw new Error(
+      'must be an http or https URL whose path has only letters, digits and - . _ ~ /',
+    )
+  }
+  return url
+}
+
+export function storeUrl(text: string): string {
+  parseStoreUrl(text)
+  return text
+}
+
+export function jwksUrl(text: string): string {
+  return parseJwksUrl(text).href
+}
+
+/** @param expectation what the items must be, for the message */
+function listOf(
+  expectation: string,
+  isValid: (item: string) => boolean,
+): ParseSetting<readonly string[]> {
+  return text => {
+    const items = text === '' ? [] : text.split(',').map(item => item.trim())
+    if (!items.every(isValid)) {
+      throw new Error(`must be ${expectation}`)
+    }
+    return items
+  }
+}
+
+export const networkList = listOf(
+  'addresses or networks separated by commas, such as 127.0.0.1 or 10.0.0.0/8',
+  text => isIP(text) !== 0 || isNetwork(text),
+)
+
+function isNetwork(text: string): boolean {
+  // With a network of all addresses, every client could choose its own.
+  const hasAllAddresses = /\/0+$/.test(text)
+  const isCidr =
+    ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)
+  return isCidr && !hasAllAddresses
+}
+
+export const originList = listOf(
+  'origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
+  // Origins are compared as text, so they must have the form that browsers send.
+  text => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+)
+
+/** Nothing slows down a client that guesses tokens. */
+const tokenCharsMin = 20
+
+export const tokenList = listOf(
+  `tokens separated by commas, each of at least ${tokenCharsMin} letters, digits and - . _ ~ + / = (RFC 6750), such as those of openssl rand -hex 32`,
+  text => isBearerToken(text) && text.length >= tokenCharsMin,
+)
+
+/** A claim is compared to the letter, and a file of variables may keep the quotation marks. */
+function isClaim(text: string): boolean {
+  return text !== '' && !/[\s"'`]/.test(text)
+}
+
+export function issuer(text: string): string {
+  if (text !== '' && !isClaim(text)) {
+    throw new Error('must be the claim "iss", without quotation marks and white space')
+  }
+  return text
+}
+
+export const audienceList = listOf(
+  'audiences separated by commas, without quotation marks and white space',
+  isClaim,
+)
+
+export function algorithmList(text: string): readonly JwtAlgorithm[] {
+  return text.split(',').map(item => algorithm(item.trim()))
+}
+
+const expectedAlgorithms = `some of ${jwtAlgorithms.join(', ')}, separated by commas`
+
+function algorithm(text: string): JwtAlgorithm {
+  const known = jwtAlgorithms.find(name => name === text)
+  if (known === undefined) {
+    throw new Error(`must be ${expectedAlgorithms}`)
+  }
+  return known
+}
