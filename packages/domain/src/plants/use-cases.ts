@@ -1,12 +1,15 @@
+import { DomainError, idTaken } from '../errors.ts'
 import { readPage, totalMax } from '../page.ts'
 import { isSame } from '../values.ts'
-import type { Condition, Version } from '../version.ts'
+import { type Condition, isMet, type Version } from '../version.ts'
 import {
   attemptsMax,
-  createVersionedUseCases,
-  type VersionedUseCases,
-} from '../versioned.ts'
-import type { Plant, VersionedPlant } from './plant.ts'
+  changeIf,
+  conditionFailed,
+  keepsChanging,
+  plantNotFound,
+} from './change-if.ts'
+import type { Plant, PlantId, VersionedPlant } from './plant.ts'
 import {
   type PlantListQuery,
   type PlantPage,
@@ -17,15 +20,19 @@ import {
 import type { PlantRepository } from './repository.ts'
 
 /** The use cases. A resolved change is durable. */
-export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> {
+export interface PlantUseCases {
+  /** @throws DomainError `id-taken`; the plant with this id stays unchanged */
+  create(plant: Plant): Promise<void>
   /**
-   * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it rejects, some plants may have
-   * been created, and it is safe to repeat.
+   * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it
+   * rejects, some plants may have been created, and it is safe to repeat.
    */
-  createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
+  createAll(plants: readonly Plant[]): Promise<readonly CreateOutcome[]>
+  /** @throws DomainError `plant-not-found`, `condition-failed` */
+  find(id: PlantId, condition?: Condition): Promise<VersionedPlant>
   /**
-   * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit,
-   * and one of a search may be empty.
+   * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax`
+   * ends is shorter than its limit, and one of a search may be empty.
    */
   list(query: PlantListQuery): Promise<PlantPage>
   /**
@@ -35,92 +42,147 @@ export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> 
    */
   replace(plant: Plant, condition?: Condition): Promise<Version>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
-  replaceAll(all: readonly Plant[]): Promise<readonly ('inserted' | 'replaced')[]>
+  replaceAll(plants: readonly Plant[]): Promise<readonly ReplaceOutcome[]>
+  /** @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition */
+  remove(id: PlantId, condition?: Condition): Promise<void>
 }
 
 /** `existing` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
 
-export function createPlantUseCases(given: {
+export type ReplaceOutcome = 'inserted' | 'replaced'
+
+/** How many plants `createAll` compares with the stored ones at the same time. */
+const comparisonsMax = 1_000
+
+export function createPlantUseCases({
+  plants: repository,
+}: {
   readonly plants: PlantRepository
 }): PlantUseCases {
-  const repository = given.plants
-  const common = createVersionedUseCases('plant', 'plant-not-found', repository)
-
-  const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const taken = await repository.find(plant.id)
-      if (taken !== undefined) {
-        return isSame(taken.plant, plant) ? 'existing' : 'id-taken'
-      }
-      // It was removed in between.
-      if ((await repository.insert(plant)) === 'inserted') {
-        return 'inserted'
-      }
-    }
-    return common.keepsChanging(plant.id)
-  }
-
-  const listCounted = async (query: PlantPageQuery): Promise<PlantPage> => {
-    let counted = 0
-    const { items, ...next } = await readPage(query, async bounds => {
-      const { plants, total } = await repository.pageCounted({
-        ...bounds,
-        countMax: totalMax + 1,
-      })
-      counted = total
-      return plants
-    })
-    return {
-      plants: items,
-      ...next,
-      total: counted > totalMax ? `${totalMax}+` : counted,
-    }
-  }
-
   return {
-    ...common.useCases,
-    async createAll(all) {
-      const outcomes: CreateOutcome[] = [...(await repository.insertAll(all))]
-      const compare = async (index: number) => {
-        outcomes[index] = await compareWithTaken(all[index] as Plant)
+    createAll: plants => createAllIn(repository, plants),
+
+    async create(plant) {
+      const outcome = await repository.insert(plant)
+      if (outcome === 'id-taken') {
+        throw idTaken(plant.id)
       }
-      const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
-      for (let from = 0; from < taken.length; from += comparisonsMax) {
-        await Promise.all(taken.slice(from, from + comparisonsMax).map(compare))
-      }
-      return outcomes
     },
+
+    async find(id, condition = {}) {
+      const found = await repository.find(id)
+      if (found === undefined) {
+        throw plantNotFound(id)
+      }
+      if (!isMet(condition, found.version)) {
+        throw conditionFailed(id, condition, found.version)
+      }
+      return found
+    },
+
     async list({ name_contains, count = false, ...query }) {
       if (name_contains !== undefined) {
-        const lookAtMax =
-          query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
+        const isOfTag = query.tag !== undefined
+        const lookAtMax = isOfTag ? searchedPlantsOfTagMax : searchedPlantsMax
         return repository.search({ ...query, name_contains, lookAtMax })
       }
       if (count) {
-        return listCounted(query)
+        return listCounted(repository, query)
       }
       const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
     },
-    replace(plant, condition) {
+
+    async replace(plant, condition) {
       if (condition === undefined) {
         return repository.save(plant)
       }
-      const save = (expected: Version | undefined) => repository.saveIf(plant, expected)
-      return common.changeIf(plant.id, condition, save, 'condition-failed')
+      return changeIf(repository, plant.id, condition, {
+        change: expected => repository.saveIf(plant, expected),
+        missing: () =>
+          new DomainError('condition-failed', `there is no plant with id ${plant.id}`),
+      })
     },
-    async replaceAll(all) {
+
+    async replaceAll(plants) {
       // Saving does not tell a new plant from a replaced one.
-      const outcomes = await repository.insertAll(all)
-      const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
+      const outcomes = await repository.insertAll(plants)
+      const taken = plants.filter((_, index) => outcomes[index] === 'id-taken')
       if (taken.length > 0) {
         await repository.saveAll(taken)
       }
       return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
     },
+
+    async remove(id, condition) {
+      if (condition === undefined) {
+        const wasStored = await repository.remove(id)
+        if (!wasStored) {
+          throw plantNotFound(id)
+        }
+        return
+      }
+      await changeIf(repository, id, condition, {
+        async change(expected) {
+          if (expected === undefined) {
+            throw plantNotFound(id)
+          }
+          return repository.removeIf(id, expected)
+        },
+        missing: () => plantNotFound(id),
+      })
+    },
   }
 }
 
-/** Plants that `createAll` compares with the stored ones at the same time. */
-const comparisonsMax = 1_000
+async function createAllIn(
+  repository: PlantRepository,
+  plants: readonly Plant[],
+): Promise<readonly CreateOutcome[]> {
+  const outcomes: CreateOutcome[] = [...(await repository.insertAll(plants))]
+  const taken = [...plants.entries()].filter(([index]) => outcomes[index] === 'id-taken')
+  for (let from = 0; from < taken.length; from += comparisonsMax) {
+    const comparisons = taken
+      .slice(from, from + comparisonsMax)
+      .map(async ([index, plant]) => {
+        outcomes[index] = await compareWithStored(repository, plant)
+      })
+    await Promise.all(comparisons)
+  }
+  return outcomes
+}
+
+/** Compares a plant with the one that has its id, and inserts it if there is none now. */
+async function compareWithStored(
+  repository: PlantRepository,
+  plant: Plant,
+): Promise<CreateOutcome> {
+  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+    const stored = await repository.find(plant.id)
+    if (stored !== undefined) {
+      return isSame(stored.plant, plant) ? 'existing' : 'id-taken'
+    }
+    // The plant was removed in between.
+    const outcome = await repository.insert(plant)
+    if (outcome === 'inserted') {
+      return outcome
+    }
+  }
+  throw keepsChanging(plant.id)
+}
+
+async function listCounted(
+  repository: PlantRepository,
+  query: PlantPageQuery,
+): Promise<PlantPage> {
+  let counted = 0
+  const { items, ...next } = await readPage(query, async bounds => {
+    const countMax = totalMax + 1
+    const { plants, total } = await repository.pageCounted({ ...bounds, countMax })
+    counted = total
+    return plants
+  })
+  const total = counted > totalMax ? (`${totalMax}+` as const) : counted
+  return { plants: items, ...next, total }
+}

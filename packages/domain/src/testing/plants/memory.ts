@@ -1,39 +1,103 @@
-import type { Plant } from '../../plants/plant.ts'
+import type { Plant, PlantId, VersionedPlant } from '../../plants/plant.ts'
 import type { PlantPageQuery } from '../../plants/query.ts'
 import type { PlantRepository } from '../../plants/repository.ts'
-import { createMemoryItems, pageOf } from '../memory.ts'
-
-/** As the databases do, which know no other letters. */
-const lower = (text: string) => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
+import { textBytes } from '../../values.ts'
+import type { Version } from '../../version.ts'
 
 /** Returns a repository in memory, for tests. */
 export function createMemoryPlantRepository(): PlantRepository {
-  const { listOf, ...items } = createMemoryItems(
-    (plant: Plant, version) => ({ plant, version }),
-    (plant, { tag }: Pick<PlantPageQuery, 'tag'>) =>
-      tag === undefined || plant.tag === tag,
-  )
+  const stored = new Map<PlantId, VersionedPlant>()
+  let changes = 0
+
+  function listOf({ tag }: Pick<PlantPageQuery, 'tag'>): Plant[] {
+    const plants = [...stored.values()].map(({ plant }) => plant)
+    return tag === undefined ? plants : plants.filter(plant => plant.tag === tag)
+  }
+
+  function isExpected(id: PlantId, expected: Version | undefined): boolean {
+    return stored.get(id)?.version === expected
+  }
+
+  function saveNow(plant: Plant): Version {
+    // A version of this form is valid, and none is used twice.
+    const version = `v${++changes}` as Version
+    stored.set(plant.id, { plant, version })
+    return version
+  }
+
+  function insertNow(plant: Plant): 'inserted' | 'id-taken' {
+    if (stored.has(plant.id)) {
+      return 'id-taken'
+    }
+    saveNow(plant)
+    return 'inserted'
+  }
+
   return {
-    ...items,
-    insertAll: plants => Promise.all(plants.map(items.insert)),
-    saveAll: plants => Promise.all(plants.map(items.save)),
+    insert: async plant => insertNow(plant),
+    insertAll: async plants => plants.map(insertNow),
+    find: async id => stored.get(id),
+    page: async query => pageOf(listOf(query), query),
     pageCounted: async query => ({
-      plants: await items.page(query),
-      total: listOf(query).slice(0, query.countMax).length,
+      plants: pageOf(listOf(query), query),
+      total: Math.min(listOf(query).length, query.countMax),
     }),
+
     async search(query) {
-      const { textBytesMax: _, ...list } = query
-      const rest = pageOf(listOf(query), { ...list, limit: Number.POSITIVE_INFINITY })
-      const looked = rest.slice(0, query.lookAtMax)
-      const matches = looked.filter(({ name }) =>
-        lower(name).includes(lower(query.name_contains)),
+      const { limit, lookAtMax, name_contains, textBytesMax = unlimited } = query
+      const list = listOf(query)
+      const rest = pageOf(list, { after: query.after, limit: unlimited })
+      const window = rest.slice(0, lookAtMax)
+      const matches = window.filter(plant =>
+        lowerCase(plant.name).includes(lowerCase(name_contains)),
       )
-      const plants = pageOf(matches, query)
-      const isCut = plants.length === query.limit || plants.length < matches.length
-      const last = isCut ? plants.at(-1) : looked.at(-1)
-      return last === undefined || last === rest.at(-1)
-        ? { plants }
-        : { plants, next: last.id }
+      const plants = pageOf(matches, { limit, textBytesMax })
+
+      const isFull = plants.length === limit || plants.length < matches.length
+      const last = isFull ? plants.at(-1) : window.at(-1)
+      const isLastPage = last === rest.at(-1)
+      return last === undefined || isLastPage ? { plants } : { plants, next: last.id }
+    },
+
+    save: async plant => saveNow(plant),
+    saveAll: async plants => plants.map(saveNow),
+    async saveIf(plant, expected) {
+      return isExpected(plant.id, expected) ? saveNow(plant) : undefined
+    },
+    remove: async id => stored.delete(id),
+    async removeIf(id, expected) {
+      return isExpected(id, expected) && stored.delete(id)
     },
   }
+}
+
+const unlimited = Number.POSITIVE_INFINITY
+
+interface Bounds {
+  readonly limit: number
+  readonly after?: PlantId | undefined
+  readonly textBytesMax?: number
+}
+
+/** Returns a page of plants, in order of id. */
+export function pageOf(
+  plants: readonly Plant[],
+  { limit, after, textBytesMax = unlimited }: Bounds,
+): readonly Plant[] {
+  const page = plants
+    .filter(({ id }) => after === undefined || id > after)
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .slice(0, limit)
+
+  let bytes = 0
+  const end = page.findIndex(plant => {
+    bytes += textBytes(plant)
+    return bytes >= textBytesMax
+  })
+  return end === -1 ? page : page.slice(0, end + 1)
+}
+
+/** Changes A to Z only, as the databases do. */
+function lowerCase(text: string): string {
+  return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 }

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import type { PlantRepository } from '../../../plants/repository.ts'
+import { isVersion, type Version } from '../../../version.ts'
+import type { PlantRepositoryCase } from '../contract.ts'
+import { fullPlant, plant, plantId } from '../samples.ts'
+import { allPlants, firstIds, storedPlant, storedVersion } from './stored.ts'
+
+/** Promises of versions, and of changes that depend on them. */
+export const conditions: readonly PlantRepositoryCase[] = [
+  {
+    name: 'names every state by a version that no other state of it has',
+    async run(repository) {
+      const seen: Version[] = []
+      const after = async (change: Promise<unknown>) => {
+        await change
+        seen.push(await storedVersion(repository, 1n))
+      }
+      await after(repository.insert(plant(1n, 'a')))
+      await after(repository.save(plant(1n, 'a')))
+      await after(repository.save(plant(1n, 'b')))
+      await after(repository.saveIf(plant(1n, 'a'), await storedVersion(repository, 1n)))
+      await repository.remove(plantId(1n))
+      await after(repository.insert(plant(1n, 'a')))
+      await repository.removeIf(plantId(1n), await storedVersion(repository, 1n))
+      await after(repository.save(plant(1n, 'a')))
+      await repository.remove(plantId(1n))
+      await after(repository.saveIf(plant(1n, 'a'), undefined))
+
+      assert(seen.every(isVersion), `${seen}`)
+      assert.equal(new Set(seen).size, 7, `${seen}`)
+    },
+  },
+  {
+    name: 'resolves to the version of what was saved, until the next change',
+    async run(repository) {
+      const saved = await repository.save(plant(1n, 'a'))
+      await repository.save(plant(2n))
+      assert.equal(await repository.insert(plant(1n, 'b')), 'id-taken')
+      const afterSave = await repository.find(plantId(1n))
+      assert.deepEqual(afterSave, { plant: plant(1n, 'a'), version: saved })
+
+      const replaced = await repository.saveIf(plant(1n, 'b'), saved)
+      const afterReplacing = await repository.find(plantId(1n))
+      assert.deepEqual(afterReplacing, { plant: plant(1n, 'b'), version: replaced })
+
+      const created = await repository.saveIf(plant(3n), undefined)
+      const afterCreating = await repository.find(plantId(3n))
+      assert.deepEqual(afterCreating, { plant: plant(3n), version: created })
+    },
+  },
+  {
+    name: 'saves over the expected version only, and nothing but that',
+    async run(repository) {
+      const versionBefore = await repository.save(fullPlant(1n, 'a'))
+      const other = await repository.save(plant(2n, 'other'))
+      const version = await repository.saveIf(plant(1n, 'b'), versionBefore)
+      assert(version)
+      assert.deepEqual(await storedPlant(repository, 1n), plant(1n, 'b'))
+
+      for (const wrong of [versionBefore, other, undefined, ...otherThan(version)]) {
+        const saved = await repository.saveIf(plant(1n, 'c'), wrong)
+        assert.equal(saved, undefined, `expecting ${wrong} instead of ${version}`)
+      }
+      const stored = await repository.find(plantId(1n))
+      assert.deepEqual(stored, { plant: plant(1n, 'b'), version })
+      assert.equal(await repository.saveIf(plant(3n), other), undefined)
+      assert(await repository.saveIf(fullPlant(1n, 'c'), version))
+      const all = [fullPlant(1n, 'c'), plant(2n, 'other')]
+      assert.deepEqual(await allPlants(repository), all)
+      assert.equal(await storedVersion(repository, 2n), other)
+    },
+  },
+  {
+    name: 'removes the expected version only, and nothing but that',
+    async run(repository) {
+      const versionBefore = await repository.save(plant(1n, 'a'))
+      const version = await repository.save(plant(1n, 'a'))
+      const other = await repository.save(plant(2n))
+
+      for (const wrong of [versionBefore, other, ...otherThan(version)]) {
+        const isRemoved = await repository.removeIf(plantId(1n), wrong)
+        assert.equal(isRemoved, false, `expecting ${wrong} instead of ${version}`)
+      }
+      assert.equal(await repository.removeIf(plantId(3n), version), false)
+      assert.equal(await storedVersion(repository, 1n), version)
+
+      const racers = firstIds(20).map(() => repository.removeIf(plantId(1n), version))
+      const outcomes = await Promise.all(racers)
+      assert.equal(outcomes.filter(Boolean).length, 1, `${outcomes}`)
+      assert.deepEqual(await allPlants(repository), [plant(2n)])
+    },
+  },
+  {
+    name: 'lets exactly one of twenty racing changes of no plant win',
+    run: repository => raceFrom(repository, undefined),
+  },
+  {
+    name: 'lets exactly one of twenty racing changes of a version win',
+    async run(repository) {
+      await raceFrom(repository, await repository.save(plant(1n)))
+    },
+  },
+  {
+    name: 'returns the outcome of each of many conditional changes',
+    async run(repository) {
+      const ids = firstIds(100)
+      const versions = await Promise.all(ids.map(id => repository.save(plant(id, 'old'))))
+      const isMade = (id: bigint) => id % 3n !== 0n
+      const change = async (id: bigint, index: number) => {
+        const expected = versions[isMade(id) ? index : (index + 1) % 100]
+        assert(expected)
+        if (index % 2 === 1) {
+          return repository.removeIf(plantId(id), expected)
+        }
+        const version = await repository.saveIf(plant(id, 'new'), expected)
+        return version !== undefined
+      }
+
+      assert.deepEqual(await Promise.all(ids.map(change)), ids.map(isMade))
+      const left = ids.filter(id => id % 2n === 0n || !isMade(id))
+      const plants = left.map(id => plant(id, isMade(id) ? 'new' : 'old'))
+      assert.deepEqual(await allPlants(repository), plants)
+    },
+  },
+  {
+    name: 'makes the changes of one caller in the order of its calls',
+    async run(repository) {
+      const version = await repository.save(plant(1n, 'a'))
+      const outcomes = await Promise.all([
+        repository.insert(plant(1n, 'b')),
+        repository.saveIf(plant(1n, 'c'), version),
+        repository.saveIf(plant(1n, 'd'), version),
+        repository.removeIf(plantId(1n), version),
+        repository.save(plant(1n, 'e')),
+        repository.saveIf(plant(1n, 'f'), undefined),
+        repository.remove(plantId(1n)),
+        repository.saveIf(plant(1n, 'g'), version),
+        repository.saveIf(plant(1n, 'h'), undefined),
+        repository.insert(plant(1n, 'i')),
+      ])
+      const [b, c, d, removeIf, e, f, remove, g, h, i] = outcomes
+
+      assert.deepEqual([b, i], ['id-taken', 'id-taken'])
+      const made = { c, d, removeIf, e, f, remove, g, h }
+      const isMade = Object.entries(made).map(([name, outcome]) => [name, !!outcome])
+      assert.deepEqual(Object.fromEntries(isMade), {
+        c: true,
+        d: false,
+        removeIf: false,
+        e: true,
+        f: false,
+        remove: true,
+        g: false,
+        h: true,
+      })
+      const stored = await repository.find(plantId(1n))
+      assert.deepEqual(stored, { plant: plant(1n, 'h'), version: h })
+    },
+  },
+]
+
+/** Returns versions that differ from this one, some in a single character or in case. */
+function otherThan(version: Version): readonly Version[] {
+  const others = [
+    'x',
+    'f'.repeat(16),
+    `${version}0`,
+    version.toUpperCase(),
+    version.toLowerCase(),
+    '~'.repeat(64),
+  ]
+  // Each has the form of a version.
+  return others.filter(other => other !== version) as Version[]
+}
+
+/** Twenty callers change plant 1 from this state at the same time. */
+async function raceFrom(
+  repository: PlantRepository,
+  state: Version | undefined,
+): Promise<void> {
+  const racers = firstIds(20).map(n => plant(1n, `racer ${n}`))
+  const versions = await Promise.all(racers.map(racer => repository.saveIf(racer, state)))
+
+  const winners = [...versions.entries()].filter(([, version]) => version !== undefined)
+  assert.equal(winners.length, 1, `${versions}`)
+  const [winner] = winners
+  assert(winner)
+  const [index, version] = winner
+  const stored = await repository.find(plantId(1n))
+  assert.deepEqual(stored, { plant: racers[index], version })
+}
