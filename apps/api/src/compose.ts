@@ -35,6 +35,7 @@ export async function startService(config: Config, log: ProcessLog) {
       onCommit: counters.onCommit,
       onFailureChange: reason => storeLog.note(0, reason),
       onCheckpointFailure: storeLog.noteCheckpoint,
+      onServerWarning: storeLog.noteWarning,
     }).catch(cause => {
       throw new Error(`DATABASE_URL: ${explain(cause)}`, { cause })
     }),
@@ -55,6 +56,7 @@ export async function startService(config: Config, log: ProcessLog) {
       metrics: () => scrape(),
       writeLog,
       onFailureChange: reason => storeLog.note(thread, reason),
+      onServerWarning: storeLog.noteWarning,
     })),
   )
   const scrape = createScrape(config.databaseUrl, storeLog.reason, [

@@ -5,12 +5,20 @@ import { createStoreLog } from '../src/telemetry/store-log.ts'
 function open() {
   const lines: string[] = []
   const write = (line: string) => {
-    const { msg, reason } = JSON.parse(line)
-    lines.push(reason ?? msg)
+    const { msg, reason, warning } = JSON.parse(line)
+    lines.push(reason ?? warning ?? msg)
   }
   const log = createStoreLog(pino({}, { write }), 'plants.db')
   return { log, lines }
 }
+
+test('a warning of the database server is one line', () => {
+  const { log, lines } = open()
+
+  log.noteWarning('database "plants" must be vacuumed within 1000 transactions')
+
+  expect(lines).toEqual(['database "plants" must be vacuumed within 1000 transactions'])
+})
 
 test('each reason of an outage is one line, in whichever thread, and so is the end in all of them', () => {
   const { log, lines } = open()

@@ -35,7 +35,8 @@ export async function bringUpToDate(
   if (found === undefined) {
     await db.schema
       .createTable('schema_version')
-      .addColumn('version', 'integer', column => column.notNull())
+      // PostgreSQL publishes a change only of a table that has a key.
+      .addColumn('version', 'integer', column => column.primaryKey().notNull())
       .modifyEnd(dialect.tableOptions)
       .execute()
     await sql`insert into schema_version values (0)`.execute(db)
@@ -101,10 +102,14 @@ export function isStore(entities: Entities, tables: readonly string[]): boolean 
   if (tables.length === 0) {
     return false
   }
-  // Other programs also have a table named `schema_version`.
-  const [entity] = Object.values(entities) as [Entity]
-  if (!['schema_version', entity.tables[0]].every(name => tables.includes(name))) {
+  if (!hasStoreTables(entities, tables)) {
     throw new Error('it contains tables of another program')
   }
   return true
+}
+
+/** Returns whether there are tables of a store among them. Other programs also have a `schema_version`. */
+export function hasStoreTables(entities: Entities, tables: readonly string[]): boolean {
+  const [entity] = Object.values(entities) as [Entity]
+  return ['schema_version', entity.tables[0]].every(name => tables.includes(name))
 }

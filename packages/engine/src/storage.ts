@@ -38,6 +38,8 @@ export interface StorageObserver {
    * succeed until the WAL is full. If threads share it, only one of them calls.
    */
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
+  /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
+  readonly onServerWarning?: ((warning: string) => void) | undefined
   /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
   readonly translateError?: ((error: StoreError) => Error) | undefined
 }
@@ -89,6 +91,8 @@ export interface PostgresOptions {
   /** For connecting, and by default for a statement. */
   readonly timeoutMs: number
   readonly statementTimeoutMs?: number
+  /** The schema that has the store. Absent while the store is looked for. */
+  readonly schema?: string
 }
 
 /** Returns the MessagePorts that `postMessage` must transfer. */

@@ -29,7 +29,10 @@ import {
 interface Store<Entered extends Entities> {
   open(options: EngineOptions): Promise<MainStorage<Entered>>
   /** Changes nothing. @throws Error like `open`, for every reason that can be foreseen */
-  plan(): Promise<{ readonly versionBefore: number | undefined; readonly place?: string }>
+  plan(): Promise<{
+    readonly versionBefore: number | undefined
+    readonly schema?: string
+  }>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
   read(): Promise<ReadTransaction<Entered>>
   inspect(): Promise<Omit<StoreReport, 'store'>>
@@ -113,8 +116,13 @@ export function createStores<Entered extends Entities>(
         fileExists(location.file)
       }
       return withStore(url, async store => {
-        const { versionBefore, place = storageName(url) } = await store.plan()
-        return { store: place, versionBefore, schemaVersion: schemaVersionOf(entities) }
+        const { versionBefore, schema } = await store.plan()
+        const name = storageName(url)
+        return {
+          store: schema === undefined ? name : `${name} in the schema ${schema}`,
+          versionBefore,
+          schemaVersion: schemaVersionOf(entities),
+        }
       })
     },
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */

@@ -1,7 +1,7 @@
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
+import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import type { PostgresOptions } from '../src/storage.ts'
 import { attachStorage } from './notes.ts'
 
@@ -58,7 +58,7 @@ test('refuses a read while ten thousand are pending, and no longer', async () =>
 
 describe('a pool of connections', () => {
   const open = (more: Partial<PostgresOptions> = {}, connectionsMax = 1) => {
-    const pool = createPool(
+    const pool = new ConnectionPool(
       { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...more },
       connectionsMax,
     )
@@ -106,6 +106,38 @@ describe('a pool of connections', () => {
       code: '22000',
     })
     expect(await idOf(pool)).not.toBe(first)
+  })
+
+  test('shares what the server allows, and grows when it allows more', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    await using user = await database.createReader()
+    await database.query(`alter role ${user.name} connection limit 1`)
+    const pool = open({ hosts: [user.url] }, 3)
+    const idsOfThree = async () => {
+      const slow = 'select pg_backend_pid() as id, pg_sleep(0.05)'
+      const rows = await Promise.all([1, 2, 3].map(() => ask(pool, slow)))
+      return new Set(rows.map(({ id }) => id))
+    }
+
+    const limited = await idsOfThree()
+    await database.query(`alter role ${user.name} connection limit 3`)
+    const stillLimited = await idsOfThree()
+    await vi.advanceTimersByTimeAsync(1_000)
+    const grown = await idsOfThree()
+
+    expect([limited.size, stillLimited.size, grown.size]).toEqual([1, 1, 3])
+    await pool[Symbol.asyncDispose]()
+  })
+
+  test('is refused with the reason of the server that allows no connection', async () => {
+    await using user = await database.createReader()
+    await database.query(`alter role ${user.name} connection limit 0`)
+    const pool = open({ hosts: [user.url], timeoutMs: 700 })
+
+    await expect(idOf(pool)).rejects.toThrow(
+      `too many connections for role "${user.name}"`,
+    )
   })
 
   test('is of a host that accepts writes, with a name that operators know', async () => {

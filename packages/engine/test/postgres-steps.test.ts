@@ -7,7 +7,8 @@ import {
 } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
+import type { ConnectionPool } from '../src/postgres/connection-pool.ts'
+import { retrying } from '../src/postgres/retrying.ts'
 import { runGroup, stepsOf } from '../src/postgres/steps.ts'
 import { entities, type Note, note } from './notes.ts'
 

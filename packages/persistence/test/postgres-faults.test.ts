@@ -3,10 +3,16 @@ import { DomainError, type Plant, parsePlant } from '@plant-store/domain'
 import {
   createDatabase,
   type PostgresServer,
+  query,
   startPostgres,
   type TestDatabase,
 } from '@plant-store/harness/postgres'
-import { openStorage, type Storage } from '@plant-store/persistence'
+import {
+  openReader,
+  openStorage,
+  planOpening,
+  type Storage,
+} from '@plant-store/persistence'
 import pg from 'pg'
 import {
   afterAll,
@@ -15,6 +21,7 @@ import {
   beforeEach,
   describe,
   expect,
+  inject,
   test,
   vi,
 } from 'vitest'
@@ -188,6 +195,50 @@ describe('a server that takes no writes', () => {
   })
 })
 
+describe('of two hosts that accept writes', () => {
+  const urlOf = (hosts: readonly string[], databaseName = 'postgres') => {
+    const { username, password } = new URL(server.url)
+    return `postgres://${username}:${password}@${hosts.join(',')}/${databaseName}`
+  }
+
+  test('none is taken, because changes on one are missing on the other', async () => {
+    const hosts = [server.url, inject('postgresUrl')].map(url => new URL(url).host)
+    const [first, second] = [...hosts].sort()
+    const reason = `${first} and ${second} both accept writes: stop the one that is not the primary`
+
+    await expect(open(urlOf(hosts))).rejects.toThrow(reason)
+    await expect(planOpening(urlOf(hosts))).rejects.toThrow(reason)
+    await expect(openReader(urlOf(hosts))).rejects.toThrow(reason)
+  })
+
+  test('either is taken if they are one server by two names', async () => {
+    const { host, port, pathname } = new URL(database.url)
+    const url = urlOf([host, `localhost:${port}`], pathname.slice(1))
+
+    await using same = await open(url)
+
+    expect(await same.plants.insert(plant(1n))).toBe('inserted')
+  })
+
+  test('none is taken once a former primary comes back', async () => {
+    const name = new URL(database.url).pathname.slice(1)
+    const hosts = [inject('postgresUrl'), server.url].map(url => new URL(url).host)
+    await using far = await open(urlOf(hosts, name))
+    await far.plants.insert(plant(1n))
+
+    await query(inject('postgresUrl'), `create database ${name}`)
+    try {
+      await cutConnections()
+      await eventually(async () => {
+        const failure = await far.plants.insert(plant(2n)).catch(error => error)
+        expect(failure.cause?.message).toMatch(/both accept writes/)
+      })
+    } finally {
+      await query(inject('postgresUrl'), `drop database ${name} with (force)`)
+    }
+  })
+})
+
 test('a server that does not wait for the disk is refused', async () => {
   await alterSystem('fsync', 'off')
   try {
@@ -249,8 +300,9 @@ describe('a commit of unknown outcome', () => {
   test('because a synchronous standby is missing, and nobody calls it a success', async () => {
     await alterSystem('synchronous_standby_names', 'nobody')
     await setForDatabase('set synchronous_commit = off')
+    await setForDatabase('set client_min_messages = error')
     try {
-      // The database's own default would not have it wait.
+      // With the database's own defaults it would not wait, and not be warned.
       await using careful = await open()
       await unavailable(careful.plants.insert(plant(1n)))
       await using other = await openStorage({ url: database.url, timeoutMs: 30_000 })

@@ -3,6 +3,7 @@ import { createTestDatabase, createTestSchema } from '@plant-store/harness/vites
 import { entities, openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
+import { plant } from './store-folder.ts'
 
 describe('several processes on one database', () => {
   test('of two that wait for their turn to migrate one does, and later ones do not wait', async () => {
@@ -45,6 +46,18 @@ describe('several processes on one database', () => {
     )
     expect(attempts?.['count']).toBeGreaterThan(1)
   })
+})
+
+test('a database whose tables are all published gets a store, and keeps it', async () => {
+  await using database = await createTestDatabase()
+  await database.query('create publication everything for all tables')
+
+  await using storage = await openStorage({ url: database.url })
+  const inserted = await storage.plants.insert(plant(1))
+  const removed = await storage.plants.remove(plant(1).id)
+  await storage.check()
+
+  expect([inserted, removed]).toEqual(['inserted', true])
 })
 
 describe('a database that is refused, and left as it was', () => {
@@ -95,12 +108,12 @@ describe('a user', () => {
   })
 
   test.each([
-    ['insert', 'plants', 'it lacks the right to insert on plants'],
+    ['insert', 'plants', 'its role lacks the right to insert on plants'],
     ['delete', 'plants', 'permission denied for table plants'],
     [
       'insert, select',
       'access_tokens',
-      'it lacks the right to select on access_tokens, insert on access_tokens',
+      'its role lacks the right to select on access_tokens, insert on access_tokens',
     ],
   ])('who may not %s %s finds the store not ready', async (right, table, message) => {
     await using database = await createTestSchema()

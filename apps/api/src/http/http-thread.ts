@@ -22,6 +22,7 @@ export interface MainThread {
   metrics(): Promise<string>
   writeLog(lines: string): void
   onFailureChange(reason?: string): void
+  onServerWarning(warning: string): void
 }
 
 /** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
@@ -64,6 +65,7 @@ const { logger, logAnswered } = gatherLog(config.logLevel, mainThread.writeLog.a
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
   onFailureChange: mainThread.onFailureChange.asEvent,
+  onServerWarning: mainThread.onServerWarning.asEvent,
 })
 await using tracing =
   tracesEndpoint === undefined

@@ -38,6 +38,10 @@ export function createStoreLog(logger: Logger, store: string) {
         logger.error({ store, reason }, 'the WAL cannot be copied to the database')
       }
     },
+    /** Logs a warning of PostgreSQL, such as one that comes before it stops to accept changes. */
+    noteWarning(warning: string) {
+      logger.warn({ store, warning }, 'the database server warns')
+    },
     /** Returns why the store is failing, or `undefined` while it works. */
     reason: () => reason,
   }

@@ -13,8 +13,11 @@ import type {
   Storage,
   StorageObserver,
 } from '../storage.ts'
-import { createPool, retrying } from './connection.ts'
-import { findVersionOn, migratePostgres } from './migrate.ts'
+import { ConnectionPool } from './connection-pool.ts'
+import { findStore, migratePostgres, planPostgres } from './migrate.ts'
+import { retrying } from './retrying.ts'
+import { changeRights, missingRightsQuery, refuseMissing } from './rights.ts'
+import { limitWarnings } from './server-warnings.ts'
 import { runGroup } from './steps.ts'
 
 /** Reads of a group, which are few, so that they are spread over the connections. */
@@ -34,31 +37,25 @@ export function postgresStore<Entered extends Entities>(
       ...observer
     }: EngineOptions) {
       const server = { ...location, timeoutMs }
+      const onWarning = limitWarnings(observer.onServerWarning ?? (() => {}))
+      const found = await migratePostgres(server, entities, onWarning)
       const shared: PostgresHandle = {
         kind: 'postgres',
-        server,
+        server: { ...server, schema: found.schema },
         readConnectionsMax,
         queueChangesMax,
       }
-      const versionBefore = await migratePostgres(server, entities)
       const storage = attachPostgres(shared, entities, observer)
       return {
         ...storage,
-        versionBefore,
+        versionBefore: found.version,
         schemaVersion: schemaVersionOf(entities),
         share: () => shared,
       }
     },
     async plan() {
-      try {
-        await using reading = await readPostgres(bulk, entities)
-        return { versionBefore: reading.schemaVersion }
-      } catch (error) {
-        if (error instanceof NoStoreError) {
-          return { versionBefore: undefined }
-        }
-        throw error
-      }
+      const { schema, version } = await planPostgres(bulk, entities)
+      return { versionBefore: version, schema }
     },
     read: () => readPostgres(bulk, entities),
     async inspect() {
@@ -80,12 +77,12 @@ async function readPostgres<Entered extends Entities>(
 ): Promise<ReadTransaction<Entered>> {
   await using opening = new AsyncDisposableStack()
   const pool = opening.use(
-    createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1),
+    new ConnectionPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1),
   )
-  const client = opening.use(
+  const connection = opening.use(
     await pool.begin('isolation level repeatable read read only'),
   )
-  const schemaVersion = await findVersionOn(client, entities)
+  const { version: schemaVersion } = await findStore(connection, entities)
   if (schemaVersion === undefined) {
     throw new NoStoreError('it is empty')
   }
@@ -94,7 +91,7 @@ async function readPostgres<Entered extends Entities>(
     schemaVersion,
     compiled: compileEntities(entities, postgresDialect),
     query: async (sql, parameters = []) =>
-      (await client.query<object>(sql, [...parameters])).rows,
+      (await connection.query<object>(sql, parameters)).rows,
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -108,7 +105,7 @@ type Ask = readonly [statement: Statement, ...values: Value[]]
 export function attachPostgres<Entered extends Entities>(
   { server, readConnectionsMax = 4, queueChangesMax }: PostgresHandle,
   entities: Entered,
-  { onCommit = () => {}, ...observer }: StorageObserver,
+  { onCommit = () => {}, onServerWarning = () => {}, ...observer }: StorageObserver,
 ): Storage<Entered> {
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
@@ -118,8 +115,9 @@ export function attachPostgres<Entered extends Entities>(
     values,
   })
   // Of their own, so that changes wait for no read.
-  const changing = createPool(server, 1)
-  const reading = createPool(server, readConnectionsMax)
+  const onWarning = limitWarnings(onServerWarning)
+  const changing = new ConnectionPool(server, 1, onWarning)
+  const reading = new ConnectionPool(server, readConnectionsMax, onWarning)
   // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
   const reads = new GroupQueue<Ask, readonly object[]>({
     async runGroup(group) {
@@ -136,7 +134,7 @@ export function attachPostgres<Entered extends Entities>(
     return rows as readonly object[]
   }
   const checks = [
-    { text: missingRights, values: [compiled.tables] },
+    { text: missingRightsQuery, values: [compiled.tables, changeRights] },
     queryOf(compiled.probeWrite, []),
   ]
 
@@ -159,10 +157,7 @@ export function attachPostgres<Entered extends Entities>(
           changing.run(checks),
           read(compiled.probeRead, {}),
         ])
-        const missing = rights?.rows.map(({ missing }) => missing)
-        if (missing?.length) {
-          throw new Error(`it lacks the right to ${missing.join(', ')}`)
-        }
+        refuseMissing(rights?.rows ?? [])
       },
       async close() {
         await reads.drain()
@@ -172,9 +167,3 @@ export function attachPostgres<Entered extends Entities>(
     { queueChangesMax, ...observer },
   )
 }
-
-/** Returns the rights on tables that this server's user lacks, such as `insert on notes`. */
-const missingRights = `
-  select privilege || ' on ' || name as missing
-  from unnest($1::text[]) as name, unnest(array['select', 'insert', 'update', 'delete']) as privilege
-  where not has_table_privilege(quote_ident(name), privilege)`

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { CompiledEntities } from '../entity.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
-import type { ConnectionPool } from './connection.ts'
+import type { ConnectionPool } from './connection-pool.ts'
 
 type Compiled = Pick<CompiledEntities, 'changeStatements' | 'tables'>
 
@@ -10,7 +10,7 @@ type Compiled = Pick<CompiledEntities, 'changeStatements' | 'tables'>
  * like {@link ConnectionPool.run}.
  */
 export async function runGroup(
-  pool: ConnectionPool,
+  pool: Pick<ConnectionPool, 'run'>,
   compiled: Compiled,
   group: readonly Change[],
 ): Promise<readonly number[]> {

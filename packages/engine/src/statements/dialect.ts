@@ -128,8 +128,8 @@ export const postgresDialect: DialectOfPostgres = {
   tableOptions: sql``,
   now: sql<bigint>`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
   tableNames: sql`
-    select table_name as name from information_schema.tables
-    where table_schema = current_schema() and table_type = 'BASE TABLE'`,
+    select relname::text as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = current_schema() and relkind in ('r', 'p')`,
   ...ofPostgres,
   changeMany: (order, build) => ({
     ...ofPostgres.change(order, build),

@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { PostgresOptions } from '../storage.ts'
+import { settingsQuery } from './session-settings.ts'
+
+/** How much longer the client waits than the server, so that the server times out first and the connection survives. */
+const serverHeadStartMs = 500
+const idleTimeoutMs = 60_000
+/** How long a pool stays at the number of connections that the server allowed, before it asks for another one. */
+const growAgainAfterMs = 1_000
+/** The pause before a pool that has no connection asks for one again. */
+const connectAgainAfterMs = 200
+
+const tooManyConnections = '53300'
+const int8 = 20
+
+/** A server that may be the one that accepts writes. */
+export interface HostState {
+  readonly name: string
+  /** When the server started. It tells servers apart that are reached by several names. */
+  readonly startedAt: string
+}
+
+/** Connections to one host. If the server allows fewer than the pool wants, transactions share those. */
+export class HostPool {
+  readonly #pool: pg.Pool
+  readonly #connectionsMax: number
+  readonly #timeoutMs: number
+  /** Set while the server has refused a connection: the pool grows again when it fires. */
+  #growing: NodeJS.Timeout | undefined
+
+  /** @param onLost called when connections ended: the host may no longer be the primary */
+  constructor(
+    connectionString: string,
+    options: PostgresOptions,
+    connectionsMax: number,
+    onLost: () => void,
+  ) {
+    const pool = createPgPool(connectionString, options, connectionsMax)
+    pool.on('error', onLost)
+    pool.on('remove', () => {
+      if (pool.totalCount === 0) {
+        onLost()
+      }
+    })
+    this.#pool = pool
+    this.#connectionsMax = connectionsMax
+    this.#timeoutMs = options.timeoutMs
+  }
+
+  /** Waits while the server allows no further connection. @throws Error if it allows none for too long */
+  async connect(): Promise<pg.PoolClient> {
+    const lastAttemptMs = performance.now() + this.#timeoutMs - serverHeadStartMs
+    for (;;) {
+      try {
+        return await this.#pool.connect()
+      } catch (error) {
+        const isLate = performance.now() > lastAttemptMs
+        if (!isConnectionLimit(error) || isLate) {
+          throw error
+        }
+      }
+      this.#stopGrowing()
+      if (this.#pool.totalCount === 0) {
+        await sleep(connectAgainAfterMs)
+      }
+    }
+  }
+
+  /** @throws Error if the host cannot be reached, or does not accept writes */
+  async askWritable(): Promise<HostState> {
+    const client = await this.connect()
+    const name = `${client.host}:${client.port}`
+    try {
+      const { rows } = await client.query<{ is_writable: boolean; started_at: string }>(
+        `select current_setting('transaction_read_only') = 'off' as is_writable,
+          pg_postmaster_start_time()::text as started_at`,
+      )
+      const [state] = rows
+      if (!state?.is_writable) {
+        throw new Error(`${name} does not accept writes`)
+      }
+      return { name, startedAt: state.started_at }
+    } finally {
+      client.release()
+    }
+  }
+
+  async end(): Promise<void> {
+    clearTimeout(this.#growing)
+    if (!this.#pool.ending) {
+      await this.#pool.end()
+    }
+  }
+
+  /** Lets transactions wait for the connections that there are. */
+  #stopGrowing(): void {
+    const { options, totalCount } = this.#pool
+    options.max = Math.max(1, totalCount)
+    this.#growing ??= setTimeout(() => {
+      options.max = this.#connectionsMax
+      this.#growing = undefined
+    }, growAgainAfterMs).unref()
+  }
+}
+
+function createPgPool(
+  connectionString: string,
+  { timeoutMs, statementTimeoutMs = timeoutMs, poolMode, schema }: PostgresOptions,
+  connectionsMax: number,
+): pg.Pool {
+  return new pg.Pool({
+    connectionString,
+    max: connectionsMax,
+    fallback_application_name: 'plant-store',
+    connectionTimeoutMillis: timeoutMs,
+    idleTimeoutMillis: idleTimeoutMs,
+    query_timeout: statementTimeoutMs + serverHeadStartMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    pipeline: true,
+    types: { getTypeParser },
+    async onConnect(client) {
+      // Queries in progress reject anyway. Without a listener the process would end.
+      client.on('error', () => {})
+      if (poolMode === 'session') {
+        await client.query(settingsQuery({ statementTimeoutMs, schema }, 'session'))
+      }
+    },
+  })
+}
+
+/** Returns whether the role, the database, the server or pgbouncer has as many connections as it may have. */
+function isConnectionLimit(error: unknown): boolean {
+  const { code, message } = error as pg.DatabaseError
+  return code === tooManyConnections || message.startsWith('no more connections allowed')
+}
+
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  return oid === int8 ? BigInt : pg.types.getTypeParser(oid, format as 'text')
+}

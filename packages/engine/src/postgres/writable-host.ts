@@ -1,0 +1,96 @@
+import { strict as assert } from 'node:assert'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { wordsOf } from '../errors.ts'
+import type { PostgresOptions } from '../storage.ts'
+import { HostPool, type HostState } from './host-pool.ts'
+
+/** The pause after an attempt in which no host could be taken. */
+const askAgainAfterMs = 100
+/** How long the other hosts may take to answer once one accepts writes. A host that takes longer counts as dead. */
+const otherHostsMs = 1_000
+
+/**
+ * Finds the host that accepts writes.
+ *
+ * - Unknown: the next transaction asks all hosts at once. So it is at first, and after a failure.
+ * - Asked: transactions wait for the answer.
+ * - Found: transactions connect to the host, until one fails or idle connections end.
+ * - Refused: no host accepts writes, or several do. Transactions fail, and after a pause it is unknown.
+ *
+ * It must never choose between two servers that accept writes: changes on one would be missing on
+ * the other.
+ */
+export class WritableHost {
+  readonly #hosts: readonly HostPool[]
+  /** Absent while the host is unknown. */
+  #answer: Promise<HostPool> | undefined
+
+  constructor(options: PostgresOptions, connectionsMax: number) {
+    const forget = () => this.forget()
+    this.#hosts = options.hosts.map(
+      host => new HostPool(host, options, connectionsMax, forget),
+    )
+  }
+
+  /** @throws Error with the reason of each host */
+  async connect(): Promise<pg.PoolClient> {
+    this.#answer ??= this.#ask()
+    const host = await this.#answer
+    try {
+      return await host.connect()
+    } catch (error) {
+      this.forget()
+      throw error
+    }
+  }
+
+  /** To be called after a failure, because the server may have become read-only. */
+  forget(): void {
+    this.#answer = undefined
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#hosts.map(host => host.end()))
+  }
+
+  #ask(): Promise<HostPool> {
+    const answer = findWritable(this.#hosts)
+    answer.catch(() => setTimeout(() => this.forget(), askAgainAfterMs).unref())
+    return answer
+  }
+}
+
+/** Asks all hosts at once, so that a dead one costs little time. */
+async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
+  const accepting: { readonly host: HostPool; readonly state: HostState }[] = []
+  const answers = hosts.map(async host => {
+    accepting.push({ host, state: await host.askWritable() })
+  })
+  await Promise.any(answers).catch((cause: AggregateError) => {
+    throw new Error([...new Set(cause.errors.map(describe))].join('; '), { cause })
+  })
+  const patience = sleep(otherHostsMs, undefined, { ref: false })
+  await Promise.race([Promise.allSettled(answers), patience])
+
+  const [first, ...others] = accepting
+  assert(first !== undefined, 'a host has accepted')
+  const isOneServer = others.every(
+    ({ state }) => state.startedAt === first.state.startedAt,
+  )
+  if (!isOneServer) {
+    const names = accepting.map(({ state }) => state.name).sort()
+    throw new Error(
+      `${names.join(' and ')} both accept writes: stop the one that is not the primary`,
+    )
+  }
+  return first.host
+}
+
+function describe(error: Error): string {
+  // pg names an internal detail.
+  if (/client password must be|^empty password/.test(error.message)) {
+    return 'it requires a password, and the URL has none'
+  }
+  return wordsOf(error)
+}

@@ -1,0 +1,62 @@
+import { createTestDatabase } from '@plant-store/harness/vitest'
+import { openReader, openStorage } from '@plant-store/persistence'
+import { expect, test } from 'vitest'
+import { plant } from './store-folder.ts'
+
+test.for([
+  { setting: 'idle_in_transaction_session_timeout', since: 'state_change' },
+  { setting: 'transaction_timeout', since: 'xact_start' },
+])('a reader that pauses outlasts $setting', async ({ setting, since }) => {
+  await using database = await createTestDatabase()
+  await using storage = await openStorage({ url: database.url })
+  await storage.plants.insert(plant(1))
+  const name = new URL(database.url).pathname.slice(1)
+  await database.query(`alter database ${name} set ${setting} = '200ms'`)
+  await using reader = await openReader(database.url)
+
+  const paused = `select 1 from pg_stat_activity where datname = current_database()
+    and state = 'idle in transaction' and clock_timestamp() - ${since} > interval '300 ms'`
+  await expect.poll(() => database.query(paused)).toHaveLength(1)
+  const found = await reader.plants.find(plant(1).id)
+
+  expect(found?.plant).toEqual(plant(1))
+})
+
+test('a reader whose connection was ended says what the server said', async () => {
+  await using database = await createTestDatabase()
+  await using storage = await openStorage({ url: database.url })
+  await using reader = await openReader(database.url)
+
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and state = 'idle in transaction'`,
+  )
+  const reading = `select 1 from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`
+  await expect.poll(() => database.query(reading)).toEqual([])
+
+  await expect(reader.counts()).rejects.toThrow(
+    'the store cannot be read: terminating connection due to administrator command',
+  )
+  await storage.check()
+})
+
+test('reads share the connections that the server allows', async () => {
+  await using database = await createTestDatabase()
+  await using owner = await openStorage({ url: database.url })
+  await owner.plants.saveAll(Array.from({ length: 60 }, (_, id) => plant(id)))
+  await using user = await database.createReader()
+  await database.query(
+    `grant insert, update, delete on all tables in schema public to ${user.name};
+    alter role ${user.name} connection limit 2`,
+  )
+  // One for changes, and one for reads.
+  await using storage = await openStorage({ url: user.url, readConnectionsMax: 4 })
+  await storage.plants.save(plant(0))
+
+  const reads = Array.from({ length: 60 }, (_, id) => storage.plants.find(plant(id).id))
+  const found = await Promise.all(reads)
+
+  expect(found.map(stored => stored?.plant.id)).toEqual(
+    Array.from({ length: 60 }, (_, id) => BigInt(id)),
+  )
+})

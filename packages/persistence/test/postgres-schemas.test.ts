@@ -1,0 +1,197 @@
+import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase, needs } from '@plant-store/harness/vitest'
+import {
+  inspectStore,
+  openReader,
+  openStorage,
+  planOpening,
+} from '@plant-store/persistence'
+import { describe, expect, inject, test } from 'vitest'
+import { plant } from './store-folder.ts'
+
+/** A role that may create tables in `public`, as it was common before PostgreSQL 15. */
+async function createRole(database: TestDatabase) {
+  const name = `app_${crypto.randomUUID().replaceAll('-', '')}`
+  await database.query(`create role ${name} login password 'secret'`)
+  await database.query(`grant create on schema public to ${name}`)
+  const url = new URL(database.url)
+  url.username = name
+  const others = new URL(url)
+  others.search = `?options=-c%20search_path%3D${name}`
+  return {
+    name,
+    url: url.href,
+    /** The URL of a store in the schema of the role's name. */
+    ownUrl: others.href,
+    [Symbol.asyncDispose]: async () => {
+      await database.query(`drop owned by ${name}; drop role ${name}`)
+    },
+  }
+}
+
+/** Creates a store in `public` that has a plant. */
+async function createStore(url: string): Promise<void> {
+  await using storage = await openStorage({ url })
+  await storage.plants.insert(plant(1))
+}
+
+async function tablesIn(database: TestDatabase, schema: string): Promise<unknown[]> {
+  return database.query(
+    'select tablename::text as name from pg_tables where schemaname = $1',
+    [schema],
+  )
+}
+
+describe('a store in public, after the search path got a schema before it', () => {
+  test('is found, and no second one is created', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+    await createStore(role.url)
+    await database.query(`create schema authorization ${role.name}`)
+
+    const report = await inspectStore(role.url)
+    const plan = await planOpening(role.url)
+    await using storage = await openStorage({ url: role.url })
+    const found = await storage.plants.find(plant(1).id)
+
+    expect(report.counts.plants).toBe(1)
+    expect(plan.versionBefore).toBe(plan.schemaVersion)
+    expect(found?.plant).toEqual(plant(1))
+    expect(await tablesIn(database, role.name)).toEqual([])
+  })
+
+  test('is kept when a server reconnects', () => keepsStoreAfterReconnect('session'))
+
+  test(
+    'is kept when a server reconnects behind pgbouncer',
+    needs('pgbouncer', hasPgbouncer),
+    () => keepsStoreAfterReconnect('transaction'),
+  )
+})
+
+async function keepsStoreAfterReconnect(
+  poolMode: 'session' | 'transaction',
+): Promise<void> {
+  await using database = await createTestDatabase()
+  await using stack = new AsyncDisposableStack()
+  const url = new URL(database.url)
+  if (poolMode === 'transaction') {
+    const settings = { pool_mode: 'transaction', default_pool_size: '8' }
+    const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), settings))
+    url.host = new URL(pooler.url).host
+    url.search = '?pool_mode=transaction'
+  }
+  const storage = stack.use(await openStorage({ url: url.href }))
+  await storage.plants.insert(plant(1))
+  await database.query('create schema second')
+  await createStore(`${database.url}?options=-c%20search_path%3Dsecond`)
+
+  const name = url.pathname.slice(1)
+  await database.query(`alter database ${name} set search_path = second, public`)
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+  await expect
+    .poll(() => storage.plants.insert(plant(2)).catch(() => 'unavailable'))
+    .not.toBe('unavailable')
+
+  const stored = await database.query('select id from public.plants order by id')
+  expect(stored).toEqual([{ id: '1' }, { id: '2' }])
+}
+
+describe('a start is refused', () => {
+  test('if two schemas of the search path have a store', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+    await createStore(role.url)
+    await database.query(`create schema authorization ${role.name}`)
+    await createStore(role.ownUrl)
+    const reason = `its schemas ${role.name} and public both have a store: name one with ?options=-c%20search_path%3D${role.name}`
+
+    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    await expect(openReader(role.url)).rejects.toThrow(reason)
+  })
+
+  test('if the role may not use the schema that has the store', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+    await database.query('create schema "Odd, ""one"""')
+    await createStore(
+      `${database.url}?options=${encodeURIComponent('-c search_path="Odd,\\ ""one"""')}`,
+    )
+    await database.query(
+      `alter role ${role.name} set search_path = "Odd, ""one""", public`,
+    )
+    const reason = `the role ${role.name} may not use its schema Odd, "one"`
+
+    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    expect(await tablesIn(database, 'public')).toEqual([])
+  })
+
+  test('if the role may use no schema of its search path', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+    await database.query(`alter role ${role.name} set search_path = gone`)
+    const reason = `the role ${role.name} may use no schema of the search path gone`
+
+    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+    await expect(planOpening(role.url)).rejects.toThrow(reason)
+  })
+
+  test('if the role may not create tables', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+    await database.query(`revoke create on schema public from ${role.name}`)
+    const reason = `its role ${role.name} may not create tables in the schema public`
+
+    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+    await expect(planOpening(role.url)).rejects.toThrow(reason)
+  })
+
+  test('if another role restored the dump, with every table it may not read', async () => {
+    await using database = await createTestDatabase()
+    await createStore(database.url)
+    await using role = await createRole(database)
+    const tables = ['schema_version', 'plants', 'webhooks', 'outbox', 'access_tokens']
+    const reason = `its role lacks the right to ${tables.map(table => `select on ${table}`).join(', ')}`
+
+    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+    await expect(openReader(role.url)).rejects.toThrow(reason)
+    await expect(inspectStore(role.url)).rejects.toThrow(reason)
+    await expect(planOpening(role.url)).rejects.toThrow(reason)
+  })
+})
+
+describe('a plan of an opening', () => {
+  test('names the schema of a new store, and creates nothing', async () => {
+    await using database = await createTestDatabase()
+    await using role = await createRole(database)
+
+    const plan = await planOpening(role.url)
+
+    const { host, pathname } = new URL(role.url)
+    expect(plan).toEqual({
+      store: `postgres://${role.name}@${host}${pathname} in the schema public`,
+      versionBefore: undefined,
+      schemaVersion: expect.any(Number),
+    })
+    expect(await tablesIn(database, 'public')).toEqual([])
+  })
+
+  test('is refused if the role may read the store, and not change it', async () => {
+    await using database = await createTestDatabase()
+    await createStore(database.url)
+    await using reader = await database.createReader()
+    await database.query(
+      `grant insert, update, delete on plants, webhooks, outbox to ${reader.name}`,
+    )
+
+    await expect(planOpening(reader.url)).rejects.toThrow(
+      /cannot be opened: its role lacks the right to insert on access_tokens, update on access_tokens, delete on access_tokens$/,
+    )
+  })
+})
