@@ -1,3 +1,6 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+
 /** Why a store refuses. With `store-busy` nothing was changed. With `store-unavailable` a change may have been made. */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError'
@@ -79,15 +82,34 @@ export function explain(error: Error): string {
 
 /** Returns in plain words why the system refused a file. */
 export function fileReason(error: unknown): string {
-  const { code = '', message } = error as NodeJS.ErrnoException
+  const { code = '', message, path } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC' && path !== undefined && hasNoInode(dirname(path))) {
+    return noInodeReason
+  }
   return reasons[code] ?? message
+}
+
+/** A file system without inodes refuses new files, even if it has space. */
+export const noInodeReason = 'the file system has no inode left for another file'
+
+export function hasNoInode(folder: string): boolean {
+  try {
+    const { files, ffree } = statfsSync(folder)
+    // Some file systems, such as btrfs, count none.
+    return files > 0 && ffree === 0
+  } catch {
+    return false
+  }
 }
 
 const reasons: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
+  EMFILE: 'the process has too many open files',
+  ENAMETOOLONG: 'the path is too long',
   ENOENT: 'no such file or folder',
   ENOSPC: 'the disk is full',
   ENOTDIR: 'a part of the path is not a folder',
+  EPERM: 'the system does not permit it',
   EROFS: 'the file system is read-only',
 }

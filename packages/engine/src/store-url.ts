@@ -30,17 +30,50 @@ export function parseStoreUrl(url: string): StoreLocation {
     return parseServerUrl(url)
   }
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
-  if (path !== undefined && !/^\/\/(?!\/)/.test(path)) {
-    const file = path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
-    // SQLite would open the trimmed name, which is another file, or a database in memory.
-    const isTrimmed = file === file.trim()
-    if (isTrimmed && !['', ':memory:'].includes(file)) {
-      return { kind: 'file', file }
-    }
+  const hasHost = path !== undefined && /^\/\/(?!\/)/.test(path)
+  if (path === undefined || hasHost) {
+    throw new Error(urlForms)
   }
-  throw new Error(
-    'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
-  )
+
+  return { kind: 'file', file: parseFilePath(path) }
+}
+
+const urlForms =
+  'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database'
+
+/** @param path percent-encoded, as it follows `file:` */
+function parseFilePath(path: string): string {
+  const shellWord = /^~[^/]*|\$(?:\w+|\{\w+\})/.exec(path)?.[0]
+  if (shellWord !== undefined) {
+    throw new Error(
+      `contains ${shellWord}, which only a shell replaces: write the path out, or %7E for ~ and %24 for $`,
+    )
+  }
+
+  const file = decodePath(path)
+  // SQLite would open a database in memory.
+  if (['', ':memory:'].includes(file.trim())) {
+    throw new Error(urlForms)
+  }
+  // SQLite would open a file without it, and other programs one with it.
+  if (file !== file.trim()) {
+    throw new Error('names a file that begins or ends with white space: rename the file')
+  }
+  return file
+}
+
+function decodePath(path: string): string {
+  requireDecodable(path)
+  return path.startsWith('///') ? fileURLToPath(`file:${path}`) : decodeURIComponent(path)
+}
+
+/** @throws Error that does not show the text, which may be a password */
+function requireDecodable(text: string): void {
+  try {
+    decodeURIComponent(text)
+  } catch {
+    throw new Error('has a % that encodes no character: write %25 for %')
+  }
 }
 
 /** The names are libpq's, but for `pool_mode`, which is pgbouncer's. */
@@ -59,6 +92,7 @@ function parseServerUrl(url: string): StoreLocation {
   const [, credentials = '', hosts = '', path = '', query = ''] =
     /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url) ??
     []
+  requireDecodable(credentials + hosts + path)
   const parameters = Object.fromEntries(new URLSearchParams(query))
   const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
   for (const name of Object.keys(parameters)) {

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import {
   detailedReasonOf,
+  openConnection,
   openWriterConnection,
   reasonOf,
 } from '../src/sqlite/connection.ts'
@@ -54,6 +55,16 @@ test('a store without a WAL is opened once another program, which is quicker, ha
   setTimeout(() => other.close(), 200)
   await using storage = await opening
   expect(await storage.notes.insert(note(1))).toBe(true)
+})
+
+test('a connection needs no folder for temporary files', () => {
+  const connection = openConnection(join(temporaryFolder(), 'notes.db'))
+  const inMemory = 2n
+
+  const place = connection.pragma('temp_store', { simple: true })
+
+  expect(place).toBe(inMemory)
+  connection.close()
 })
 
 test('each commit of the writer is fsynced, and others copy the WAL', () => {

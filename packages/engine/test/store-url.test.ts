@@ -26,6 +26,8 @@ test.each([
   ],
   ['file:/data/plants.db', { kind: 'file', file: '/data/plants.db' }, '/data/plants.db'],
   ['file:///data/a%20b%3F.db', { kind: 'file', file: '/data/a b?.db' }, '/data/a b?.db'],
+  ['file:%7E/%24HOME', { kind: 'file', file: '~/$HOME' }, `${process.cwd()}/~/$HOME`],
+  ['file:data/~a$', { kind: 'file', file: 'data/~a$' }, `${process.cwd()}/data/~a$`],
   ['file:a%20b%23', { kind: 'file', file: 'a b#' }, `${process.cwd()}/a b#`],
   [
     'postgres://flora:secret@db:5432/plants',
@@ -73,22 +75,35 @@ const fileForm =
   'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database'
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
+const notDecodable = 'has a % that encodes no character: write %25 for %'
+const whiteSpace = 'names a file that begins or ends with white space: rename the file'
+const shellWord = (word: string) =>
+  `contains ${word}, which only a shell replaces: write the path out, or %7E for ~ and %24 for $`
 const unknown = (name: string) =>
   `has an unknown parameter ${name}: it takes host, port, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
 test.each([
   ['', fileForm],
   ['file:', fileForm],
   ['file::memory:', fileForm],
-  ['file:a ', fileForm],
-  ['file: a', fileForm],
-  ['file:a%20', fileForm],
-  ['file:a\r', fileForm],
-  ['file:///data/a%0A', fileForm],
+  ['file:a ', whiteSpace],
+  ['file: a', whiteSpace],
+  ['file:a%20', whiteSpace],
+  ['file:a\r', whiteSpace],
+  ['file:///data/a%0A', whiteSpace],
   ['file:%3Amemory%3A', fileForm],
   ['file://host/plants.db', fileForm],
   ['file:a?mode=ro', fileForm],
   ['file:a#b', fileForm],
   ['xfile:a', fileForm],
+  ['file:data/100%.db', notDecodable],
+  ['file:///data/100%.db', notDecodable],
+  ['postgres://u:50%@db/plants', notDecodable],
+  ['postgres://u:p@db/100%zz', notDecodable],
+  ['file:~/plants.db', shellWord('~')],
+  ['file:~flora/plants.db', shellWord('~flora')],
+  ['file:$HOME/plants.db', shellWord('$HOME')],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a shell replaces
+  ['file:/data/${STAGE}.db', shellWord('${STAGE}')],
   ['http://a/b', fileForm],
   ['postgres:plants', serverForm],
   ['postgres://', serverForm],

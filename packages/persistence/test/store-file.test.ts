@@ -1,11 +1,13 @@
-import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import {
   inspectStore,
   NoStoreError,
   openReader,
   openStorage,
+  storeFiles,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -59,6 +61,64 @@ test('a folder is no store, nor is a path below a file', async () => {
   await expect(inspectStore(below)).rejects.toThrow(/^there is no store at /)
   await expect(openReader(below)).rejects.toBeInstanceOf(NoStoreError)
   expect(snapshot(folder)).toEqual(before)
+})
+
+test('a path that is too long for SQLite, or for the system, is named so', async () => {
+  const folder = temporaryFolder()
+  const longName = 'a'.repeat(200)
+  const tooLongForSqlite = join(folder, longName, longName, longName, 'plants.db')
+  const tooLongForAll = join(folder, 'a'.repeat(300), 'plants.db')
+
+  expect(await refusal(`file:${tooLongForSqlite}`)).toMatch(
+    /: the path is longer than 504 bytes, the most that SQLite takes$/,
+  )
+  expect(await refusal(`file:${tooLongForAll}`)).toMatch(/: the path is too long$/)
+})
+
+/** Returns what a process of a user without rights says when it opens a store. */
+function openAsNobody(url: string): string {
+  const program = fileURLToPath(new URL('store-process.ts', import.meta.url))
+  const { stderr } = spawnSync(process.execPath, [...process.execArgv, program, url], {
+    uid: 65_534,
+    gid: 65_534,
+    encoding: 'utf8',
+  })
+  return stderr
+}
+
+test.runIf(process.getuid?.() === 0).each([
+  { suffix: '', reason: 'permission denied' },
+  { suffix: '-wal', reason: '/plants.db-wal: permission denied' },
+  { suffix: '-shm', reason: '/plants.db-shm: permission denied' },
+])(
+  'a store whose plants.db$suffix belongs to another user is refused with its name',
+  async ({ suffix, reason }) => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    chmodSync(folder, 0o777)
+    for (const path of storeFiles(`file:${file}`).slice(0, 3)) {
+      chmodSync(path, path === file + suffix ? 0o600 : 0o666)
+    }
+
+    const words = openAsNobody(`file:${file}`)
+
+    expect(words).toMatch(/the store \S+plants\.db cannot be opened: [^\n]+/)
+    expect(words).toContain(reason)
+  },
+)
+
+test('a folder that a start creates is closed to others, whatever the umask', async () => {
+  const umaskBefore = process.umask(0)
+  onTestFinished(() => void process.umask(umaskBefore))
+  const folder = join(temporaryFolder(), 'data', 'plants')
+
+  const url = `file:${join(folder, 'plants.db')}`
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  expect(statSync(dirname(folder)).mode & 0o777).toBe(0o700)
 })
 
 test.each(['pipe', '/dev/null'])(

@@ -1,6 +1,16 @@
+import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { fileReason, isDamage, StoreDamagedError, StoreInUseError } from '../errors.ts'
+import {
+  fileReason,
+  hasNoInode,
+  isDamage,
+  noInodeReason,
+  StoreDamagedError,
+  StoreInUseError,
+} from '../errors.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
+import { filesOf } from '../store-url.ts'
 
 /** How long a connection waits for another's lock by default. */
 const busyTimeoutMs = 5_000
@@ -12,6 +22,8 @@ export function openConnection(
   const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
   // Overwrites what is deleted: what was removed would stay in free space, and in every later backup.
   connection.pragma('secure_delete = on')
+  // A large statement needs temporary space, and a read-only system has no folder for it.
+  connection.pragma('temp_store = memory')
   return connection.defaultSafeIntegers(true)
 }
 
@@ -171,8 +183,15 @@ export function reasonOf(error: unknown): string {
   return reasons[code] ?? reasons[primary] ?? fileReason(error)
 }
 
-/** Rejects with the reason in the words of {@link reasonOf}. */
-export async function withReason<Result>(work: () => Result): Promise<Awaited<Result>> {
+/**
+ * Rejects with the reason in the words of {@link reasonOf}.
+ *
+ * @param file the store that the work opens
+ */
+export async function withReason<Result>(
+  work: () => Result,
+  file?: string,
+): Promise<Awaited<Result>> {
   try {
     return await work()
   } catch (cause) {
@@ -180,7 +199,44 @@ export async function withReason<Result>(work: () => Result): Promise<Awaited<Re
     if (isDamage(cause)) {
       throw new StoreDamagedError(reason, { cause })
     }
+    if (file !== undefined && reason === reasons['SQLITE_CANTOPEN']) {
+      throw new Error(whyNotOpened(file), { cause })
+    }
     throw reason === (cause as Error).message ? cause : new Error(reason, { cause })
+  }
+}
+
+/** SQLite takes paths of 512 bytes, with the name of the longest file beside a store. */
+const pathBytesMax = 512 - '-journal'.length
+
+/** Returns the reason of the system, which SQLite leaves out, why a store cannot be opened. */
+function whyNotOpened(file: string): string {
+  if (Buffer.byteLength(file) > pathBytesMax) {
+    return `the path is longer than ${pathBytesMax} bytes, the most that SQLite takes`
+  }
+  for (const path of filesOf(file)) {
+    const reason = whyNotAccessible(path)
+    if (reason !== undefined) {
+      return `${path}: ${reason}`
+    }
+  }
+
+  const folder = dirname(file)
+  const folderReason = whyNotAccessible(folder)
+  if (folderReason !== undefined) {
+    return `no file can be created in ${folder}: ${folderReason}`
+  }
+  return hasNoInode(folder) ? noInodeReason : 'the file cannot be opened'
+}
+
+/** Returns why a file may not be read and written, or `undefined` if it may or is absent. */
+function whyNotAccessible(path: string): string | undefined {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK)
+    return undefined
+  } catch (error) {
+    const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    return isAbsent ? undefined : fileReason(error)
   }
 }
 

@@ -27,10 +27,10 @@ import { connectToWriter, startWriter } from './writer-client.ts'
 export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) =>
-      withReason(() => openSqlite(file, entities, options)),
-    plan: () => withReason(() => planSqlite(file, entities)),
-    read: () => withReason(() => openReadOnly(file, entities)),
-    inspect: () => withReason(() => inspectSqlite(file, entities)),
+      withReason(() => openSqlite(file, entities, options), file),
+    plan: () => withReason(() => planSqlite(file, entities), file),
+    read: () => withReason(() => openReadOnly(file, entities), file),
+    inspect: () => withReason(() => inspectSqlite(file, entities), file),
   }
 }
 

@@ -19,6 +19,7 @@ import { filesOf } from '../store-url.ts'
 
 /** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
+const privateFolderMode = 0o700
 
 /**
  * Creates a private file that belongs to the owner of another file or folder. Of a file it also gets the mode, but is
@@ -67,7 +68,10 @@ export function hideFromOthers(file: string): void {
   }
 }
 
-/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets the owner of its parent. */
+/**
+ * Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets
+ * the owner of its parent, and nobody else may enter it, whatever the umask.
+ */
 export function createFolder(folder: string): void {
   if (existsSync(folder)) {
     return
@@ -75,7 +79,7 @@ export function createFolder(folder: string): void {
   const parent = dirname(folder)
   createFolder(parent)
   // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
-  if (isCreatedBy(() => mkdirSync(folder))) {
+  if (isCreatedBy(() => mkdirSync(folder, privateFolderMode))) {
     tryToGive(() => {
       const stat = statSync(parent)
       if (isOfAnother(stat, lstatSync(folder))) {
