@@ -110,6 +110,11 @@ export function isStore(entities: Entities, tables: readonly string[]): boolean 
 
 /** Returns whether there are tables of a store among them. Other programs also have a `schema_version`. */
 export function hasStoreTables(entities: Entities, tables: readonly string[]): boolean {
+  return storeTablesOf(entities).every(name => tables.includes(name))
+}
+
+/** Returns the tables by which a store is known. */
+export function storeTablesOf(entities: Entities): readonly string[] {
   const [entity] = Object.values(entities) as [Entity]
-  return ['schema_version', entity.tables[0]].every(name => tables.includes(name))
+  return ['schema_version', entity.tables[0]]
 }

@@ -32,6 +32,8 @@ interface Store<Entered extends Entities> {
   plan(): Promise<{
     readonly versionBefore: number | undefined
     readonly schema?: string
+    /** Schemas outside the search path that have a store, if this one would be created. */
+    readonly otherSchemas?: readonly string[]
   }>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
   read(): Promise<ReadTransaction<Entered>>
@@ -116,10 +118,14 @@ export function createStores<Entered extends Entities>(
         fileExists(location.file)
       }
       return withStore(url, async store => {
-        const { versionBefore, schema } = await store.plan()
-        const name = storageName(url)
+        const { versionBefore, schema, otherSchemas = [] } = await store.plan()
+        const place = schema === undefined ? '' : ` in the schema ${schema}`
+        const others =
+          otherSchemas.length === 0
+            ? ''
+            : `, although the schema ${otherSchemas.join(', ')} has one`
         return {
-          store: schema === undefined ? name : `${name} in the schema ${schema}`,
+          store: `${storageName(url)}${place}${others}`,
           versionBefore,
           schemaVersion: schemaVersionOf(entities),
         }

@@ -1,7 +1,11 @@
-import { createTestDatabase } from '@plant-store/harness/vitest'
+import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { openReader, openStorage } from '@plant-store/persistence'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { plant } from './store-folder.ts'
+
+const sixtyPlants = Array.from({ length: 60 }, (_, id) => plant(id))
+const sixtyIds = sixtyPlants.map(({ id }) => id)
 
 test.for([
   { setting: 'idle_in_transaction_session_timeout', since: 'state_change' },
@@ -43,20 +47,36 @@ test('a reader whose connection was ended says what the server said', async () =
 test('reads share the connections that the server allows', async () => {
   await using database = await createTestDatabase()
   await using owner = await openStorage({ url: database.url })
-  await owner.plants.saveAll(Array.from({ length: 60 }, (_, id) => plant(id)))
+  await owner.plants.saveAll(sixtyPlants)
   await using user = await database.createReader()
   await database.query(
     `grant insert, update, delete on all tables in schema public to ${user.name};
     alter role ${user.name} connection limit 2`,
   )
-  // One for changes, and one for reads.
-  await using storage = await openStorage({ url: user.url, readConnectionsMax: 4 })
-  await storage.plants.save(plant(0))
 
-  const reads = Array.from({ length: 60 }, (_, id) => storage.plants.find(plant(id).id))
-  const found = await Promise.all(reads)
-
-  expect(found.map(stored => stored?.plant.id)).toEqual(
-    Array.from({ length: 60 }, (_, id) => BigInt(id)),
-  )
+  expect(await readTogether(user.url)).toEqual(sixtyIds)
 })
+
+test(
+  'reads share the connections that pgbouncer allows',
+  needs('pgbouncer', hasPgbouncer),
+  async () => {
+    await using database = await createTestDatabase()
+    await using owner = await openStorage({ url: database.url })
+    await owner.plants.saveAll(sixtyPlants)
+    const settings = { pool_mode: 'transaction', max_client_conn: '2' }
+    await using pooler = await startPgbouncer(inject('postgresUrl'), settings)
+    const path = `${new URL(database.url).pathname}?pool_mode=transaction`
+
+    expect(await readTogether(new URL(path, pooler.url).href)).toEqual(sixtyIds)
+  },
+)
+
+/** Reads sixty plants at once, on a store that has one connection for changes and one for reads. */
+async function readTogether(url: string): Promise<readonly (bigint | undefined)[]> {
+  await using storage = await openStorage({ url, readConnectionsMax: 4 })
+  await storage.plants.save(plant(0))
+  const reads = sixtyPlants.map(({ id }) => storage.plants.find(id))
+  const found = await Promise.all(reads)
+  return found.map(stored => stored?.plant.id)
+}

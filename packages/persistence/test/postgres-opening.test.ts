@@ -51,6 +51,8 @@ describe('several processes on one database', () => {
 test('a database whose tables are all published gets a store, and keeps it', async () => {
   await using database = await createTestDatabase()
   await database.query('create publication everything for all tables')
+  const withoutKey = `select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
+    and not exists (select from pg_index where indrelid = pg_class.oid and indisprimary)`
 
   await using storage = await openStorage({ url: database.url })
   const inserted = await storage.plants.insert(plant(1))
@@ -58,6 +60,7 @@ test('a database whose tables are all published gets a store, and keeps it', asy
   await storage.check()
 
   expect([inserted, removed]).toEqual(['inserted', true])
+  expect(await database.query(withoutKey)).toEqual([])
 })
 
 describe('a database that is refused, and left as it was', () => {

@@ -182,6 +182,19 @@ describe('a plan of an opening', () => {
     expect(await tablesIn(database, 'public')).toEqual([])
   })
 
+  test('names the stores that its search path leaves out', async () => {
+    await using database = await createTestDatabase()
+    await createStore(database.url)
+    await database.query('create schema second')
+
+    const plan = await planOpening(`${database.url}?options=-c%20search_path%3Dsecond`)
+
+    expect(plan.versionBefore).toBeUndefined()
+    expect(plan.store).toMatch(
+      / in the schema second, although the schema public has one$/,
+    )
+  })
+
   test('is refused if the role may read the store, and not change it', async () => {
     await using database = await createTestDatabase()
     await createStore(database.url)

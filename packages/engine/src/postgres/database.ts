@@ -54,8 +54,8 @@ export function postgresStore<Entered extends Entities>(
       }
     },
     async plan() {
-      const { schema, version } = await planPostgres(bulk, entities)
-      return { versionBefore: version, schema }
+      const { schema, version, otherSchemas } = await planPostgres(bulk, entities)
+      return { versionBefore: version, schema, otherSchemas }
     },
     read: () => readPostgres(bulk, entities),
     async inspect() {

@@ -7,7 +7,7 @@ import type { Connection, WarningListener } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retrying } from './retrying.ts'
 import { changeRights, checkMigrationRights, checkRights } from './rights.ts'
-import { findStoreSchema, useSchema } from './store-schema.ts'
+import { findStoreSchema, findStoreSchemas, useSchema } from './store-schema.ts'
 
 /** For a statement of a migration, and for migrations of other processes. */
 const migrationTimeoutMs = 600_000
@@ -44,15 +44,17 @@ export async function migratePostgres(
 export function planPostgres(
   options: PostgresOptions,
   entities: Entities,
-): Promise<FoundStore> {
+): Promise<FoundStore & { readonly otherSchemas: readonly string[] }> {
   return lookAt(options, async connection => {
     const found = await findStore(connection, entities)
     const tables = tablesOf(entities)
+    const otherSchemas =
+      found.version === undefined ? await findStoreSchemas(connection, entities) : []
     if (found.version !== schemaVersionOf(entities)) {
       await checkMigrationRights(connection, ['schema_version', ...tables])
     }
     await checkRights(connection, tables, changeRights)
-    return found
+    return { ...found, otherSchemas }
   })
 }
 

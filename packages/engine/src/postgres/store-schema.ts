@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { Entities } from '../entity.ts'
-import { hasStoreTables, isStore } from '../migrations.ts'
+import { hasStoreTables, isStore, storeTablesOf } from '../migrations.ts'
 import type { Connection } from './connection.ts'
 
 /** The schema of a database that has the store, or would get it. */
@@ -69,6 +69,20 @@ export async function findStoreSchema(
     throw new Error(`the role ${role} may use no schema of the search path ${path}`)
   }
   return { name: first.name, hasStore: isStore(entities, first.tables) }
+}
+
+/** Finds every schema that has a store, on the search path or not. */
+export async function findStoreSchemas(
+  connection: Connection,
+  entities: Entities,
+): Promise<readonly string[]> {
+  const { rows } = await connection.query<{ name: string }>(
+    `select nspname::text as name from pg_namespace
+    where $1 <@ array(select relname::text from pg_class where relnamespace = pg_namespace.oid)
+    order by 1`,
+    [storeTablesOf(entities)],
+  )
+  return rows.map(({ name }) => name)
 }
 
 /** Makes the schema the only one in which a transaction finds tables and creates them. */
