@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chownSync,
+  copyFileSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -133,18 +134,14 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
     stdout: expect.stringMatching(/intact\n$/),
   })
 
-  const others = [
-    'store.db-before.backup',
-    'other.db-2020-01-01T000000Z.backup',
-    `${made}.old`,
-  ]
+  const others = ['store.db-before.backup', `${made}.old`]
   const old = ['2020-01-01T000000Z', '2020-01-02T000000Z', '2020-01-03T000000Z'].map(
     at => `store.db-${at}.backup`,
   )
   // The clock was ahead once.
   const ahead = 'store.db-2999-01-01T000000Z.backup'
-  for (const each of [...others, ...old, ahead]) {
-    writeFileSync(join(backups, each), '')
+  for (const name of [...others, ...old, ahead]) {
+    copyFileSync(join(backups, made), join(backups, name))
   }
   renameSync(join(backups, made), join(backups, 'store.db-2020-01-04T000000Z.backup'))
   expect(await printed(3)).toMatch(/ and checked; 3 older ones removed\n$/)
@@ -167,6 +164,40 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
   writeFileSync(place.store, 'no database'.repeat(1_000))
   await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
   expect(readdirSync(backups).filter(each => !others.includes(each))).toEqual(kept)
+})
+
+test('backup --keep leaves the backups of another store of the same name', async () => {
+  await using other = new Place()
+  await other.load(0, 3)
+  const backups = place.path('shared')
+  await other.run(`backup ${backups} --keep 1`)
+  const ofOther = readdirSync(backups)
+  renameSync(
+    join(backups, `${ofOther[0]}`),
+    join(backups, 'store.db-2020-01-01T000000Z.backup'),
+  )
+
+  await place.load(0, 10)
+  expect((await place.run('backup shared --keep 1')).stderr).toBe('')
+
+  const kept = readdirSync(backups)
+  expect(kept).toContain('store.db-2020-01-01T000000Z.backup')
+  expect(kept).toHaveLength(2)
+})
+
+test('a store that was restored elsewhere leaves the backups of the first', async () => {
+  await place.load(0, 10)
+  await place.run('backup shared --keep 1')
+  const [first = ''] = readdirSync(place.path('shared'))
+  const early = 'store.db-2020-01-01T000000Z.backup'
+  renameSync(join(place.path('shared'), first), join(place.path('shared'), early))
+  await using other = new Place()
+
+  await other.run(`restore ${place.path('shared')}/${early}`)
+  await other.run(`backup ${place.path('shared')} --keep 1`)
+
+  expect(readdirSync(place.path('shared'))).toContain(early)
+  expect(readdirSync(place.path('shared'))).toHaveLength(2)
 })
 
 test('what is damaged is told of with what to do', async () => {

@@ -17,6 +17,7 @@ export {
 export { printable } from './printable.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
+export { readStoreId } from './sqlite/store-id.ts'
 export {
   type Before,
   type Dialect,

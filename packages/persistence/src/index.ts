@@ -16,6 +16,7 @@ export {
   parseStoreUrl,
   printable,
   readLastBackup,
+  readStoreId,
   replaceFile,
   type StorageHandle,
   type StorageOptions,

@@ -1,39 +1,60 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { readStoreId } from '@plant-store/persistence'
 import { CommandError, withFile } from '../command-error.ts'
 
+/** A folder of backups, perhaps of several stores. */
+export interface BackupFolder {
+  /** The path of a backup of now. */
+  readonly next: string
+  /**
+   * Removes the older backups of the store that `next` is a backup of. Its newest stay, and
+   * `next` among them.
+   *
+   * @returns how many it removed
+   */
+  keepNewest(count: number): number
+}
+
+const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z\.backup$/
+
 /**
- * Returns a folder of backups, which it creates if needed. A backup is named after its store and the time, so that the
- * names are in order of time.
+ * Returns a folder of backups, which it creates if needed. A backup is named after its store
+ * and the time. Stores are told apart by the id inside, because several may have one name.
  */
-export function backupFolder(folder: string, store: string) {
-  const prefix = `${basename(store)}-`
-  const time = new Date().toISOString().replace(/\.\d+/, '').replaceAll(':', '')
-  const next = `${prefix}${time}.backup`
-  const isBackup = (name: string) =>
-    name.startsWith(prefix) &&
-    /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
+export function backupFolder(folder: string, store: string): BackupFolder {
   if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   }
   withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
+
+  const time = new Date().toISOString().replace(/\.\d+/, '').replaceAll(':', '')
+  const nextName = `${basename(store)}-${time}.backup`
+  const next = join(folder, nextName)
+
   return {
-    /** The path of a backup of now. */
-    next: join(folder, next),
-    /** Removes all backups but this one and the newest others. Returns how many it removed. */
-    keepNewest(count: number): number {
-      // Should the clock have been set back, this one must still stay.
+    next,
+    keepNewest(count) {
+      const storeId = readStoreId(next)
+      // The clock may have been set back, so `next` is not among those to choose from.
       const others = withFile(folder, () => readdirSync(folder)).filter(
-        name => isBackup(name) && name !== next,
+        name =>
+          namePattern.test(name) &&
+          name !== nextName &&
+          readStoreId(join(folder, name)) === storeId,
       )
-      const old = others
-        .sort()
-        .reverse()
-        .slice(count - 1)
+      const old = others.sort(compareTimes).slice(count - 1)
       for (const name of old) {
         withFile(name, () => rmSync(join(folder, name)))
       }
       return old.length
     },
   }
+}
+
+/** Sorts the newest first, whatever the store was called. */
+function compareTimes(one: string, other: string): number {
+  const oneTime = namePattern.exec(one)?.[0] ?? ''
+  const otherTime = namePattern.exec(other)?.[0] ?? ''
+  return oneTime < otherTime ? 1 : -1
 }

@@ -11,6 +11,7 @@ import { forgetBackup, recordBackup } from './last-backup.ts'
 import { createFileLike, createFolder, hideFromOthers, syncFile } from './private-file.ts'
 import { replaceFile } from './replace-file.ts'
 import { openReadOnly } from './schema.ts'
+import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
@@ -78,8 +79,11 @@ export async function restoreSqlite(
     const source = stack.use(await openBackup(backup, entities))
     const contents = await contentsOf(source, entities)
     const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
-    const copyTo = copierOf(source, entities, options)
-    if (old === undefined || !(await copyInto(old, source, options))) {
+    // The store keeps its id, so that its older backups stay its own. In a new place it is
+    // another store than the one that was backed up.
+    const storeId = old === undefined ? createStoreId() : storeIdOf(old)
+    const copyTo = copierOf(source, entities, options, storeId)
+    if (old === undefined || !(await copyInto(old, source, options, storeId))) {
       await replaceFile(store, options, partial =>
         copyTo(partial, isNew ? dirname(store) : store),
       )
@@ -122,6 +126,7 @@ async function copyInto(
   old: Database.Database,
   source: Source,
   options: CopyOptions,
+  storeId: number,
 ): Promise<boolean> {
   const { name: store } = old
   // Without a WAL, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
@@ -144,6 +149,9 @@ async function copyInto(
     }
     throw error
   }
+  const copy = new Database(store)
+  setStoreId(copy, storeId)
+  copy.close()
   // A power cut could bring the journal back, which undoes the copy.
   syncFile(store)
   syncFile(dirname(store))
@@ -151,15 +159,23 @@ async function copyInto(
   return true
 }
 
-/** Returns a function that copies a database into a new file, checked and without a WAL, like another file or folder. */
+/**
+ * Returns a function that copies a database into a new file, checked and without a WAL, like
+ * another file or folder.
+ *
+ * @param storeId of the copy. By default, it has the id of the source
+ */
 const copierOf =
-  (source: Source, entities: Entities, options: CopyOptions) =>
+  (source: Source, entities: Entities, options: CopyOptions, storeId?: number) =>
   async (file: string, other: string) => {
     createFileLike(file, other)
     await copyPages(file, source, options)
     options.signal?.throwIfAborted()
     const copy = new Database(file)
     copy.pragma('journal_mode = delete')
+    if (storeId !== undefined) {
+      setStoreId(copy, storeId)
+    }
     copy.close()
     await inspectSqlite(file, entities)
   }

@@ -23,6 +23,7 @@ import {
   isCreatedBy,
   privateMode,
 } from './private-file.ts'
+import { giveStoreId } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
@@ -76,6 +77,7 @@ async function migrateOnce(
     connection.exec('begin immediate')
     const found = await checkedVersion(entities, connection)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
+    giveStoreId(connection)
     connection.exec('commit')
     return found
   } finally {

@@ -1,0 +1,45 @@
+import { randomInt } from 'node:crypto'
+import { closeSync, openSync, readSync } from 'node:fs'
+import type Database from 'better-sqlite3'
+
+/** Where SQLite keeps `application_id` in the first page of a file. */
+const idOffset = 68
+const idBytes = 4
+
+/**
+ * Gives a new store a random id, by which its backups are told from those of other stores.
+ * It is SQLite's `application_id`, which every copy of the pages contains. 0 means none.
+ */
+export function giveStoreId(connection: Database.Database): void {
+  if (storeIdOf(connection) === 0) {
+    setStoreId(connection, createStoreId())
+  }
+}
+
+export function createStoreId(): number {
+  return randomInt(1, 2 ** 31)
+}
+
+export function storeIdOf(connection: Database.Database): number {
+  return Number(connection.pragma('application_id', { simple: true }))
+}
+
+export function setStoreId(connection: Database.Database, id: number): void {
+  connection.pragma(`application_id = ${id}`)
+}
+
+/**
+ * Returns the id of the store that a backup is of, or `undefined` if the file is too short.
+ *
+ * @param file not open in this process: closing it would drop the locks on it
+ */
+export function readStoreId(file: string): number | undefined {
+  const descriptor = openSync(file, 'r')
+  try {
+    const bytes = Buffer.alloc(idBytes)
+    const isRead = readSync(descriptor, bytes, 0, idBytes, idOffset) === idBytes
+    return isRead ? bytes.readUInt32BE() : undefined
+  } finally {
+    closeSync(descriptor)
+  }
+}
