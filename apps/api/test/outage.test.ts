@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLine, Server } from '@plant-store/harness'
-import { startPostgres } from '@plant-store/harness/postgres'
-import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
+import { query, startPostgres } from '@plant-store/harness/postgres'
+import {
+  createTestDatabase,
+  mayNotMount,
+  temporaryFolder,
+} from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { alone, ask, start } from './ask.ts'
 
@@ -135,4 +139,29 @@ test('a PostgreSQL that stops is one line for each reason, however much is asked
   expect(JSON.stringify(program.log)).not.toContain('secret')
   const reasons = failed().map(({ reason }) => reason)
   expect(reasons).toEqual([...new Set(reasons)])
+})
+
+test('a warning of PostgreSQL is a line in the log, and changes succeed', async () => {
+  await using server = await startPostgres()
+  await using program = await start({}, { databaseUrl: server.url })
+  await query(
+    server.url,
+    `create function warn() returns trigger language plpgsql as $$ begin
+      raise warning 'database must be vacuumed';
+      return new;
+    end $$;
+    create trigger warn before insert on plants for each row execute function warn()`,
+  )
+
+  const statuses = await create(program, 1)
+
+  expect(statuses).toEqual([200])
+  await expect.poll(() => linesBesides(program)).toHaveLength(1)
+  expect(linesBesides(program)).toMatchObject([
+    {
+      level: 'warn',
+      msg: 'the database server warns',
+      warning: 'database must be vacuumed',
+    },
+  ])
 })

@@ -57,6 +57,7 @@ export async function checkMigrationRights(
       array(
         select relname::text from pg_class join pg_namespace on pg_namespace.oid = relnamespace
         where nspname = current_schema() and relname = any($1) and not pg_has_role(relowner, 'usage')
+        order by 1
       ) as foreign_tables`,
     [tables],
   )
