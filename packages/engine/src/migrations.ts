@@ -2,20 +2,12 @@ import { type Kysely, sql } from 'kysely'
 import type { Entities, Entity } from './entity.ts'
 import type { Dialect } from './statements/dialect.ts'
 
-/** Returns the newest version of the schema. Forward only. */
+/** Returns the newest version of the schema. Versions begin at 1 and only go up. */
 export function schemaVersionOf(entities: Entities): number {
-  return Math.max(...versionsOf(entities))
-}
-
-/** The first one creates the tables. */
-function firstVersionOf(entities: Entities): number {
-  return Math.min(...versionsOf(entities))
-}
-
-function versionsOf(entities: Entities): number[] {
-  return Object.values(entities).flatMap(({ migrations }) =>
+  const versions = Object.values(entities).flatMap(({ migrations }) =>
     Object.keys(migrations).map(Number),
   )
+  return Math.max(...versions)
 }
 
 /**
@@ -41,11 +33,7 @@ export async function bringUpToDate(
       .execute()
     await sql`insert into schema_version values (0)`.execute(db)
   }
-  for (
-    let version = found === undefined ? firstVersionOf(entities) : found + 1;
-    version <= newest;
-    version++
-  ) {
+  for (let version = (found ?? 0) + 1; version <= newest; version++) {
     const migrations = Object.values(entities).flatMap(
       ({ migrations }) => migrations[version] ?? [],
     )
@@ -79,16 +67,15 @@ export async function findVersion(
     version: number | bigint
   }>`select version from schema_version`.execute(db)
   const version = Number(found.rows[0]?.version)
-  const [first, newest] = [firstVersionOf(entities), schemaVersionOf(entities)]
+  const newest = schemaVersionOf(entities)
   if (version > newest) {
     throw new Error(
       `it has schema version ${version}, but this release knows only versions up to ${newest}: run a newer one`,
     )
   }
-  if (version < first) {
-    throw new Error(
-      `it has schema version ${version}, but this release knows only versions from ${first}: export its plants with the release that wrote it, and import them into a new store`,
-    )
+  const isKnown = version >= 1
+  if (!isKnown) {
+    throw new Error('its table schema_version has no version: restore a backup')
   }
   return version
 }

@@ -101,7 +101,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     expect(ofNone).toEqual({
       webhook: none,
       state: 'active',
-      missed: 0,
       waiting: 0,
       givenUp: 0,
     })
@@ -169,7 +168,7 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     created_at: 0n,
     secret: 's',
   }
-  const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
+  const state = { is_stopped: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
   const answers: Record<string, readonly object[]> = {
     due: ['gone', 'next'].map(id => ({ ...row, ...state, id, lease: `lease of ${id}` })),
     gone: [],

@@ -6,6 +6,7 @@ export {
 } from './courier.ts'
 export type {
   Claim,
+  ClaimLimits,
   ClaimOutcome,
   Delivery,
   FailedAttempt,

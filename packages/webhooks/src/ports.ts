@@ -90,8 +90,6 @@ export interface WebhookFigures {
   readonly waiting: number
   readonly givenUp: number
   readonly state: WebhookState
-  /** How many more plants there are than when it was stopped, of each time. */
-  readonly missed: number
   /** The age of the oldest waiting delivery. */
   readonly oldestMs?: number
 }

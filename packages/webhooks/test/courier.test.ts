@@ -292,7 +292,7 @@ test('a webhook is stopped when its deliveries are too many and increase, and go
     [11, 0, 'stopped'],
   ] as const) {
     figures.mockResolvedValueOnce([
-      { webhook: webhook as never, waiting, givenUp, state, missed: 0 },
+      { webhook: webhook as never, waiting, givenUp, state },
     ])
   }
   await world.runFor(minuteMs)

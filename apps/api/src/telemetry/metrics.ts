@@ -43,9 +43,9 @@ export const metrics = {
     'gauge',
     'New plants given up after three days without a delivery.',
   ],
-  plant_store_announcements_missed_total: [
-    'counter',
-    'New plants not announced: the webhook was stopped.',
+  plant_store_announcements_stopped: [
+    'gauge',
+    'Whether a webhook is stopped, and misses new plants: 1 or 0.',
   ],
   plant_store_deliveries_total: [
     'counter',

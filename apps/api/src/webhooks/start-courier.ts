@@ -70,7 +70,9 @@ export function startCourier(
           ({ oldestMs = 0 }) => oldestMs / 1000,
         ),
         plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
-        plant_store_announcements_missed_total: ofEach(({ missed }) => missed),
+        plant_store_announcements_stopped: ofEach(({ state }) =>
+          Number(state === 'stopped'),
+        ),
         plant_store_deliveries_total: [...deliveries].map(([key, count]) =>
           sample(count, JSON.parse(key)),
         ),

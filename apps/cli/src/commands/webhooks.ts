@@ -61,33 +61,19 @@ const listWebhooks = new Command('list')
       (await store.webhooks.outbox.figures()).map(each => [each.webhook, each]),
     )
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
-      const {
-        waiting = 0,
-        givenUp = 0,
-        missed = 0,
-        oldestMs,
-      } = figures.get(webhook.id) ?? {}
+      const { waiting = 0, givenUp = 0, oldestMs } = figures.get(webhook.id) ?? {}
       const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
-      return { ...webhook, failingSince, waiting, oldestSeconds, givenUp, missed }
+      return { ...webhook, failingSince, waiting, oldestSeconds, givenUp }
     })
     const rows = all.map(each => [
       each.id,
       each.state,
-      ...[each.waiting, each.givenUp, each.missed].map(grouped),
+      ...[each.waiting, each.givenUp].map(grouped),
       each.oldestSeconds === null ? '-' : duration(each.oldestSeconds),
       minute(each.failingSince),
       each.url,
     ])
-    const head = [
-      'ID',
-      'STATE',
-      'WAITING',
-      'GIVEN UP',
-      'MISSED',
-      'OLDEST',
-      'FAILING SINCE',
-      'URL',
-    ]
+    const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'OLDEST', 'FAILING SINCE', 'URL']
     print(output, all, table(head, rows, 'There are no webhooks.'))
   })
 

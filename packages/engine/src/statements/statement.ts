@@ -113,7 +113,7 @@ function placeholder(name: string): RawBuilder<never> {
 
 /** Returns SQL without the margins that it has in the source. */
 function withoutMargins(text: string): string {
-  return text.trim().replaceAll(/\n\s*/g, '\n')
+  return text.trim().replaceAll(/\s*\n\s*/g, '\n')
 }
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */

@@ -15,7 +15,7 @@ export interface Plants extends PlantRepository {
 
 export const plants: Entity<Plants, Plant> = {
   tables: ['plants'],
-  migrations: { 6: createTable },
+  migrations: { 1: createTable },
   rows: {
     columns: plantColumns,
     others: ['version'],
@@ -54,6 +54,10 @@ async function createTable(
     .addColumn('version', int64, column => column.notNull().defaultTo(version))
     .modifyEnd(tableOptions)
     .execute()
+  if (name === 'postgres') {
+    // The version that the insert gave a plant, by which a save knows what it inserted.
+    await db.schema.alterTable('plants').addColumn('added', int64).execute()
+  }
   await db.schema
     .createIndex('plants_by_tag')
     .on('plants')

@@ -82,35 +82,35 @@ export function postgresPlants(): PlantStatements {
 }
 
 const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
-  insert into plants (id, name, tag, version)
-  select * from unnest(
+  insert into plants (id, name, tag, version, added)
+  select id, name, tag, version, version from unnest(
     ${p('id')}::bigint[], ${p('name')}::text[], ${p('tag')}::text[],
     ${p('version')}::bigint[]
-  )
+  ) as new (id, name, tag, version)
   on conflict do nothing`
 
 const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
-  insert into plants (id, name, tag, version)
-  select * from unnest(
+  insert into plants (id, name, tag, version, added)
+  select id, name, tag, version, version from unnest(
     ${p('id')}::bigint[], ${p('name')}::text[], ${p('tag')}::text[],
     ${p('version')}::bigint[]
-  )
+  ) as new (id, name, tag, version)
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 
 /**
  * Returns a change that also adds a delivery of each added plant for each active webhook.
- * A row that replaced another has in `xmax` the transaction that locked the other. The
- * lock keeps a webhook from being removed in between, and shows it as it is after a
- * concurrent change.
+ * A plant that replaced another has a new version, but its `added` is the version of its
+ * insert. The lock keeps a webhook from being removed in between, and shows it as it is
+ * after a concurrent change.
  */
 const announcing = (change: Query<unknown>): Query<unknown> => sql`
   with changed as (
-    ${change} returning id, name, tag, version, xmax = 0 as is_added
+    ${change} returning id, name, tag, version, added = version as is_added
   ),
   added as (select * from changed where is_added),
   webhook as materialized (
-    select id from webhooks where is_paused = 0 and exists (select from added)
+    select id from webhooks where is_stopped = 0 and exists (select from added)
     for key share
   ),
   announced as (

@@ -91,13 +91,13 @@ const announce = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into outbox (webhook, version, id, name, tag, added_at)
   select webhooks.id, added.version, added.id, added.name, added.tag, ${now}
   from webhooks, added
-  where is_paused = 0 and not exists (select 1 from plants where plants.id = added.id)`
+  where is_stopped = 0 and not exists (select 1 from plants where plants.id = added.id)`
 
 /**
  * Returns a row if `announce` has anything to do. Without active webhooks, `announce`
  * would cost 4 % of the creates, and this query costs 0.5 %.
  */
-const anyWebhook = sql`select 1 from webhooks where is_paused = 0`
+const anyWebhook = sql`select 1 from webhooks where is_stopped = 0`
 
 /** SQLite's `lower` changes A to Z only. */
 const nameContains = (text: RawBuilder<string>): RawBuilder<boolean> =>

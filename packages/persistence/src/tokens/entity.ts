@@ -6,7 +6,7 @@ import { tokenStatements } from './statements.ts'
 
 export const tokens: Entity<TokenRepository> = {
   tables: ['access_tokens'],
-  migrations: { 6: createTable },
+  migrations: { 1: createTable },
   rows: null,
   restoredBy: { key: 'hash', name: 'name' },
   compile(dialect) {

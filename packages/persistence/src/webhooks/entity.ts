@@ -7,7 +7,7 @@ import { sqliteWebhooks } from './sqlite.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
-  migrations: { 6: createTables },
+  migrations: { 1: createTables },
   rows: null,
   compile({ name }) {
     const statements = statementsOn[name]()
@@ -34,10 +34,7 @@ async function createTables(
     .addColumn('allows_private', int64, column => column.notNull())
     .addColumn('created_at', int64, column => column.notNull())
     .addColumn('secret', 'text', column => column.notNull())
-    .addColumn('is_paused', int64, column => column.notNull().defaultTo(0))
-    // Nothing uses it: a webhook is paused, which is called stopped, or not.
-    .addColumn('is_full', int64, column => column.notNull().defaultTo(0))
-    .addColumn('missed', int64, column => column.notNull().defaultTo(0))
+    .addColumn('is_stopped', int64, column => column.notNull().defaultTo(0))
     .addColumn('failures', int64, column => column.notNull().defaultTo(0))
     .addColumn('failing_since', int64)
     .addColumn('next_claim_at', int64, column => column.notNull().defaultTo(0))

@@ -1,26 +1,25 @@
 import type { Change, Runner } from '@plant-store/engine'
 import type {
+  Claim,
+  ClaimLimits,
   ClaimOutcome,
   Delivery,
   Outbox,
   Webhook,
-  WebhookId,
+  WebhookFigures,
   WebhookRepository,
   WebhookState,
 } from '@plant-store/webhooks'
-import type { Selectable } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
 import { toPlant } from '../plants/tables.ts'
 import { toVersion } from '../versions.ts'
 import type { WebhookStatements } from './statements.ts'
-import type { DeliveryRow, WebhookRow } from './tables.ts'
+import type { DeliveryRow, KnownWebhookRow } from './tables.ts'
 
 export function createWebhookRepository(
   { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): WebhookRepository {
-  const { stop, removeDeliveries, remove, retryDeliveries } = statements
-  const affects = async (affected: Promise<number>) => (await affected) > 0
   return {
     async add({ id, url, allowsPrivate, createdAt }, secret) {
       const row = {
@@ -30,73 +29,47 @@ export function createWebhookRepository(
         created_at: milliseconds(createdAt),
         secret,
       }
-      // A plant that is being added may not have read the webhook, and would appear later.
-      await submitAll([bind(statements.awaitAdding, {}), bind(statements.insert, row)])
+      // A plant that is being added may not have read the webhook, and would appear later
+      // without being announced.
+      const wait = bind(statements.awaitAdding, {})
+      await submitAll([wait, bind(statements.insert, row)])
     },
-    list: async () => (await read(statements.all, {})).map(toWebhook),
+
+    async list() {
+      const rows = await read(statements.all, {})
+      return rows.map(toWebhook)
+    },
+
     async remove(id) {
-      // A stopped webhook gets no new deliveries. Somebody may start it meanwhile.
-      while (await affects(submit(stop, { id }))) {
-        if (!(await affects(submit(removeDeliveries, { id })))) {
-          return affects(submit(remove, { id }))
+      // A stopped webhook gets no new deliveries, unless somebody starts it meanwhile.
+      while ((await submit(statements.stop, { id })) > 0) {
+        const removedRows = await submit(statements.removeDeliveries, { id })
+        if (removedRows === 0) {
+          return (await submit(statements.remove, { id })) > 0
         }
       }
       return false
     },
-    rotate: (id, secret) => affects(submit(statements.rotate, { id, secret })),
+
+    async rotate(id, secret) {
+      return (await submit(statements.rotate, { id, secret })) > 0
+    },
+
     async retry(id) {
-      while (await affects(submit(retryDeliveries, { id }))) {}
-      return affects(submit(statements.retry, { id }))
+      let retriedRows: number
+      do {
+        retriedRows = await submit(statements.retryDeliveries, { id })
+      } while (retriedRows > 0)
+      return (await submit(statements.retry, { id })) > 0
     },
   }
 }
 
-export function createOutbox(
-  { bind, submit, submitAll, read }: Runner,
-  statements: WebhookStatements,
-): Outbox {
-  const release = (
-    held: { id: WebhookId; lease: string },
-    { delivered, failed }: ClaimOutcome,
-  ) =>
-    bind(statements.release, {
-      ...held,
-      delivered: flag(delivered.length > 0),
-      failed: flag(failed !== undefined),
-      stops: flag(failed !== undefined && failed.claimInMs === undefined),
-      claimInMs: BigInt(failed?.claimInMs ?? 0),
-    })
-
+export function createOutbox(runner: Runner, statements: WebhookStatements): Outbox {
+  const { bind, submit, submitAll, read } = runner
   return {
-    async claim({ leaseMs, rowsMax, textBytesMax }) {
-      for (const row of await read(statements.due, {})) {
-        const { id, lease: lastLease, secret, failing_for_ms } = row
-        const lease = crypto.randomUUID()
-        if (
-          (await submit(statements.lease, {
-            id,
-            lastLease,
-            lease,
-            leaseMs: BigInt(leaseMs),
-          })) === 0
-        ) {
-          continue
-        }
-        const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
-        if (due.length === 0) {
-          await submitAll([release({ id, lease }, { delivered: [] })])
-          continue
-        }
-        const claim = {
-          webhook: toWebhook(row),
-          failingForMs: Number(failing_for_ms),
-          secret,
-          lease,
-        }
-        return { ...claim, deliveries: due.map(toDelivery) }
-      }
-      return undefined
-    },
+    claim: limits => claimIn(runner, statements, limits),
+
     async settle({ webhook, lease }, outcome) {
       const { delivered, failed } = outcome
       const changes: Change[] = delivered.map(position =>
@@ -104,29 +77,36 @@ export function createOutbox(
       )
       if (failed !== undefined) {
         const { id: position, reason, retryInMs } = failed
-        const retry = {
+        const failure = {
+          position,
+          lease,
           reason,
           retryInMs: retryInMs === undefined ? null : BigInt(retryInMs),
         }
-        changes.push(bind(statements.failDelivery, { position, lease, ...retry }))
+        changes.push(bind(statements.failDelivery, failure))
       }
-      await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
+      const release = releaseOf({ id: webhook.id, lease }, outcome)
+      changes.push(bind(statements.release, release))
+      await submitAll(changes)
     },
+
     async stop(id) {
       await submit(statements.stop, { id })
     },
+
     async figures() {
       const rows = await read(statements.figures, {})
-      return rows.map(({ webhook, is_paused, missed, waiting, given_up, oldest_ms }) => ({
-        webhook,
-        state: stateOf(is_paused),
-        // Fewer than none if more were removed.
-        missed: Math.max(0, Number(missed)),
-        waiting: Number(waiting),
-        givenUp: Number(given_up),
-        ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
-      }))
+      return rows.map(({ webhook, is_stopped, waiting, given_up, oldest_ms }) => {
+        const figures: WebhookFigures = {
+          webhook,
+          state: stateOf(is_stopped),
+          waiting: Number(waiting),
+          givenUp: Number(given_up),
+        }
+        return oldest_ms === null ? figures : { ...figures, oldestMs: Number(oldest_ms) }
+      })
     },
+
     async deliveriesOf(id, rowsMax) {
       const rows = await read(statements.kept, { id, rowsMax })
       return rows.map(row => ({
@@ -141,43 +121,81 @@ export function createOutbox(
   }
 }
 
-type Known =
-  | 'id'
-  | 'url'
-  | 'allows_private'
-  | 'created_at'
-  | 'is_paused'
-  | 'failures'
-  | 'failing_since'
+async function claimIn(
+  { submit, read }: Runner,
+  statements: WebhookStatements,
+  { leaseMs, rowsMax, textBytesMax }: ClaimLimits,
+): Promise<Claim | undefined> {
+  const webhooks = await read(statements.due, {})
+  for (const row of webhooks) {
+    const { id, lease: lastLease, secret, failing_for_ms } = row
+    const lease = crypto.randomUUID()
+    const newLease = { id, lastLease, lease, leaseMs: BigInt(leaseMs) }
+    const isLeased = (await submit(statements.lease, newLease)) > 0
+    if (!isLeased) {
+      // Another courier was faster.
+      continue
+    }
 
-function toWebhook(row: Pick<Selectable<WebhookRow>, Known>): Webhook {
+    const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
+    if (due.length > 0) {
+      return {
+        webhook: toWebhook(row),
+        failingForMs: Number(failing_for_ms),
+        secret,
+        lease,
+        deliveries: due.map(toDelivery),
+      }
+    }
+    await submit(statements.release, releaseOf({ id, lease }, { delivered: [] }))
+  }
+  return undefined
+}
+
+/** Returns the values of the statement that ends a lease. */
+function releaseOf(
+  leased: { readonly id: Webhook['id']; readonly lease: string },
+  { delivered, failed }: ClaimOutcome,
+) {
+  const willStop = failed !== undefined && failed.claimInMs === undefined
   return {
+    ...leased,
+    delivered: flag(delivered.length > 0),
+    failed: flag(failed !== undefined),
+    stops: flag(willStop),
+    claimInMs: BigInt(failed?.claimInMs ?? 0),
+  }
+}
+
+function toWebhook(row: KnownWebhookRow): Webhook {
+  const webhook: Webhook = {
     id: row.id,
     url: row.url,
     allowsPrivate: row.allows_private === 1n,
     createdAt: toDate(row.created_at),
-    state: stateOf(row.is_paused),
+    state: stateOf(row.is_stopped),
     failures: Number(row.failures),
-    ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
   }
+  const { failing_since } = row
+  return failing_since === null
+    ? webhook
+    : { ...webhook, failingSince: toDate(failing_since) }
 }
 
-function toDelivery({
-  position,
-  version,
-  added_at,
-  attempts,
-  ...plant
-}: DeliveryRow): Delivery {
+function toDelivery(row: DeliveryRow): Delivery {
+  const { position, version, id, name, tag, added_at, attempts } = row
   const added = {
-    plant: toPlant(plant),
+    plant: toPlant({ id, name, tag }),
     version: toVersion(version),
     addedAt: toDate(added_at),
   }
   return { id: position, added, attempts: Number(attempts) }
 }
 
-const stateOf = (isPaused: bigint): WebhookState =>
-  isPaused === 1n ? 'stopped' : 'active'
+function stateOf(isStopped: bigint): WebhookState {
+  return isStopped === 1n ? 'stopped' : 'active'
+}
 
-const flag = (is: boolean) => (is ? 1n : 0n)
+function flag(isSet: boolean): bigint {
+  return isSet ? 1n : 0n
+}

@@ -1,133 +1,223 @@
-import type { ChangeStatement, Dialect, Parameter, Query } from '@plant-store/engine'
+import type { ChangeStatement, Dialect, ReadStatement } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
-import { type Expression, type RawBuilder, sql } from 'kysely'
-import { type DeliveryRow, plantNames, type WebhookRow } from './tables.ts'
-
-type OfWebhook<Others = unknown> = Parameter<{ id: WebhookId } & Others>
-type OfDelivery<Others = unknown> = Parameter<
-  { position: bigint; lease: string } & Others
->
-type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
-type Lease = OfWebhook<{ lastLease: string; lease: string; leaseMs: bigint }>
-/** Flags are 0 or 1. */
-type Flags = { delivered: bigint; failed: bigint; stops: bigint }
-type Release = OfWebhook<Flags & { lease: string; claimInMs: bigint }>
-type FailedDelivery = OfDelivery<{ reason: string; retryInMs: bigint | null }>
-
-const insertedColumns = ['id', 'url', 'allows_private', 'created_at', 'secret'] as const
-
-/** Rows in one step of a change without a natural limit, so that others can change the store in between. */
-const sweepRowsMax = sql.lit(2_000)
-
-const [zero, one] = [sql.lit(0n), sql.lit(1n)]
+import { type Expression, type Kysely, type RawBuilder, sql } from 'kysely'
+import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
 
 /**
- * The statements of webhooks, and of the outbox, where each row is one plant for one webhook:
+ * The statements of webhooks, and of the outbox, where each row is one plant for one
+ * webhook. `next_at` is its state:
  *
- *     next_at 0       new: due at once               removed once it is received
- *     next_at > 0     failed: due at that time       removed, or given up after its last attempt
- *     next_at null    given up, kept for operators   due again by a retry
+ * - 0: new and due at once. Removed once it is received.
+ * - greater: failed, and due at that time. Removed once it is received, or given up.
+ * - null: given up, and kept for operators. A retry makes it due again.
  *
- * A courier leases a webhook, sends what is due, and releases it. Each lease has a name of its own, and a courier whose lease
- * has ended changes nothing: the courier with the next lease may be sending the same rows.
+ * A courier leases a webhook, sends what is due, and releases it. Each lease has a name
+ * of its own. A courier whose lease has ended changes nothing, because the courier with
+ * the next lease may be sending the same rows.
+ *
+ * All changes are barriers, because a row of the outbox is found by its webhook and a
+ * webhook by its id, and both tables change together.
  */
-export function statementsOfBoth(dialect: Dialect) {
-  const { now } = dialect
-  const db = dialect.tables<{
-    webhooks: WebhookRow
-    outbox: DeliveryRow & { webhook: WebhookId }
-  }>()
+export type WebhookStatements = WebhookReads &
+  WebhookChanges &
+  DeliveryChanges & {
+    /**
+     * Waits until the plants that others are adding are stored, and keeps others from
+     * adding any until the transaction ends.
+     */
+    readonly awaitAdding: ChangeStatement<object>
+  }
 
+type WebhookReads = {
+  readonly all: ReadStatement<object, KnownWebhookRow>
+  /** Webhooks that may be leased now. The one without a lease for longest comes first. */
+  readonly due: ReadStatement<object, DueWebhookRow>
+  /** The due deliveries of a webhook, of which retries come first. */
+  readonly dueDeliveries: ReadStatement<Id & DueBounds, DeliveryRow>
+  readonly figures: ReadStatement<object, FiguresRow>
+  /** Deliveries that were given up, then those that wait. */
+  readonly kept: ReadStatement<Id & { readonly rowsMax: number }, DeliveryRow>
+}
+
+type WebhookChanges = {
+  readonly insert: ChangeStatement<NewWebhookRow>
+  readonly remove: ChangeStatement<Id>
+  readonly stop: ChangeStatement<Id>
+  readonly rotate: ChangeStatement<Id & { readonly secret: WebhookSecret }>
+  /** Changes nothing if the webhook was leased since it was read. */
+  readonly lease: ChangeStatement<Id & Lease>
+  readonly release: ChangeStatement<Id & Release>
+  /** Makes a webhook work from now on as if it had never failed. */
+  readonly retry: ChangeStatement<Id>
+}
+
+/** Of many rows, each of these changes some. They are repeated until they change none. */
+type DeliveryChanges = {
+  readonly retryDeliveries: ChangeStatement<Id>
+  readonly removeDeliveries: ChangeStatement<Id>
+  readonly removeDelivery: ChangeStatement<LeasedDelivery>
+  /** Without `retryInMs`, the delivery is given up. */
+  readonly failDelivery: ChangeStatement<LeasedDelivery & Failure>
+}
+
+interface Id {
+  readonly id: WebhookId
+}
+
+interface DueBounds {
+  readonly rowsMax: number
+  readonly textBytesMax: number
+}
+
+type NewWebhookRow = Pick<
+  KnownWebhookRow,
+  'id' | 'url' | 'allows_private' | 'created_at' | 'secret'
+>
+
+interface DueWebhookRow extends KnownWebhookRow {
+  lease: string
+  failing_for_ms: bigint
+}
+
+interface FiguresRow {
+  webhook: WebhookId
+  is_stopped: bigint
+  waiting: bigint
+  given_up: bigint
+  /** The age of the oldest delivery that waits. */
+  oldest_ms: bigint | null
+}
+
+interface Lease {
+  /** The lease that the webhook had when it was read. */
+  readonly lastLease: string
+  readonly lease: string
+  readonly leaseMs: bigint
+}
+
+/** Each flag is 0 or 1. */
+interface Release {
+  readonly lease: string
+  readonly delivered: bigint
+  readonly failed: bigint
+  readonly stops: bigint
+  readonly claimInMs: bigint
+}
+
+/** The lease must match, because SQLite may reuse the position of a removed delivery. */
+interface LeasedDelivery {
+  readonly position: bigint
+  readonly lease: string
+}
+
+interface Failure {
+  readonly reason: string
+  readonly retryInMs: bigint | null
+}
+
+interface Tables {
+  readonly webhooks: WebhookRow
+  readonly outbox: DeliveryRow & { readonly webhook: WebhookId }
+}
+
+/**
+ * How many rows of the outbox one change may take, so that others can change the store
+ * in between.
+ */
+const sweepRowsMax = sql.lit(2_000)
+const webhooksMax = sql.lit(10)
+const no = sql.lit(0n)
+const yes = sql.lit(1n)
+
+/** Returns the statements that are the same on both databases. */
+export function statementsOfBoth(
+  dialect: Dialect,
+): Omit<WebhookStatements, 'awaitAdding'> {
+  const db = dialect.tables<Tables>()
+  return {
+    ...readsOn(dialect, db),
+    ...webhookChangesOn(dialect, db),
+    ...deliveryChangesOn(dialect, db),
+  }
+}
+
+function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
   const webhooks = db
     .selectFrom('webhooks')
-    .select([...insertedColumns, 'is_paused', 'failures', 'failing_since', 'lease'])
+    .select(['id', 'url', 'allows_private', 'created_at', 'secret', 'is_stopped'])
+    .select(['failures', 'failing_since', 'lease'])
     .select(sql<bigint>`coalesce(${now} - failing_since, 0)`.as('failing_for_ms'))
   const firstDue = sql<bigint | null>`(
     select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0
   )`
   const deliveries = db
     .selectFrom('outbox')
-    .select([
-      'position',
-      'version',
-      ...plantNames,
-      'added_at',
-      'attempts',
-      'next_at',
-      'reason',
-    ])
-  const change = <Given>(build: (p: Parameter<Given>) => Query<unknown>) =>
-    dialect.change('barrier', build)
-  // Counting at each create would cost as much as announcing. So from a stop on, `missed` is less by the plants that there
-  // are, and a start adds those that there are then.
-  const isActive = sql`is_paused = 0`
-  const plantCount = sql`(select count(*) from plants)`
-  const missedFrom = (isStopped: RawBuilder<unknown>) =>
-    sql<bigint>`missed - case when ${isStopped} then ${plantCount} else 0 end`
-  const missedUntilNow = sql<bigint>`missed + case when ${isActive} then 0 else ${plantCount} end`
-  const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p('id'))
-  const isInStep = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
-    position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
-  const isLeasedAs = (lease: Expression<string>) =>
-    sql<boolean>`exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
+    .select(['position', 'version', 'id', 'name', 'tag', 'added_at'])
+    .select(['attempts', 'next_at', 'reason'])
+  const givenUpFirst = sql`next_at is not null, position`
 
   return {
-    all: dialect.read(() => webhooks.orderBy('created_at')),
-    /** Webhooks that may be leased now, the longest without a lease first. */
-    due: dialect.read(() =>
+    all: read(() => webhooks.orderBy('created_at')),
+    due: read(() =>
       webhooks
-        .where('is_paused', '=', zero)
+        .where('is_stopped', '=', no)
         .where(
           sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now}`,
         )
         .orderBy('leased_at')
         .orderBy('created_at')
-        .limit(sql.lit(10)),
+        .limit(webhooksMax),
     ),
-    /** Retries first. A sum over rows before which the texts have fewer bytes is a window, which the builder lacks. */
-    dueDeliveries: dialect.read((p: Due) =>
+    // The builder lacks windows, such as the sum over the rows before.
+    dueDeliveries: read(p =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
-            select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
+            select position, sum(bytes)
+              over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes from outbox
-              where webhook = ${p('id')} and next_at <= ${now} order by next_at desc, position limit ${p('rowsMax')}
+              select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes
+              from outbox
+              where webhook = ${p('id')} and next_at <= ${now}
+              order by next_at desc, position limit ${p('rowsMax')}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${p('textBytesMax')}
         )`)
         .orderBy('position'),
     ),
-    /** From the index alone. */
-    figures: dialect.read(() =>
+    // The index has all of these columns of the outbox, so no row is read.
+    figures: read(() =>
       db
         .selectFrom('webhooks')
         .leftJoin('outbox', 'outbox.webhook', 'webhooks.id')
-        .select(({ fn }) => [
-          'webhooks.id as webhook',
-          'is_paused',
-          missedUntilNow.as('missed'),
-          fn.count<bigint>('next_at').as('waiting'),
-          sql<bigint>`count(position) - count(next_at)`.as('given_up'),
-          sql<
-            bigint | null
-          >`${now} - min(case when next_at is not null then added_at end)`.as(
+        .select(['webhooks.id as webhook', 'is_stopped'])
+        .select(({ fn }) => fn.count<bigint>('next_at').as('waiting'))
+        .select(sql<bigint>`count(position) - count(next_at)`.as('given_up'))
+        .select(
+          sql<bigint | null>`
+            ${now} - min(case when next_at is not null then added_at end)`.as(
             'oldest_ms',
           ),
-        ])
-        .groupBy(['webhooks.id', 'is_paused', 'missed']),
+        )
+        .groupBy(['webhooks.id', 'is_stopped']),
     ),
-    kept: dialect.read((p: OfWebhook<{ rowsMax: number }>) => {
-      const givenUpFirst = sql`next_at is not null, position`
-      return deliveries
+    kept: read(p =>
+      deliveries
         .where(sql<boolean>`position in (
-          select position from outbox where webhook = ${p('id')} order by ${givenUpFirst} limit ${p('rowsMax')}
+          select position from outbox where webhook = ${p('id')}
+          order by ${givenUpFirst} limit ${p('rowsMax')}
         )`)
-        .orderBy(givenUpFirst)
-    }),
+        .orderBy(givenUpFirst),
+    ),
+  }
+}
 
-    insert: change((p: Parameter<Pick<WebhookRow, (typeof insertedColumns)[number]>>) =>
+function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): WebhookChanges {
+  const update = (id: Expression<WebhookId>) =>
+    db.updateTable('webhooks').where('id', '=', id)
+  return {
+    insert: change('barrier', p =>
       db
         .insertInto('webhooks')
         .values({
@@ -139,71 +229,82 @@ export function statementsOfBoth(dialect: Dialect) {
         })
         .onConflict(conflict => conflict.doNothing()),
     ),
-    remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p('id'))),
-    stop: change((p: OfWebhook) =>
-      updateOf(p).set({ is_paused: one, missed: missedFrom(isActive) }),
-    ),
-    rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) =>
-      updateOf(p).set({ secret: p('secret') }),
-    ),
-    /** Only if the webhook is unchanged since it was read. */
-    lease: change((p: Lease) =>
-      updateOf(p)
+    remove: change('barrier', p => db.deleteFrom('webhooks').where('id', '=', p('id'))),
+    stop: change('barrier', p => update(p('id')).set({ is_stopped: yes })),
+    rotate: change('barrier', p => update(p('id')).set({ secret: p('secret') })),
+    lease: change('barrier', p =>
+      update(p('id'))
         .set({
           lease: p('lease'),
           leased_at: now,
           leased_until: sql<bigint>`${now} + ${p('leaseMs')}`,
         })
         .where('lease', '=', p('lastLease'))
-        .where('is_paused', '=', zero)
+        .where('is_stopped', '=', no)
         .where(sql<boolean>`leased_until <= ${now}`),
     ),
-    release: change((p: Release) => {
-      const failingSince = sql<
-        bigint | null
-      >`case when ${p('delivered')} = 1 then null else failing_since end`
-      return updateOf(p)
+    release: change('barrier', p => {
+      const failingSince = sql<bigint | null>`
+        case when ${p('delivered')} = 1 then null else failing_since end`
+      return update(p('id'))
         .set({
-          leased_until: zero,
-          failures: sql<bigint>`case when ${p('delivered')} = 1 then 0 else failures end + ${p('failed')}`,
+          leased_until: no,
+          failures: sql<bigint>`
+            case when ${p('delivered')} = 1 then 0 else failures end + ${p('failed')}`,
           failing_since: sql<bigint | null>`
-            case when ${p('failed')} = 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
-          is_paused: sql<bigint>`case when ${p('stops')} = 1 then 1 else is_paused end`,
-          missed: missedFrom(sql`${p('stops')} = 1 and ${isActive}`),
-          next_claim_at: sql<bigint>`case when ${p('failed')} = 1 then ${now} + ${p('claimInMs')} else 0 end`,
+            case when ${p('failed')} = 1
+              then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
+          is_stopped: sql<bigint>`
+            case when ${p('stops')} = 1 then 1 else is_stopped end`,
+          next_claim_at: sql<bigint>`
+            case when ${p('failed')} = 1 then ${now} + ${p('claimInMs')} else 0 end`,
         })
         .where('lease', '=', p('lease'))
     }),
-    retry: change((p: OfWebhook) =>
-      updateOf(p).set({
-        missed: missedUntilNow,
-        is_paused: zero,
-        failures: zero,
+    retry: change('barrier', p =>
+      update(p('id')).set({
+        is_stopped: no,
+        failures: no,
         failing_since: sql.lit(null),
-        next_claim_at: zero,
+        next_claim_at: no,
       }),
     ),
-    retryDeliveries: change((p: OfWebhook) =>
+  }
+}
+
+function deliveryChangesOn(
+  { now, change }: Dialect,
+  db: Kysely<Tables>,
+): DeliveryChanges {
+  const isAmong = (positions: RawBuilder<unknown>) =>
+    sql<boolean>`position in (${positions} limit ${sweepRowsMax})`
+  const isLeasedAs = (lease: Expression<string>) => sql<boolean>`exists (
+    select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease}
+  )`
+  return {
+    retryDeliveries: change('barrier', p =>
       db
         .updateTable('outbox')
-        .set({ attempts: zero, next_at: zero })
+        .set({ attempts: no, next_at: no })
         .where(
-          isInStep(sql`
-          ${p('id')} and next_at > 0 union all select position from outbox where webhook = ${p('id')} and next_at is null`),
+          isAmong(sql`
+            select position from outbox where webhook = ${p('id')} and next_at > 0
+            union all
+            select position from outbox where webhook = ${p('id')} and next_at is null`),
         ),
     ),
-    removeDeliveries: change((p: OfWebhook) =>
-      db.deleteFrom('outbox').where(isInStep(p('id'))),
+    removeDeliveries: change('barrier', p =>
+      db
+        .deleteFrom('outbox')
+        .where(isAmong(sql`select position from outbox where webhook = ${p('id')}`)),
     ),
-    /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
-    removeDelivery: change((p: OfDelivery) =>
+    removeDelivery: change('barrier', p =>
       db
         .deleteFrom('outbox')
         .where('position', '=', p('position'))
         .where(isLeasedAs(p('lease'))),
     ),
-    /** Without a delay, `next_at` becomes null: the delivery is given up. */
-    failDelivery: change((p: FailedDelivery) =>
+    failDelivery: change('barrier', p =>
       db
         .updateTable('outbox')
         .set({
@@ -215,12 +316,4 @@ export function statementsOfBoth(dialect: Dialect) {
         .where(isLeasedAs(p('lease'))),
     ),
   }
-}
-
-export type WebhookStatements = ReturnType<typeof statementsOfBoth> & {
-  /**
-   * Waits until the plants that others are adding are stored, and keeps others from
-   * adding any until the transaction ends.
-   */
-  readonly awaitAdding: ChangeStatement<object>
 }

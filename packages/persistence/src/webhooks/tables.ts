@@ -1,19 +1,15 @@
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
-import type { Generated } from 'kysely'
-import { type PlantRow, plantColumns } from '../plants/tables.ts'
+import type { Generated, Selectable } from 'kysely'
+import type { PlantRow } from '../plants/tables.ts'
 
-export const plantNames = Object.keys(plantColumns) as readonly (keyof PlantRow)[]
-
+/** Flags are 0 or 1. Times are milliseconds since 1970 by the database's clock. */
 export interface WebhookRow {
   id: WebhookId
   url: string
-  /** Flags are 0 or 1. Times are milliseconds since 1970 by the database's clock. */
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
-  /** Whether the webhook is stopped. */
-  is_paused: Generated<bigint>
-  missed: Generated<bigint>
+  is_stopped: Generated<bigint>
   failures: Generated<bigint>
   failing_since: bigint | null
   next_claim_at: Generated<bigint>
@@ -21,6 +17,13 @@ export interface WebhookRow {
   leased_at: Generated<bigint>
   leased_until: Generated<bigint>
 }
+
+/** What is read of a webhook, besides its leases. */
+export interface KnownWebhookRow
+  extends Omit<
+    Selectable<WebhookRow>,
+    'next_claim_at' | 'lease' | 'leased_at' | 'leased_until'
+  > {}
 
 export interface DeliveryRow extends PlantRow {
   position: bigint
