@@ -5,11 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLine, Server } from '@plant-store/harness'
 import { query, startPostgres } from '@plant-store/harness/postgres'
-import {
-  createTestDatabase,
-  mayNotMount,
-  temporaryFolder,
-} from '@plant-store/harness/vitest'
+import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { alone, ask, start } from './ask.ts'
 
