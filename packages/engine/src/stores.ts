@@ -142,7 +142,7 @@ export function createStores<Entered extends Entities>(
             observer,
           )
         case 'postgres':
-          return (await import('./postgres/database.ts')).attachPostgres<Entered>(
+          return (await import('./postgres/attach.ts')).attachPostgres<Entered>(
             shared,
             entities,
             observer,

@@ -10,8 +10,8 @@ export class ConnectionPool implements AsyncDisposable {
   readonly #writable: WritableHost
   readonly #onWarning: WarningListener
   /**
-   * The SQL that a transaction begins with, if it makes settings. Behind a pooler by transaction,
-   * neither settings nor prepared statements outlive a transaction.
+   * The SQL that a transaction begins with, if it makes settings. Behind a pooler by
+   * transaction, neither settings nor prepared statements outlive a transaction.
    */
   readonly #settings: string | undefined
 
@@ -30,12 +30,11 @@ export class ConnectionPool implements AsyncDisposable {
   }
 
   /**
-   * Runs queries in one transaction, and resolves to the result of each. Reads take one round trip,
-   * several changes two. If it rejects, the transaction may have been committed, unless
-   * {@link wasRolledBack}.
+   * Runs queries in one transaction, and resolves to the result of each. Reads take one
+   * round trip, several changes two. If it rejects, the transaction may have been
+   * committed, unless {@link wasRolledBack}.
    *
-   * @throws Error also if the server was told to stop waiting for its standby, and reported the
-   *   commit all the same
+   * @throws Error also if the server has committed, but stopped waiting for its standby
    */
   async run(
     queries: readonly pg.QueryConfig[],
@@ -94,12 +93,13 @@ export class ConnectionPool implements AsyncDisposable {
     if (queries.length === 1 && !isPooled) {
       return connection.send(queries)
     }
-    const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
+    const sent = isPooled ? queries.map(withoutName) : queries
     if (isReading) {
       const results = await connection.send([this.#begin(), ...sent, 'commit'])
       return results.slice(1, -1)
     }
-    // If it failed, the server would make a transaction of each query after it, which does no harm to reads.
+    // Changes wait for the answer to `begin`. If it failed, the server would make each of
+    // the following queries a transaction of its own, which only reads can bear.
     await connection.send([this.#begin()])
     const results = await connection.send([...sent, 'commit'])
     return results.slice(0, -1)
@@ -110,4 +110,9 @@ export class ConnectionPool implements AsyncDisposable {
       ? `begin ${mode}`
       : `begin ${mode}; ${this.#settings}`
   }
+}
+
+/** Returns a query that is not prepared. */
+function withoutName({ name, ...query }: pg.QueryConfig): pg.QueryConfig {
+  return query
 }

@@ -1,6 +1,6 @@
 import pg from 'pg'
 
-/** What the server says besides its answers. */
+/** A message of the server besides its answers. */
 type Notice = Pick<pg.DatabaseError, 'routine'> & {
   readonly message?: string | undefined
 }
@@ -8,16 +8,22 @@ type Notice = Pick<pg.DatabaseError, 'routine'> & {
 /** Called with each warning of the server that is no failure of the store. */
 export type WarningListener = (warning: string, routine: string) => void
 
-/** The routine of PostgreSQL that waits for the synchronous standbys before a commit is answered. */
+/**
+ * The routine of PostgreSQL that waits for the synchronous standbys before a commit is
+ * answered.
+ */
 const standbyWait = 'SyncRepWaitForLSN'
 
 /** A connection that one transaction uses until it is released. */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.PoolClient
   readonly #onWarning: WarningListener
-  /** Whether the server was told to stop waiting for its standby: it reports the commit all the same. */
+  /**
+   * Whether the server stopped waiting for its standby, because an operator told it so.
+   * It reports such a commit as a success.
+   */
   #isUnconfirmed = false
-  /** Why the connection ended. pg keeps it from the queries that come later. */
+  /** Why the connection ended. pg does not tell it to the queries that come later. */
   #endReason: Error | undefined
 
   constructor(client: pg.PoolClient, onWarning: WarningListener) {
@@ -56,7 +62,7 @@ export class Connection implements AsyncDisposable {
     queries: readonly (string | pg.QueryConfig)[],
   ): Promise<readonly pg.QueryResult[]> {
     const answers = queries.map(query => this.#client.query(query))
-    // Waits for all, so that none is in progress when it throws.
+    // Wait for all answers, so that no query is in progress when this method throws.
     await Promise.allSettled(answers)
     try {
       return await Promise.all(answers)
@@ -90,7 +96,11 @@ export class Connection implements AsyncDisposable {
     this.release(false)
   }
 
+  /** Returns what the server said about a failure, if it said something. */
   #reasonOf(error: unknown): unknown {
-    return error instanceof pg.DatabaseError ? error : (this.#endReason ?? error)
+    if (error instanceof pg.DatabaseError) {
+      return error
+    }
+    return this.#endReason ?? error
   }
 }

@@ -3,33 +3,47 @@ import pg from 'pg'
 import type { PostgresOptions } from '../storage.ts'
 import { settingsQuery } from './session-settings.ts'
 
-/** How much longer the client waits than the server, so that the server times out first and the connection survives. */
+/**
+ * How much longer the client waits than the server, so that the server times out first
+ * and the connection survives.
+ */
 const serverHeadStartMs = 500
+
 const idleTimeoutMs = 60_000
-/** How long a pool stays at the number of connections that the server allowed, before it asks for another one. */
+
+/**
+ * How long a pool stays at the number of connections that the server allowed, before it
+ * asks for another one.
+ */
 const growAgainAfterMs = 1_000
+
 /** The pause before a pool that has no connection asks for one again. */
 const connectAgainAfterMs = 200
 
 const tooManyConnections = '53300'
 const int8 = 20
 
-/** A server that may be the one that accepts writes. */
+/** A host that accepts writes. */
 export interface HostState {
   readonly name: string
-  /** When the server started. It tells servers apart that are reached by several names. */
+  /** When the server started. It identifies a server that has several names. */
   readonly startedAt: string
 }
 
-/** Connections to one host. If the server allows fewer than the pool wants, transactions share those. */
+/**
+ * Connections to one host. If the server allows fewer than the pool wants, transactions
+ * share those.
+ */
 export class HostPool {
   readonly #pool: pg.Pool
   readonly #connectionsMax: number
   readonly #timeoutMs: number
-  /** Set while the server has refused a connection: the pool grows again when it fires. */
-  #growing: NodeJS.Timeout | undefined
+  /** Runs while the pool is held at the size that the server allowed. */
+  #growTimer: NodeJS.Timeout | undefined
 
-  /** @param onLost called when connections ended: the host may no longer be the primary */
+  /**
+   * @param onLost called when connections have ended: the host may be the primary no more
+   */
   constructor(
     connectionString: string,
     options: PostgresOptions,
@@ -48,7 +62,7 @@ export class HostPool {
     this.#timeoutMs = options.timeoutMs
   }
 
-  /** Waits while the server allows no further connection. @throws Error if it allows none for too long */
+  /** Waits for a connection while the server allows no further one, but not forever. */
   async connect(): Promise<pg.PoolClient> {
     const lastAttemptMs = performance.now() + this.#timeoutMs - serverHeadStartMs
     for (;;) {
@@ -60,7 +74,7 @@ export class HostPool {
           throw error
         }
       }
-      this.#stopGrowing()
+      this.#holdSize()
       if (this.#pool.totalCount === 0) {
         await sleep(connectAgainAfterMs)
       }
@@ -87,19 +101,19 @@ export class HostPool {
   }
 
   async end(): Promise<void> {
-    clearTimeout(this.#growing)
+    clearTimeout(this.#growTimer)
     if (!this.#pool.ending) {
       await this.#pool.end()
     }
   }
 
   /** Lets transactions wait for the connections that there are. */
-  #stopGrowing(): void {
+  #holdSize(): void {
     const { options, totalCount } = this.#pool
     options.max = Math.max(1, totalCount)
-    this.#growing ??= setTimeout(() => {
+    this.#growTimer ??= setTimeout(() => {
       options.max = this.#connectionsMax
-      this.#growing = undefined
+      this.#growTimer = undefined
     }, growAgainAfterMs).unref()
   }
 }
@@ -130,7 +144,10 @@ function createPgPool(
   })
 }
 
-/** Returns whether the role, the database, the server or pgbouncer has as many connections as it may have. */
+/**
+ * Returns whether the role, the database, the server or pgbouncer has as many connections
+ * as it may have.
+ */
 function isConnectionLimit(error: unknown): boolean {
   const { code, message } = error as pg.DatabaseError
   return code === tooManyConnections || message.startsWith('no more connections allowed')

@@ -6,32 +6,40 @@ import type { PostgresOptions } from '../storage.ts'
 import type { Connection, WarningListener } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retrying } from './retrying.ts'
-import { changeRights, checkMigrationRights, checkRights } from './rights.ts'
+import {
+  checkMigrationRights,
+  findMissingRights,
+  refuseMissing,
+  serverRights,
+} from './rights.ts'
 import { findStoreSchema, findStoreSchemas, useSchema } from './store-schema.ts'
 
-/** For a statement of a migration, and for migrations of other processes. */
+/** How long a statement of a migration may take, and the migration of another process. */
 const migrationTimeoutMs = 600_000
 
-/** Any number, the same in every release: PostgreSQL has one such lock for each number in each database. */
+/** The number of the lock that migrations take. It must be the same in every release. */
 const migrationLock = 4_815_162_342
 
-/** A store as it was found. */
+const versionTable = 'schema_version'
+
+/** A store as it was before a start. */
 export interface FoundStore {
+  /** The schema that has the store, or would get it. */
   readonly schema: string
-  /** Absent if there is no store yet. */
+  /** `undefined` if there is no store yet. */
   readonly version: number | undefined
 }
 
 /**
- * Creates or migrates the tables if needed. Of several processes that start together, one does it.
- * Resolves to what it found.
+ * Creates or migrates the tables if needed. Of several processes that start together, one
+ * does it. Resolves to what it found.
  */
 export async function migratePostgres(
   options: PostgresOptions,
   entities: Entities,
   onWarning: WarningListener,
 ): Promise<FoundStore> {
-  // First, so that an up-to-date store needs neither the lock nor the right to create tables.
+  // An up-to-date store needs neither the lock nor the right to create tables.
   const found = await lookAt(options, connection => findStore(connection, entities))
   if (found.version === schemaVersionOf(entities)) {
     return found
@@ -40,28 +48,43 @@ export async function migratePostgres(
   return retrying(migrationTimeoutMs, () => migrateOnce(patient, entities, onWarning))
 }
 
-/** Resolves to what {@link migratePostgres} would find. @throws Error also if it would fail for want of rights */
+/** A store as a start would find it. */
+export interface PlannedStore extends FoundStore {
+  /**
+   * The schemas that have a store, if this one does not. The search path leaves them out.
+   */
+  readonly otherSchemas: readonly string[]
+}
+
+/**
+ * Resolves to what {@link migratePostgres} would find.
+ *
+ * @throws Error also if the role lacks a right that a migration or the server needs
+ */
 export function planPostgres(
   options: PostgresOptions,
   entities: Entities,
-): Promise<FoundStore & { readonly otherSchemas: readonly string[] }> {
+): Promise<PlannedStore> {
   return lookAt(options, async connection => {
     const found = await findStore(connection, entities)
-    const tables = tablesOf(entities)
-    const otherSchemas =
-      found.version === undefined ? await findStoreSchemas(connection, entities) : []
     if (found.version !== schemaVersionOf(entities)) {
-      await checkMigrationRights(connection, ['schema_version', ...tables])
+      await checkMigrationRights(connection, tablesOf(entities))
     }
-    await checkRights(connection, tables, changeRights)
-    return { ...found, otherSchemas }
+    if (found.version === undefined) {
+      const otherSchemas = await findStoreSchemas(connection, entities)
+      return { ...found, otherSchemas }
+    }
+    const [, ...entityTables] = tablesOf(entities)
+    refuseMissing(await findMissingRights(connection, entityTables, serverRights))
+    return { ...found, otherSchemas: [] }
   })
 }
 
 /**
  * Finds the store, and lets the rest of the transaction use no other schema.
  *
- * @throws Error like {@link findStoreSchema} and {@link findVersion}, or if a table may not be read
+ * @throws Error like {@link findStoreSchema} and {@link findVersion}, or if a table may
+ *   not be read
  */
 export async function findStore(
   connection: Connection,
@@ -76,19 +99,26 @@ export async function findStore(
   return { schema: schema.name, version }
 }
 
-/** A dump that another role restored has tables that this one may not read. */
+/**
+ * Checks that the role may read the version of the store. After a dump that another role
+ * restored, it may read no table.
+ *
+ * @throws Error that names all tables that the role may not read
+ */
 async function checkReadable(connection: Connection, entities: Entities): Promise<void> {
-  try {
-    await checkRights(connection, ['schema_version'], ['select'])
-  } catch {
-    await checkRights(connection, ['schema_version', ...tablesOf(entities)], ['select'])
+  const missing = await findMissingRights(connection, tablesOf(entities), ['select'])
+  if (missing.some(right => right.missing === `select on ${versionTable}`)) {
+    refuseMissing(missing)
   }
 }
 
+/** Returns the names of all tables. The one with the version is the first. */
 function tablesOf(entities: Entities): readonly string[] {
-  return Object.values(entities).flatMap(({ tables }) => tables)
+  const entityTables = Object.values(entities).flatMap(({ tables }) => tables)
+  return [versionTable, ...entityTables]
 }
 
+/** Looks at a database in a transaction of its own, which changes nothing. */
 async function lookAt<Result>(
   options: PostgresOptions,
   look: (connection: Connection) => Promise<Result>,
@@ -109,7 +139,7 @@ async function migrateOnce(
   await connection.query(`select pg_advisory_xact_lock(${migrationLock})`)
   const found = await findStore(connection, entities)
   if (found.version !== schemaVersionOf(entities)) {
-    await checkMigrationRights(connection, ['schema_version', ...tablesOf(entities)])
+    await checkMigrationRights(connection, tablesOf(entities))
   }
   await bringUpToDate(entities, kyselyOn(connection), postgresDialect)
   await connection.commit()
@@ -134,12 +164,14 @@ function kyselyOn(connection: Connection): Kysely<unknown> {
 /** @throws Error if the server's guarantees are weaker than the store's */
 async function checkServer(connection: Connection): Promise<void> {
   const { rows } = await connection.query<{ encoding: string; fsync: string | null }>(
-    "select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync",
+    `select current_setting('server_encoding') as encoding,
+      current_setting('fsync', true) as fsync`,
   )
-  if (rows[0]?.encoding !== 'UTF8') {
-    throw new Error(`its encoding must be UTF8, not ${rows[0]?.encoding}`)
+  const [settings] = rows
+  if (settings?.encoding !== 'UTF8') {
+    throw new Error(`its encoding must be UTF8, not ${settings?.encoding}`)
   }
-  if (rows[0].fsync === 'off') {
+  if (settings.fsync === 'off') {
     throw new Error('its fsync is off: acknowledged changes could be lost')
   }
 }

@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const serializationFailure = '40001'
 const deadlock = '40P01'
 
-/** Returns whether the server kept nothing of the transaction, so that a retry may succeed. */
+/**
+ * Returns whether the server kept nothing of the transaction, so that a retry may
+ * succeed.
+ */
 export function wasRolledBack(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === serializationFailure || code === deadlock
@@ -11,7 +14,10 @@ export function wasRolledBack(error: unknown): boolean {
 
 const attemptsMax = 10
 
-/** Retries a transaction that the server rolled back, until it succeeds or the time is over. */
+/**
+ * Retries a transaction that the server rolled back, until it succeeds or the time is
+ * over.
+ */
 export async function retrying<Result>(
   timeoutMs: number,
   attempt: () => Promise<Result>,

@@ -1,9 +1,16 @@
+import assert from 'node:assert/strict'
 import type { Connection } from './connection.ts'
 
 /** A right on a table that the store uses. */
 export type TableRight = 'select' | 'insert' | 'update' | 'delete'
 
-export const changeRights: readonly TableRight[] = [
+/** A right that the role lacks, such as `insert on notes`. */
+export interface MissingRight {
+  readonly missing: string
+}
+
+/** The rights on every table that a server needs. */
+export const serverRights: readonly TableRight[] = [
   'select',
   'insert',
   'update',
@@ -11,8 +18,8 @@ export const changeRights: readonly TableRight[] = [
 ]
 
 /**
- * The rights on tables that the role lacks, such as `insert on notes`. Takes the names of the tables,
- * of which some may not exist, and the rights.
+ * Returns a row for each {@link MissingRight}. Takes the names of the tables, of which
+ * some may not exist, and the rights.
  */
 export const missingRightsQuery = `
   select privilege || ' on ' || name as missing
@@ -20,56 +27,59 @@ export const missingRightsQuery = `
   where to_regclass(quote_ident(name)) is not null
     and not has_table_privilege(to_regclass(quote_ident(name)), privilege)`
 
+export async function findMissingRights(
+  connection: Connection,
+  tables: readonly string[],
+  rights: readonly TableRight[],
+): Promise<readonly MissingRight[]> {
+  const values = [tables, rights]
+  const { rows } = await connection.query<MissingRight>(missingRightsQuery, values)
+  return rows
+}
+
 /** @throws Error that names every missing right */
-export function refuseMissing(rows: readonly { readonly missing: string }[]): void {
-  if (rows.length > 0) {
-    const names = rows.map(({ missing }) => missing)
+export function refuseMissing(missingRights: readonly MissingRight[]): void {
+  if (missingRights.length > 0) {
+    const names = missingRights.map(({ missing }) => missing)
     throw new Error(`its role lacks the right to ${names.join(', ')}`)
   }
 }
 
-/** @throws Error that names every missing right */
-export async function checkRights(
-  connection: Connection,
-  tables: readonly string[],
-  rights: readonly TableRight[],
-): Promise<void> {
-  const { rows } = await connection.query<{ missing: string }>(missingRightsQuery, [
-    tables,
-    rights,
-  ])
-  refuseMissing(rows)
+/** The rights of the role in the schema of the store. */
+interface SchemaRights {
+  readonly role: string
+  readonly schema: string
+  readonly may_create: boolean
+  /** The tables of the store that the role does not own, in order of name. */
+  readonly foreign_tables: readonly string[]
 }
 
-/** @throws Error unless the role may create tables, and change those that are there */
+/** @throws Error unless the role may create tables, and change those that exist */
 export async function checkMigrationRights(
   connection: Connection,
   tables: readonly string[],
 ): Promise<void> {
-  const { rows } = await connection.query<{
-    role: string
-    schema: string
-    may_create: boolean
-    foreign_tables: readonly string[]
-  }>(
+  const { rows } = await connection.query<SchemaRights>(
     `select current_user::text as role, current_schema()::text as schema,
       has_schema_privilege(current_schema(), 'create') as may_create,
       array(
-        select relname::text from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-        where nspname = current_schema() and relname = any($1) and not pg_has_role(relowner, 'usage')
+        select relname::text from pg_class
+        join pg_namespace on pg_namespace.oid = relnamespace
+        where nspname = current_schema() and relname = any($1)
+          and not pg_has_role(relowner, 'usage')
         order by 1
       ) as foreign_tables`,
     [tables],
   )
-  const [found] = rows
-  if (found?.may_create === false) {
-    throw new Error(
-      `its role ${found.role} may not create tables in the schema ${found.schema}`,
-    )
+  const [rights] = rows
+  assert(rights !== undefined, 'this query returns one row')
+  const { role, schema, may_create: mayCreate, foreign_tables: foreignTables } = rights
+  if (!mayCreate) {
+    throw new Error(`its role ${role} may not create tables in the schema ${schema}`)
   }
-  if (found !== undefined && found.foreign_tables.length > 0) {
+  if (foreignTables.length > 0) {
     throw new Error(
-      `a migration changes ${found.foreign_tables.join(', ')}, which its role ${found.role} does not own`,
+      `a migration changes ${foreignTables.join(', ')}, which its role ${role} does not own`,
     )
   }
 }

@@ -1,10 +1,15 @@
 import type { WarningListener } from './connection.ts'
 
-/** How long the server's warnings of one kind are not repeated: some come with every change. */
+/**
+ * How long the server's warnings of one kind are not repeated: some come with every
+ * change.
+ */
 const repeatAfterMs = 60_000
 
 /** Passes warnings of the server on, each kind at most once a minute. */
-export function limitWarnings(onWarning: (warning: string) => void): WarningListener {
+export function limitWarnings(
+  onWarning: ((warning: string) => void) | undefined,
+): WarningListener {
   const lastMs = new Map<string, number>()
   return (warning, routine) => {
     const nowMs = performance.now()
@@ -13,6 +18,6 @@ export function limitWarnings(onWarning: (warning: string) => void): WarningList
       return
     }
     lastMs.set(routine, nowMs)
-    onWarning(warning)
+    onWarning?.(warning)
   }
 }

@@ -1,18 +1,27 @@
 import pg from 'pg'
 
-/** How sessions of the store differ from the defaults of the server, the database and the role. */
+/**
+ * How sessions of the store differ from the defaults of the server, the database and the
+ * role.
+ */
 export interface SessionSettings {
   readonly statementTimeoutMs: number
-  /** The schema that has the store, whatever the search path was. Absent while it is looked for. */
+  /**
+   * The schema that has the store, whatever the search path was. Absent while it is
+   * looked for.
+   */
   readonly schema: string | undefined
 }
 
-/** How long settings last: for the connection, or for the transaction that they are made in. */
+/**
+ * How long settings last: for the connection, or for the transaction that they are made
+ * in.
+ */
 export type SettingsScope = 'session' | 'transaction'
 
 /**
- * Returns the SQL that makes settings. With them a commit is on disk and on the synchronous
- * standbys, and the warning of a commit that is not on a standby arrives.
+ * Returns the SQL that makes settings. With them a commit is on disk and on the
+ * synchronous standbys, and the warning of a commit that is not on a standby arrives.
  */
 export function settingsQuery(
   { statementTimeoutMs, schema }: SessionSettings,
@@ -33,8 +42,9 @@ export function settingsQuery(
 }
 
 /**
- * Returns the SQL that turns off, for one transaction, every timeout but that of a statement. The
- * transaction may pause for long, for instance while an export waits for a slow pipe.
+ * Returns the SQL that turns off, for one transaction, every timeout but that of a
+ * statement. The transaction may pause for long, for instance while an export waits for a
+ * slow pipe.
  */
 export const patienceQuery = `
   select ${setConfig(['idle_in_transaction_session_timeout', "'0'"], 'transaction')},

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type pg from 'pg'
 import type { CompiledEntities } from '../entity.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
@@ -5,9 +6,36 @@ import type { ConnectionPool } from './connection-pool.ts'
 
 type Compiled = Pick<CompiledEntities, 'changeStatements' | 'tables'>
 
+/** One statement of a transaction, for one change or for any number of the same kind. */
+export interface Step {
+  /** The name of the statement, such as `notes.insert`. */
+  readonly name: string
+  readonly statement: ChangeStatement
+  /**
+   * The column that identifies a changed row. Only set if one statement makes several
+   * changes: it returns this column for each row that it changed.
+   */
+  readonly key: string | undefined
+  readonly changes: PlacedChange[]
+}
+
+/** A change and its place in the order in which rows are locked. */
+interface PlacedChange {
+  readonly change: Change
+  readonly statement: ChangeStatement
+  /** The number of the change in its group. */
+  readonly index: number
+  /** The number of the table. 0 for a barrier. */
+  readonly table: number
+  /**
+   * The value of the column by which changes of the table are ordered. 0 for a barrier.
+   */
+  readonly value: unknown
+}
+
 /**
- * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
- * like {@link ConnectionPool.run}.
+ * Makes the changes of a group in one transaction and one round trip. Resolves to the
+ * affected rows of each. Rejects like {@link ConnectionPool.run}.
  */
 export async function runGroup(
   pool: Pick<ConnectionPool, 'run'>,
@@ -16,97 +44,113 @@ export async function runGroup(
 ): Promise<readonly number[]> {
   const steps = stepsOf(compiled, group)
   const results = await pool.run(steps.map(queryOf))
+
   const affectedRows = new Array<number>(group.length)
   for (const [number, { key, changes }] of steps.entries()) {
-    const { rows, rowCount } = results[number] as pg.QueryResult
-    const changed = new Set(key && rows.map(row => row[key]))
+    const result = results[number]
+    assert(result !== undefined, 'every query has a result')
+    const rowsOf = rowCounter(result, key)
     for (const { index, value } of changes) {
-      affectedRows[index] = key ? Number(changed.has(value)) : (rowCount ?? 0)
+      affectedRows[index] = rowsOf(value)
     }
   }
   return affectedRows
 }
 
-/** One statement of a transaction, for one change or for any number of the same kind. */
-interface Step {
-  readonly name: string
-  readonly statement: ChangeStatement
-  /** Of a statement for several changes: the column that it returns for each row that it changed. */
-  readonly key: string | undefined
-  readonly changes: Ordered[]
-}
-
-interface Ordered {
-  readonly change: Change
-  /** In the group. */
-  readonly index: number
-  /** Where its table is, and the value of the column by which its changes are ordered. */
-  readonly place: number
-  readonly value: unknown
+/** Returns a function that counts the rows that the change of a key has affected. */
+function rowCounter(
+  { rows, rowCount }: pg.QueryResult,
+  key: string | undefined,
+): (value: unknown) => number {
+  if (key === undefined) {
+    return () => rowCount ?? 0
+  }
+  const changedKeys = new Set(rows.map(row => row[key]))
+  return value => Number(changedKeys.has(value))
 }
 
 /**
- * Returns the steps of a transaction: changes in order of table and key, so that processes lock rows in the same order and
- * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
- * do all before and after a barrier.
+ * Divides a group into the steps of a transaction.
+ *
+ * - Changes are sorted by table and key, so that all processes lock rows in the same
+ *   order and cannot deadlock.
+ * - Changes of one row stay in order, and so do all before and after a barrier.
+ * - Neighbours of one kind share a statement if it takes arrays.
  */
 export function stepsOf(
   { changeStatements, tables }: Compiled,
   group: readonly Change[],
 ): readonly Step[] {
   const steps: Step[] = []
-  let waiting: Ordered[] = []
-  const finish = () => {
-    for (const ordered of waiting.sort(byPlace)) {
-      const [name] = ordered.change
-      const last = steps.at(-1)
-      const statement = changeStatements.get(name) as ChangeStatement
-      // A statement can replace a row only once.
-      if (
-        last?.key &&
-        last.name === name &&
-        last.changes.at(-1)?.value !== ordered.value
-      ) {
-        last.changes.push(ordered)
-      } else {
-        steps.push({ name, statement, key: keyOf(statement), changes: [ordered] })
-      }
+  let unsorted: PlacedChange[] = []
+  const addSorted = () => {
+    for (const placed of unsorted.sort(byPlace)) {
+      addToSteps(steps, placed)
     }
-    waiting = []
+    unsorted = []
   }
+
   for (const [index, change] of group.entries()) {
-    // Its names come from the statements of this process.
-    const { order, parameters } = changeStatements.get(change[0]) as ChangeStatement
+    const statement = changeStatements.get(change[0])
+    assert(statement !== undefined, 'a change names a statement of this process')
+    const { order, parameters } = statement
     if (order === 'barrier') {
-      finish()
+      addSorted()
+      addToSteps(steps, { change, statement, index, table: 0, value: 0 })
+      continue
     }
-    const place = order === 'barrier' ? 0 : tables.indexOf(order.of)
-    const value = order === 'barrier' ? 0 : change[1 + parameters.indexOf(order.by)]
-    waiting.push({ change, index, place, value })
-    if (order === 'barrier') {
-      finish()
-    }
+    const table = tables.indexOf(order.of)
+    const value = change[1 + parameters.indexOf(order.by)]
+    unsorted.push({ change, statement, index, table, value })
   }
-  finish()
+  addSorted()
   return steps
 }
 
-function byPlace(a: Ordered, b: Ordered): number {
-  if (a.place !== b.place) {
-    return a.place - b.place
+/**
+ * Adds a change to the last step if both are of one kind, and otherwise a step for it.
+ */
+function addToSteps(steps: Step[], placed: PlacedChange): void {
+  const { change, statement, value } = placed
+  const [name] = change
+  const last = steps.at(-1)
+  const isSameKind = last?.key !== undefined && last.name === name
+  // A statement can replace a row only once.
+  if (isSameKind && last.changes.at(-1)?.value !== value) {
+    last.changes.push(placed)
+    return
   }
-  const [x, y] = [a.value, b.value] as [bigint, bigint]
-  return x < y ? -1 : Number(x > y)
+  steps.push({ name, statement, key: keyOf(statement), changes: [placed] })
 }
 
-const keyOf = ({ order, takesArrays }: ChangeStatement) =>
-  takesArrays && order !== 'barrier' ? order.by : undefined
+function byPlace(a: PlacedChange, b: PlacedChange): number {
+  if (a.table !== b.table) {
+    return a.table - b.table
+  }
+  return compare(a.value, b.value)
+}
+
+/** Compares the keys of one table, which have one type. */
+function compare(a: unknown, b: unknown): number {
+  const [x, y] = [a, b] as [bigint, bigint]
+  if (x === y) {
+    return 0
+  }
+  return x < y ? -1 : 1
+}
+
+function keyOf({ order, takesArrays }: ChangeStatement): string | undefined {
+  return takesArrays && order !== 'barrier' ? order.by : undefined
+}
 
 function queryOf({ name, statement, key, changes }: Step): pg.QueryConfig {
   const { sql: text, parameters } = statement
-  const [{ change }] = changes as [Ordered]
-  const values = key
-    ? parameters.map((_, at) => changes.map(({ change }) => change[at + 1]))
-    : change.slice(1)
-  return { name, text, values }
+  if (key === undefined) {
+    const values = changes.flatMap(({ change }) => change.slice(1))
+    return { name, text, values }
+  }
+  const columns = parameters.map((_, column) =>
+    changes.map(({ change }) => change[column + 1]),
+  )
+  return { name, text, values: columns }
 }

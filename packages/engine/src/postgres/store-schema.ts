@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import pg from 'pg'
 import type { Entities } from '../entity.ts'
 import { hasStoreTables, isStore, storeTablesOf } from '../migrations.ts'
@@ -9,66 +10,107 @@ export interface StoreSchema {
   readonly hasStore: boolean
 }
 
+/** Where the server looks for tables. */
+interface SearchPath {
+  readonly role: string
+  /** The setting `search_path`, such as `"$user", public`. */
+  readonly setting: string
+  /** The first schema that exists and that the role may use. */
+  readonly current: string | null
+}
+
 /** A schema of the search path that exists. */
-interface SchemaRow {
+interface PathSchema {
   readonly name: string
   readonly is_usable: boolean
   readonly tables: readonly string[]
 }
 
 /**
- * Finds the schema that has the store, wherever it stands in the search path. `create schema
- * authorization app` puts an empty schema before `public`, because the path begins with the schema
- * of the role's name: a store that was only looked for in the first one would seem lost.
+ * Finds the schema that has the store, wherever it stands in the search path.
  *
- * @throws Error if two schemas have a store, the role may not use the one that has it, or there is
- *   none and no place for one
+ * It need not be the first one: `create schema authorization app` puts an empty schema
+ * before `public`, because the path begins with the schema of the role's name. A store
+ * that was only looked for in the first schema would seem lost.
+ *
+ * @throws Error if two schemas have a store, if the role may not use the one that has it,
+ *   or if there is neither a store nor a place for one
  */
 export async function findStoreSchema(
   connection: Connection,
   entities: Entities,
 ): Promise<StoreSchema> {
-  const { rows: places } = await connection.query<{
-    role: string
-    path: string
-    current: string | null
-  }>(
-    `select current_user::text as role, current_setting('search_path') as path,
-      current_schema()::text as current`,
-  )
-  const [place] = places
-  if (place === undefined) {
-    throw new Error('the server does not say where it looks for tables')
-  }
-  const { role, path, current } = place
-  // The catalogs also list schemas and tables that the role may not use. `information_schema` hides them.
-  const { rows: schemas } = await connection.query<SchemaRow>(
-    `select nspname::text as name, has_schema_privilege(oid, 'usage') as is_usable, array(
-        select relname::text from pg_class where relnamespace = pg_namespace.oid and relkind in ('r', 'p')
-      ) as tables
-    from pg_namespace where nspname = any($1)`,
-    [schemasIn(path, role)],
-  )
+  const path = await readSearchPath(connection)
+  const schemas = await readSchemas(connection, path)
   const stores = schemas.filter(({ tables }) => hasStoreTables(entities, tables))
   const [store, second] = stores
+
   if (second !== undefined) {
     const names = stores.map(({ name }) => name).sort()
     throw new Error(
       `its schemas ${names.join(' and ')} both have a store: name one with ?options=-c%20search_path%3D${names[0]}`,
     )
   }
-  if (store?.is_usable === false) {
-    throw new Error(`the role ${role} may not use its schema ${store.name}`)
+  if (store === undefined) {
+    return schemaForNewStore(path, schemas, entities)
   }
-  if (store !== undefined) {
-    return { name: store.name, hasStore: true }
+  if (!store.is_usable) {
+    throw new Error(`the role ${path.role} may not use its schema ${store.name}`)
   }
+  return { name: store.name, hasStore: true }
+}
 
+/** @throws Error if no schema may be used, or if its tables belong to another program */
+function schemaForNewStore(
+  { role, setting, current }: SearchPath,
+  schemas: readonly PathSchema[],
+  entities: Entities,
+): StoreSchema {
   const first = schemas.find(({ name }) => name === current)
   if (first === undefined) {
-    throw new Error(`the role ${role} may use no schema of the search path ${path}`)
+    throw new Error(`the role ${role} may use no schema of the search path ${setting}`)
   }
   return { name: first.name, hasStore: isStore(entities, first.tables) }
+}
+
+async function readSearchPath(connection: Connection): Promise<SearchPath> {
+  const { rows } = await connection.query<SearchPath>(
+    `select current_user::text as role, current_setting('search_path') as setting,
+      current_schema()::text as current`,
+  )
+  const [path] = rows
+  assert(path !== undefined, 'this query returns one row')
+  return path
+}
+
+/**
+ * Returns the schemas of the search path that exist. It asks the catalogs, because they
+ * also list schemas and tables that the role may not use, which `information_schema`
+ * hides.
+ */
+async function readSchemas(
+  connection: Connection,
+  path: SearchPath,
+): Promise<readonly PathSchema[]> {
+  const { rows } = await connection.query<PathSchema>(
+    `select nspname::text as name, has_schema_privilege(oid, 'usage') as is_usable, array(
+        select relname::text from pg_class
+        where relnamespace = pg_namespace.oid and relkind in ('r', 'p')
+      ) as tables
+    from pg_namespace where nspname = any($1)`,
+    [namesIn(path)],
+  )
+  return rows
+}
+
+/** Returns the names of schemas in the search path, which may not exist. */
+function namesIn({ role, setting }: SearchPath): readonly string[] {
+  const names = setting.match(/"(?:[^"]|"")*"|[^\s,"]+/g) ?? []
+  return names.map(name => {
+    const isQuoted = name.startsWith('"')
+    const plain = isQuoted ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase()
+    return plain === '$user' ? role : plain
+  })
 }
 
 /** Finds every schema that has a store, on the search path or not. */
@@ -78,7 +120,9 @@ export async function findStoreSchemas(
 ): Promise<readonly string[]> {
   const { rows } = await connection.query<{ name: string }>(
     `select nspname::text as name from pg_namespace
-    where $1 <@ array(select relname::text from pg_class where relnamespace = pg_namespace.oid)
+    where $1 <@ array(
+      select relname::text from pg_class where relnamespace = pg_namespace.oid
+    )
     order by 1`,
     [storeTablesOf(entities)],
   )
@@ -90,18 +134,6 @@ export async function useSchema(
   connection: Connection,
   { name }: StoreSchema,
 ): Promise<void> {
-  await connection.query("select set_config('search_path', $1, true)", [
-    pg.escapeIdentifier(name),
-  ])
-}
-
-/** @param path a list in the form of the setting `search_path` */
-function schemasIn(path: string, role: string): readonly string[] {
-  const names = path.match(/"(?:[^"]|"")*"|[^\s,"]+/g) ?? []
-  return names.map(name => {
-    const unquoted = name.startsWith('"')
-      ? name.slice(1, -1).replaceAll('""', '"')
-      : name.toLowerCase()
-    return unquoted === '$user' ? role : unquoted
-  })
+  const path = pg.escapeIdentifier(name)
+  await connection.query("select set_config('search_path', $1, true)", [path])
 }

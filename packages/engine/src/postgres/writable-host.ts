@@ -1,4 +1,4 @@
-import { strict as assert } from 'node:assert'
+import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { wordsOf } from '../errors.ts'
@@ -7,19 +7,24 @@ import { HostPool, type HostState } from './host-pool.ts'
 
 /** The pause after an attempt in which no host could be taken. */
 const askAgainAfterMs = 100
-/** How long the other hosts may take to answer once one accepts writes. A host that takes longer counts as dead. */
+
+/**
+ * How long the other hosts may take to answer once one accepts writes. A host that takes
+ * longer counts as dead.
+ */
 const otherHostsMs = 1_000
 
 /**
  * Finds the host that accepts writes.
  *
- * - Unknown: the next transaction asks all hosts at once. So it is at first, and after a failure.
+ * - Unknown, at first and after a failure: the next transaction asks all hosts at once.
  * - Asked: transactions wait for the answer.
  * - Found: transactions connect to the host, until one fails or idle connections end.
- * - Refused: no host accepts writes, or several do. Transactions fail, and after a pause it is unknown.
+ * - Refused: no host accepts writes, or several do. Transactions fail. After a pause the
+ *   host is unknown again.
  *
- * It must never choose between two servers that accept writes: changes on one would be missing on
- * the other.
+ * It must never choose between two servers that accept writes, because changes on one
+ * would be missing on the other.
  */
 export class WritableHost {
   readonly #hosts: readonly HostPool[]
@@ -61,24 +66,27 @@ export class WritableHost {
   }
 }
 
-/** Asks all hosts at once, so that a dead one costs little time. */
+/**
+ * Asks all hosts at once, so that a dead one costs little time.
+ *
+ * @throws Error if none accepts writes, or if several servers do
+ */
 async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
   const accepting: { readonly host: HostPool; readonly state: HostState }[] = []
   const answers = hosts.map(async host => {
     accepting.push({ host, state: await host.askWritable() })
   })
   await Promise.any(answers).catch((cause: AggregateError) => {
-    throw new Error([...new Set(cause.errors.map(describe))].join('; '), { cause })
+    const reasons = new Set(cause.errors.map(describe))
+    throw new Error([...reasons].join('; '), { cause })
   })
   const patience = sleep(otherHostsMs, undefined, { ref: false })
   await Promise.race([Promise.allSettled(answers), patience])
 
-  const [first, ...others] = accepting
+  const [first] = accepting
   assert(first !== undefined, 'a host has accepted')
-  const isOneServer = others.every(
-    ({ state }) => state.startedAt === first.state.startedAt,
-  )
-  if (!isOneServer) {
+  const servers = new Set(accepting.map(({ state }) => state.startedAt))
+  if (servers.size > 1) {
     const names = accepting.map(({ state }) => state.name).sort()
     throw new Error(
       `${names.join(' and ')} both accept writes: stop the one that is not the primary`,
@@ -88,7 +96,7 @@ async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
 }
 
 function describe(error: Error): string {
-  // pg names an internal detail.
+  // pg's message names an internal detail.
   if (/client password must be|^empty password/.test(error.message)) {
     return 'it requires a password, and the URL has none'
   }

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import type pg from 'pg'
+import { createStorage } from '../create-storage.ts'
+import { type CompiledEntities, compileEntities, type Entities } from '../entity.ts'
+import { GroupQueue } from '../group-queue.ts'
+import { postgresDialect } from '../statements/dialect.ts'
+import {
+  type Change,
+  type Statement,
+  type Value,
+  valuesOf,
+} from '../statements/statement.ts'
+import type { PostgresHandle, Storage, StorageObserver } from '../storage.ts'
+import { ConnectionPool } from './connection-pool.ts'
+import { retrying } from './retrying.ts'
+import { missingRightsQuery, refuseMissing, serverRights } from './rights.ts'
+import { limitWarnings } from './server-warnings.ts'
+import { runGroup } from './steps.ts'
+
+/** How many connections a thread reads on. Changes use one more. */
+const defaultReadConnectionsMax = 4
+
+/**
+ * How many reads share a round trip. The number is low, so that all connections get some.
+ */
+const readsMax = 16
+
+/** A read of a group: the statement and its values, in the order of its parameters. */
+type Read = readonly [statement: Statement, ...values: Value[]]
+
+/**
+ * Attaches a thread to a store.
+ *
+ * One transaction runs at a time, so that changes of one row take effect in order.
+ * Otherwise a later change could overtake one that the server rolled back and that is
+ * retried.
+ */
+export function attachPostgres<Entered extends Entities>(
+  handle: PostgresHandle,
+  entities: Entered,
+  { onCommit, onServerWarning, ...observer }: StorageObserver,
+): Storage<Entered> {
+  const {
+    server,
+    readConnectionsMax = defaultReadConnectionsMax,
+    queueChangesMax,
+  } = handle
+  const { timeoutMs } = server
+  const compiled = compileEntities(entities, postgresDialect)
+  const onWarning = limitWarnings(onServerWarning)
+  // Changes have a pool of their own, so that they never wait for reads.
+  const changing = new ConnectionPool(server, 1, onWarning)
+  const reading = new ConnectionPool(server, readConnectionsMax, onWarning)
+
+  // The reads of one turn share a round trip, because one query a packet costs 2.5 times
+  // the processor time.
+  const reads = new GroupQueue<Read, readonly object[]>({
+    async runGroup(group) {
+      const queries = group.map(([statement, ...values]) =>
+        queryOf(compiled, statement, values),
+      )
+      const results = await retrying(timeoutMs, () => reading.run(queries, true))
+      return results.map(({ rows }) => rows)
+    },
+    groupsMax: readConnectionsMax,
+    groupChangesMax: readsMax,
+  })
+
+  const read = async (statement: Statement, given: object) => {
+    const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
+    assert(rows !== undefined, 'a read has an outcome')
+    return rows
+  }
+
+  const driver = {
+    compiled,
+    timeoutMs,
+    groupsMax: 1,
+    read,
+    async runGroup(group: readonly Change[]) {
+      const startedMs = performance.now()
+      const affectedRows = await retrying(timeoutMs, () =>
+        runGroup(changing, compiled, group),
+      )
+      onCommit?.({ changes: group.length, ms: performance.now() - startedMs })
+      return affectedRows
+    },
+    async check() {
+      const writeProbe = [
+        { text: missingRightsQuery, values: [compiled.tables, serverRights] },
+        queryOf(compiled, compiled.probeWrite, []),
+      ]
+      const [[missingRights]] = await Promise.all([
+        changing.run(writeProbe),
+        read(compiled.probeRead, {}),
+      ])
+      refuseMissing(missingRights?.rows ?? [])
+    },
+    async close() {
+      await reads.drain()
+      await Promise.all([changing, reading].map(pool => pool[Symbol.asyncDispose]()))
+    },
+  }
+  return createStorage(driver, { queueChangesMax, ...observer })
+}
+
+/** Returns a query that the server prepares under the name of its statement. */
+function queryOf(
+  { names }: Pick<CompiledEntities, 'names'>,
+  statement: Statement,
+  values: Value[],
+): pg.QueryConfig {
+  const name = names.get(statement)
+  assert(name !== undefined, 'every statement has a name')
+  return { name, text: statement.sql, values }
+}
