@@ -52,12 +52,13 @@ test('posts the body as it is, with its header fields', async () => {
     got.resolve({ method, url, headers, body })
     response.end()
   })
-  expect(await send(url)).toBe(200)
+  expect(await send(url)).toMatchObject({ status: 200 })
   expect(await got.promise).toMatchObject({
     method: 'POST',
     url: '/hook?a=b',
     body: about.body,
     headers: {
+      accept: '*/*',
       'content-type': 'application/json',
       'content-length': `${Buffer.byteLength(about.body)}`,
       'webhook-id': 'added_1',
@@ -74,7 +75,7 @@ test.each([200, 301, 500])(
       requests++
       response.writeHead(status, { location: '/elsewhere' }).end()
     })
-    expect(await send(url)).toBe(status)
+    expect(await send(url)).toMatchObject({ status })
     expect(requests).toBe(1)
   },
 )
@@ -94,7 +95,8 @@ test('reads an answer of megabytes up to a bound', async () => {
     write()
   })
   // It does not take the time-out.
-  expect(await send(url, {}, 3_600_000)).toBe(200)
+  const answer = await send(url, {}, 3_600_000)
+  expect(answer).toMatchObject({ status: 200, isExcessive: true })
   // What the buffers of two sockets hold, and not all.
   expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
 })
@@ -121,8 +123,89 @@ test('an answer whose body trickles in was received, and ends in time', async ()
   const began = performance.now()
   expect(
     await send(await listenTcp(socket => trickle(socket, 'x'.repeat(1000), head))),
-  ).toBe(200)
+  ).toMatchObject({ status: 200 })
   expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
+})
+
+describe('costs little when the listener', () => {
+  const floods = (text: string) => (socket: Socket) => {
+    const part = text.repeat(1_000)
+    const write = () => {
+      while (!socket.destroyed && socket.write(part)) {
+        // The buffer of the socket has room.
+      }
+    }
+    socket.on('drain', write)
+    socket.once('data', write)
+  }
+  /** Sends parts of an answer one by one, each in a packet of its own. */
+  const trickles = (head: string, text: string) => (socket: Socket) => {
+    socket.setNoDelay(true)
+    const write = () => {
+      if (!socket.destroyed) {
+        socket.write(text)
+        setTimeout(write, 1)
+      }
+    }
+    socket.once('data', () => socket.write(head, write))
+  }
+  const tooLong = 'the answer is longer than 65536 bytes'
+  const tooManyPieces = 'the answer arrives in too many pieces'
+
+  test.each([
+    [
+      'sends interim answers as fast as it can',
+      floods('HTTP/1.1 102 Processing\r\n\r\n'),
+      tooLong,
+    ],
+    ['sends empty lines as fast as it can', floods('\r\n'), tooLong],
+    [
+      'sends interim answers one by one',
+      trickles('', 'HTTP/1.1 102 Processing\r\n\r\n'),
+      tooManyPieces,
+    ],
+    [
+      'sends its head byte by byte',
+      trickles('HTTP/1.1 200 OK\r\na: ', 'b'),
+      tooManyPieces,
+    ],
+  ])('%s: it fails', async (_, onSocket, reason) => {
+    const sending = send(await listenTcp(onSocket), {}, 3_600_000)
+
+    await expect(sending).rejects.toThrow(reason)
+  })
+
+  test.each([
+    ['sends a body byte by byte', 'content-length: 1000000', 'x'],
+    ['sends a body in small chunks', 'transfer-encoding: chunked', '1\r\nx\r\n'],
+  ])('%s: it has received the plant', async (_, field, text) => {
+    const head = `HTTP/1.1 200 OK\r\n${field}\r\n\r\n`
+
+    const answer = await send(await listenTcp(trickles(head, text)), {}, 3_600_000)
+
+    expect(answer).toEqual({ status: 200, retryAfterMs: undefined, isExcessive: true })
+  })
+
+  test('sends a body at once: the connection is used again', async () => {
+    const ports = new Set<number | undefined>()
+    const { url } = await listen((request, response) => {
+      ports.add(request.socket.remotePort)
+      response.end('x'.repeat(20_000))
+    })
+
+    const answers = [await send(url), await send(url)]
+
+    expect(answers.map(({ isExcessive }) => isExcessive)).toEqual([false, false])
+    expect(ports.size).toBe(1)
+  })
+})
+
+test('resolves to the pause that the listener asks for', async () => {
+  const { url } = await listen((_, response) =>
+    response.writeHead(503, { 'retry-after': '120' }).end(),
+  )
+
+  expect(await send(url)).toMatchObject({ status: 503, retryAfterMs: 120_000 })
 })
 
 function trickle(socket: Socket, text: string, head = ''): void {
@@ -216,7 +299,7 @@ test('repeats on a new connection what a listener closed while it waited', async
   socket?.removeAllListeners('data')
   socket?.once('readable', () => socket.resetAndDestroy())
   socket?.once('data', () => socket.resetAndDestroy())
-  expect(await send(url)).toBe(200)
+  expect(await send(url)).toMatchObject({ status: 200 })
   expect(sockets.size).toBe(2)
   expect(requests).toBe(3)
 })
@@ -266,7 +349,7 @@ describe('without --allow-private', () => {
   test('uses no connection of a webhook that may', async () => {
     const { url } = await listen((_, response) => response.end())
     const byName = url.replace('127.0.0.1', 'localhost')
-    expect(await send(byName)).toBe(200)
+    expect(await send(byName)).toMatchObject({ status: 200 })
     await expect(guarded(byName)).rejects.toThrow('is a private address')
   })
 

@@ -1,61 +1,15 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDomainError, textBytes } from '@plant-store/domain'
-import { writeJsonRecord } from '@plant-store/json'
-import type {
-  Claim,
-  Delivery,
-  FailedAttempt,
-  Outbox,
-  WebhookRepository,
-} from './ports.ts'
-import { signedHeaders } from './signature.ts'
-import type { Webhook, WebhookId } from './webhook.ts'
-
-const [second, minute, hour] = [1_000, 60_000, 3_600_000]
-
-export const courierLimits = {
-  /** The interval of polling when nothing is due. */
-  pollMs: second / 2,
-  /** From resolving the host to the end of the answer, enforced by `post`. */
-  deliveryTimeoutMs: 15 * second,
-  /** The last time in a claim to begin a delivery. */
-  claimTimeMs: 15 * second,
-  claimRowsMax: 100,
-  claimTextBytesMax: 64 * 1024,
-  /** Each has its own turn, so that none waits for one that hangs. */
-  webhooksMax: 100,
-  /** The texts of all claims under way. One claim can exceed it, by one plant. */
-  heldTextBytesMax: 16 * 1024 * 1024,
-  /** After each failed attempt but the last: three days in total. */
-  retryDelaysMs: [
-    5 * second,
-    5 * minute,
-    30 * minute,
-    ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour),
-  ],
-  /** The longest pause of a failing webhook. Pauses begin at a second and double. */
-  webhookDelayMaxMs: 5 * minute,
-  /** The time of failures after which a webhook is stopped. */
-  stopAfterMs: 5 * 24 * hour,
-  /** The deliveries of a webhook that wait or were given up. If they are more and increase, it is stopped. */
-  outboxRowsMax: 1_000_000,
-  /** The interval of counting them. */
-  countEveryMs: 10 * second,
-}
-export type CourierLimits = Readonly<typeof courierLimits>
-
-/** One attempt to deliver. The body is JSON. */
-export interface Post extends Pick<Webhook, 'url' | 'allowsPrivate'> {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-  /** Ends the attempt, which then neither succeeded nor failed. */
-  readonly signal: AbortSignal
-}
+import type { SendPost } from './attempt.ts'
+import { type CourierLimits, courierLimits } from './courier-limits.ts'
+import type { Claim, Outbox, WebhookRepository } from './ports.ts'
+import { type DeliveryFailure, deliverInOrder, type RoundEnd } from './round.ts'
+import type { WebhookId } from './webhook.ts'
 
 /** A report for operators, of what the store has kept. */
 export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
-  /** A failed attempt is one of the first two: `given-up` if it was the last of its delivery. */
+  /** A failed attempt. It is `given-up` if it was the last one of its delivery. */
   | {
       readonly event: 'attempt-failed' | 'given-up'
       readonly webhook: WebhookId
@@ -68,8 +22,7 @@ export type CourierReport =
 export interface CourierOptions {
   readonly outbox: Outbox
   readonly webhooks: Pick<WebhookRepository, 'remove'>
-  /** Resolves to the status of the answer. Rejects with an Error that says why there is none. */
-  readonly post: (post: Post) => Promise<number>
+  readonly post: SendPost
   readonly report: (report: CourierReport) => void
 }
 
@@ -92,181 +45,196 @@ export interface CourierSignals {
   readonly abort: AbortSignal
 }
 
-/**
- * Returns a function that delivers until it is stopped, and then returns every lease. Deliveries of a webhook are made
- * one after another in order of creation. One that fails waits while the others continue. Webhooks do not wait for each
- * other.
- */
-export const createCourier = (options: CourierOptions) =>
-  createCourierWith(courierLimits, systemClock, options)
+type CourierState =
+  | { readonly kind: 'running' }
+  /** A round ended by a defect, which `run` rejects with once the other rounds have ended. */
+  | { readonly kind: 'failed'; readonly defect: unknown }
 
-/** Does the same by other limits and another clock, for tests. */
-export function createCourierWith(
-  limits: CourierLimits,
-  { elapsed, wait }: CourierClock,
-  { outbox, webhooks, post, report }: CourierOptions,
-): (signals: CourierSignals) => Promise<void> {
-  const claimLimits = {
-    leaseMs: 2 * (limits.claimTimeMs + limits.deliveryTimeoutMs),
-    rowsMax: limits.claimRowsMax,
-    textBytesMax: limits.claimTextBytesMax,
+/**
+ * Delivers to webhooks, by claims of the outbox. A round is what becomes of one claim: its
+ * deliveries are made one after another in order of creation, and then the outcome is settled,
+ * which returns the lease. Rounds do not wait for each other, and a webhook has at most one.
+ *
+ * - While it is **running**, it claims and begins rounds. If nothing is due, or too much is in
+ *   progress, it waits: for a moment, or for the end of a round.
+ * - A stop ends the claiming. It waits until every round has ended.
+ * - A defect ends the claiming, too. An outage of the store does not: the lease expires, and the
+ *   deliveries are made again.
+ *
+ * No delivery begins later than its lease allows, so no other process makes it at the same time.
+ */
+export class Courier {
+  readonly #options: CourierOptions
+  readonly #limits: CourierLimits
+  readonly #clock: CourierClock
+  #state: CourierState = { kind: 'running' }
+  /** The rounds in progress. They never reject. */
+  readonly #rounds = new Set<Promise<void>>()
+  /** The UTF-8 bytes of the texts in the claims of all rounds in progress. */
+  #heldTextBytes = 0
+  /** When the deliveries are counted again. */
+  #countAtMs = 0
+  /** The deliveries of each webhook at the last count. */
+  readonly #counted = new Map<WebhookId, number>()
+
+  /** Tests set other limits and another clock. */
+  constructor(
+    options: CourierOptions,
+    limits: CourierLimits = courierLimits,
+    clock: CourierClock = systemClock,
+  ) {
+    this.#options = options
+    this.#limits = limits
+    this.#clock = clock
   }
 
-  const deliver = async (
-    claim: Claim,
-    askedAt: number,
-    { stop, abort }: CourierSignals,
-  ) => {
-    const webhook = claim.webhook.id
-    const delivered: bigint[] = []
-    let failed: FailedAttempt | undefined
-    for (const delivery of claim.deliveries) {
-      if (stop.aborted || elapsed() - askedAt >= limits.claimTimeMs) {
-        break
-      }
-      const outcome = await attempt(claim, delivery, abort)
-      if (outcome === 'received') {
-        delivered.push(delivery.id)
-      } else if (outcome === 'gone') {
-        await webhooks.remove(webhook)
-        return report({ event: 'removed', webhook })
+  /**
+   * Delivers until it is stopped. Resolves once every lease is returned.
+   *
+   * @throws Error of a defect. A courier runs only once
+   */
+  async run(signals: CourierSignals): Promise<void> {
+    this.#countAtMs = this.#clock.elapsed()
+    while (this.#state.kind === 'running' && !signals.stop.aborted) {
+      await this.#countIfDue()
+      // The lease begins after this time, however late the claim arrives.
+      const claimedAtMs = this.#clock.elapsed()
+      const claim = await this.#claim()
+      if (claim === undefined) {
+        await this.#waitForWork(signals.stop)
       } else {
-        if (outcome !== 'aborted') {
-          failed = {
-            id: delivery.id,
-            ...outcome,
-            ...delaysAfter(claim, delivery, delivered.length > 0),
-          }
-        }
-        break
+        this.#beginRound(claim, claimedAtMs, signals)
       }
     }
-    await outbox.settle(claim, { delivered, ...(failed && { failed }) })
-    // Only now, as the store may have refused the outcome.
+
+    await Promise.all(this.#rounds)
+    if (this.#state.kind === 'failed') {
+      throw this.#state.defect
+    }
+  }
+
+  async #claim(): Promise<Claim | undefined> {
+    const { webhooksMax, heldTextBytesMax } = this.#limits
+    const isBusy =
+      this.#rounds.size >= webhooksMax || this.#heldTextBytes >= heldTextBytesMax
+    if (isBusy) {
+      return undefined
+    }
+    const { claimTimeMs, deliveryTimeoutMs, claimRowsMax, claimTextBytesMax } =
+      this.#limits
+    const claiming = this.#options.outbox.claim({
+      leaseMs: 2 * (claimTimeMs + deliveryTimeoutMs),
+      rowsMax: claimRowsMax,
+      textBytesMax: claimTextBytesMax,
+    })
+    return claiming.catch(passOverOutage)
+  }
+
+  async #waitForWork(stop: AbortSignal): Promise<void> {
+    await Promise.race([this.#clock.wait(this.#limits.pollMs, stop), ...this.#rounds])
+  }
+
+  #beginRound(claim: Claim, claimedAtMs: number, signals: CourierSignals): void {
+    const textBytesOfClaim = claim.deliveries.reduce(
+      (sum, { added }) => sum + textBytes(added.plant),
+      0,
+    )
+    this.#heldTextBytes += textBytesOfClaim
+    const round = this.#deliver(claim, claimedAtMs, signals)
+      .catch(passOverOutage)
+      .catch(defect => this.#fail(defect))
+      .then(() => {
+        this.#heldTextBytes -= textBytesOfClaim
+        this.#rounds.delete(round)
+      })
+    this.#rounds.add(round)
+  }
+
+  #fail(defect: unknown): void {
+    this.#state = { kind: 'failed', defect }
+  }
+
+  async #deliver(
+    claim: Claim,
+    claimedAtMs: number,
+    { stop, abort }: CourierSignals,
+  ): Promise<void> {
+    const mayContinue = () => {
+      const isInTime = this.#clock.elapsed() - claimedAtMs < this.#limits.claimTimeMs
+      return isInTime && !stop.aborted
+    }
+    const end = await deliverInOrder(claim, {
+      limits: this.#limits,
+      send: this.#options.post,
+      mayContinue,
+      pause: () => this.#clock.wait(this.#limits.excessivePauseMs, stop),
+      abort,
+    })
+    await this.#settle(claim, end)
+  }
+
+  /** Reports only what the store has kept, because it may refuse the outcome. */
+  async #settle(claim: Claim, end: RoundEnd): Promise<void> {
+    const { outbox, webhooks, report } = this.#options
+    const webhook = claim.webhook.id
+    if (end.kind === 'gone') {
+      await webhooks.remove(webhook)
+      report({ event: 'removed', webhook })
+      return
+    }
+
+    const { delivered, failure } = end
+    await outbox.settle(claim, {
+      delivered,
+      ...(failure !== undefined && { failed: failure.attempt }),
+    })
     if (delivered.length > 0) {
       report({ event: 'delivered', webhook, count: delivered.length })
     }
-    if (failed === undefined) {
-      return
+    if (failure !== undefined) {
+      this.#reportFailure(webhook, failure)
     }
-    const { added } = claim.deliveries[delivered.length] as Delivery
-    const { reason, retryInMs, claimInMs } = failed
+  }
+
+  #reportFailure(webhook: WebhookId, { delivery, attempt }: DeliveryFailure): void {
+    const { report } = this.#options
+    const { reason, retryInMs, claimInMs } = attempt
     const event = retryInMs === undefined ? 'given-up' : 'attempt-failed'
-    report({ event, webhook, reason, plantId: `${added.plant.id}` })
+    report({ event, webhook, reason, plantId: `${delivery.added.plant.id}` })
     if (claimInMs === undefined) {
       report({ event: 'stopped', webhook, reason })
     }
   }
 
-  const attempt = async (
-    { webhook, secret }: Claim,
-    { added }: Delivery,
-    signal: AbortSignal,
-  ) => {
-    const { url, allowsPrivate } = webhook
-    const body = writeJsonRecord(added.plant)
-    const headers = signedHeaders(
-      { id: `added_${added.version}`, sentAtMs: Date.now(), body },
-      secret,
-    )
-    try {
-      const status = await post({ url, allowsPrivate, headers, body, signal })
-      if (status >= 200 && status < 300) {
-        return 'received'
-      }
-      return status === 410 ? 'gone' : { reason: `answered ${status}` }
-    } catch (error) {
-      return signal.aborted ? 'aborted' : { reason: shortReason(error as Error) }
+  async #countIfDue(): Promise<void> {
+    if (this.#clock.elapsed() < this.#countAtMs) {
+      return
     }
+    this.#countAtMs = this.#clock.elapsed() + this.#limits.countEveryMs
+    await this.#limitOutbox().catch(passOverOutage)
   }
 
-  const delaysAfter = (
-    { webhook, failingForMs }: Claim,
-    { attempts }: Delivery,
-    hasDelivered: boolean,
-  ) => {
-    const retryInMs = limits.retryDelaysMs[attempts]
-    const isStopped = !hasDelivered && failingForMs >= limits.stopAfterMs
-    const claimInMs = Math.min(
-      second * 2 ** (hasDelivered ? 0 : webhook.failures),
-      limits.webhookDelayMaxMs,
-    )
-    return {
-      retryInMs: retryInMs === undefined ? undefined : withJitter(retryInMs),
-      claimInMs: isStopped ? undefined : withJitter(claimInMs),
-    }
-  }
-
-  /** The deliveries of each webhook at the last count: one that was started again has too many, but they decrease. */
-  const counted = new Map<WebhookId, number>()
-  const limitOutbox = async () => {
+  /**
+   * Stops webhooks with too many deliveries. One that was just started again may have too many,
+   * but they decrease.
+   */
+  async #limitOutbox(): Promise<void> {
+    const { outbox, report } = this.#options
     for (const { webhook, state, waiting, givenUp } of await outbox.figures()) {
       const rows = waiting + givenUp
-      const hasIncreased = rows > (counted.get(webhook) ?? rows)
-      counted.set(webhook, rows)
-      if (state === 'stopped' || rows < limits.outboxRowsMax || !hasIncreased) {
-        continue
+      const hasIncreased = rows > (this.#counted.get(webhook) ?? rows)
+      this.#counted.set(webhook, rows)
+      const isFull = rows >= this.#limits.outboxRowsMax
+      if (state !== 'stopped' && isFull && hasIncreased) {
+        await outbox.stop(webhook)
+        const reason = `${rows} deliveries wait or were given up`
+        report({ event: 'stopped', webhook, reason })
       }
-      await outbox.stop(webhook)
-      report({
-        event: 'stopped',
-        webhook,
-        reason: `${rows} deliveries wait or were given up`,
-      })
     }
   }
-
-  return async signals => {
-    const { stop } = signals
-    const underWay = new Set<Promise<void>>()
-    let heldTextBytes = 0
-    let countAt = elapsed()
-    while (!stop.aborted) {
-      if (elapsed() >= countAt) {
-        countAt = elapsed() + limits.countEveryMs
-        await limitOutbox().catch(passOverOutage)
-      }
-      const isBusy =
-        underWay.size >= limits.webhooksMax || heldTextBytes >= limits.heldTextBytesMax
-      // The lease begins after this time, however late the claim arrives.
-      const askedAt = elapsed()
-      const claim = isBusy
-        ? undefined
-        : await outbox.claim(claimLimits).catch(passOverOutage)
-      if (claim === undefined) {
-        await Promise.race([wait(limits.pollMs, stop), ...underWay])
-        continue
-      }
-      const bytes = claim.deliveries.reduce(
-        (sum, { added }) => sum + textBytes(added.plant),
-        0,
-      )
-      heldTextBytes += bytes
-      const round = deliver(claim, askedAt, signals)
-        .catch(passOverOutage)
-        .finally(() => {
-          heldTextBytes -= bytes
-          underWay.delete(round)
-        })
-      underWay.add(round)
-    }
-    await Promise.all(underWay)
-  }
 }
 
-const reasonLengthMax = 200
-
-/** Returns a reason for logs and terminals. A listener can influence it. */
-function shortReason({ message }: Error): string {
-  return message.slice(0, reasonLengthMax).replaceAll(/\p{C}/gu, '?')
-}
-
-/** Adds up to a fifth, so that what failed together is not repeated together. */
-function withJitter(ms: number): number {
-  return Math.round(ms * (1 + Math.random() / 5))
-}
-
-/** The store reports its outages. A lease that was not returned expires. */
+/** Rejects with anything but an outage, which the store reports itself. */
 function passOverOutage(error: unknown): undefined {
   if (!isDomainError(error)) {
     throw error

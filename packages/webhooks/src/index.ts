@@ -1,9 +1,6 @@
-export {
-  type CourierReport,
-  courierLimits,
-  createCourier,
-  type Post,
-} from './courier.ts'
+export type { Post, PostAnswer } from './attempt.ts'
+export { Courier, type CourierReport } from './courier.ts'
+export { courierLimits } from './courier-limits.ts'
 export type {
   Claim,
   ClaimLimits,
@@ -14,9 +11,10 @@ export type {
   WebhookFigures,
   WebhookRepository,
 } from './ports.ts'
+export { isPublicAddress } from './public-address.ts'
+export { parseRetryAfter } from './retry-after.ts'
 export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
 export {
-  isPublicAddress,
   mintWebhookId,
   parseWebhookUrl,
   type Webhook,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
+import { isPublicAddress } from './public-address.ts'
 
 /** The name of a webhook for operators, logs and metrics. */
 export type WebhookId = string & { readonly __brand: 'WebhookId' }
@@ -37,8 +38,9 @@ export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   if (url?.protocol === 'http:' && !allowsPrivate) {
     throw new Error('must be https without --allow-private')
   }
-  if (!url || !['https:', 'http:'].includes(url.protocol)) {
-    throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
+  if (url === null || !['https:', 'http:'].includes(url.protocol)) {
+    const schemes = allowsPrivate ? 'https or http' : 'https'
+    throw new Error(`must be an ${schemes} URL`)
   }
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host)) {
@@ -52,15 +54,4 @@ export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   }
   url.hash = ''
   return url.href
-}
-
-const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
-
-/** Returns whether more than this machine and private networks can reach an IP address. */
-export function isPublicAddress(text: string): boolean {
-  const address = ipaddr.parse(text)
-  return (
-    address.range() === 'unicast' &&
-    (address.kind() === 'ipv4' || address.match(globalUnicast))
-  )
 }

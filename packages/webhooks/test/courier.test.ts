@@ -1,8 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { courierLimits } from '@plant-store/webhooks'
+import { Courier, courierLimits } from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
-import { afterEach, expect, test, vi } from 'vitest'
-import { createCourierWith, systemClock } from '../src/courier.ts'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createMemoryOutbox, outage, secret } from './memory-outbox.ts'
 import { createVirtualWorld, dayMs, hourMs, minuteMs, secondMs } from './virtual.ts'
 
@@ -274,6 +273,87 @@ test('an outage of the store passes, and only what it has kept is reported', asy
   ])
 })
 
+describe('a listener that asks for a pause', () => {
+  test.each([
+    ['gets it instead of a shorter one', hourMs, 5 * minuteMs, hourMs],
+    ['gets our own if that is longer', 2 * secondMs, 5 * minuteMs, 5 * minuteMs],
+    ['gets a day at most', 30 * dayMs, 5 * minuteMs, dayMs],
+  ])('%s', async (_, retryAfterMs, ownMs, pauseMs) => {
+    const world = createVirtualWorld(() => ({ status: 503, retryAfterMs }), {
+      retryDelaysMs: [ownMs],
+    })
+    const settle = vi.spyOn(world, 'settle')
+    world.announce(1n)
+
+    await world.runUntil(() => world.reports.length > 0)
+
+    expectJitter(
+      settle.mock.calls.map(([, { failed }]) => failed?.retryInMs),
+      [pauseMs],
+    )
+  })
+
+  test('gets it for all its deliveries', async () => {
+    const world = createVirtualWorld(({ plant }) =>
+      plant === 1n ? { status: 429, retryAfterMs: hourMs } : 200,
+    )
+    world.announce(1n, 2n)
+
+    await world.runUntil(() => world.attempts.length === 2)
+
+    expect(world.attempts[1]?.atMs).toBeGreaterThanOrEqual(hourMs)
+  })
+
+  test('gets none if it received the plant', async () => {
+    const world = createVirtualWorld(() => ({ status: 200, retryAfterMs: hourMs }))
+    world.announce(1n, 2n)
+
+    await world.runFor(secondMs)
+
+    expect(world.attempts).toHaveLength(2)
+  })
+})
+
+test('a listener with excessive answers gets a plant a second', async () => {
+  const world = createVirtualWorld(() => ({ status: 200, isExcessive: true }))
+  world.announce(...plants(4))
+
+  await world.runUntil(() => world.attempts.length === 4)
+
+  const beginsMs = world.attempts.map(({ atMs }) => atMs)
+  const pausesMs = beginsMs.slice(1).map((atMs, n) => atMs - (beginsMs[n] ?? 0))
+  for (const [n, pauseMs] of pausesMs.entries()) {
+    expect(pauseMs, `pause ${n}`).toBeGreaterThanOrEqual(secondMs)
+  }
+})
+
+test('a defect of a round ends the courier once the other rounds have ended', async () => {
+  const world = createVirtualWorld(
+    async ({ url }) => {
+      if (url.includes('slow')) {
+        for (let n = 0; n < 20; n++) {
+          await turn()
+        }
+      }
+      return 200
+    },
+    {},
+    ['slow', 'shop'],
+  )
+  const { settle } = world
+  vi.spyOn(world, 'settle').mockImplementation(async (claim, outcome) => {
+    if (claim.webhook.id !== 'slow') {
+      throw new TypeError('a defect')
+    }
+    return settle(claim, outcome)
+  })
+  world.announce(1n)
+
+  await expect(world.runFor(minuteMs)).rejects.toThrow('a defect')
+
+  expect(world.reports).toEqual([{ event: 'delivered', webhook: 'slow', count: 1 }])
+})
+
 test('a defect of the store ends the courier', async () => {
   const world = createVirtualWorld(() => 200)
   vi.spyOn(world, 'claim').mockRejectedValue(new TypeError('a defect'))
@@ -324,13 +404,9 @@ test('on the clock of the system it delivers, and stops while it waits', async (
   const delivered = Promise.withResolvers<void>()
   const report = () => delivered.resolve()
   const limits = { ...courierLimits, pollMs: hourMs }
-  const run = createCourierWith(limits, systemClock, {
-    outbox,
-    webhooks,
-    report,
-    post: async () => 200,
-  })
-  const running = run({ stop: stop.signal, abort: stop.signal })
+  const post = async () => ({ status: 200, isExcessive: false })
+  const courier = new Courier({ outbox, webhooks, report, post }, limits)
+  const running = courier.run({ stop: stop.signal, abort: stop.signal })
   await delivered.promise
   await turn()
   stop.abort()

@@ -1,7 +1,7 @@
-import { courierLimits, type Outbox } from '@plant-store/webhooks'
+import { Courier, courierLimits, type Outbox, type Post } from '@plant-store/webhooks'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CourierClock, createCourierWith } from '../src/courier.ts'
+import type { CourierClock } from '../src/courier.ts'
 import { createMemoryOutbox, outage } from './memory-outbox.ts'
 import { minuteMs } from './virtual.ts'
 
@@ -78,14 +78,12 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
     })
 
     const run = (courier: number) =>
-      createCourierWith(
-        { ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 },
-        clockOf(courier),
+      new Courier(
         {
           outbox: outboxOf(courier),
           webhooks: memory.webhooks,
           report: () => {},
-          async post({ url, body }) {
+          async post({ url, body }: Post) {
             const key = `${url} ${body}`
             const fate = each.fates[attempts] ?? 'received'
             if (courier === 0 && each.couriers > 1 && attempts === each.diesAt) {
@@ -107,10 +105,12 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
             if (fate === 'answer lost') {
               throw new Error('lost')
             }
-            return fate === 'failed' ? 500 : 200
+            return { status: fate === 'failed' ? 500 : 200, isExcessive: false }
           },
         },
-      )({ stop: stop.signal, abort: new AbortController().signal })
+        { ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 },
+        clockOf(courier),
+      ).run({ stop: stop.signal, abort: new AbortController().signal })
 
     let announced = 0
     const announcing = (async () => {

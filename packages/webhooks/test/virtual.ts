@@ -1,5 +1,11 @@
-import { type CourierReport, courierLimits, type Post } from '@plant-store/webhooks'
-import { type CourierLimits, createCourierWith } from '../src/courier.ts'
+import {
+  Courier,
+  type CourierReport,
+  courierLimits,
+  type Post,
+  type PostAnswer,
+} from '@plant-store/webhooks'
+import type { CourierLimits } from '../src/courier-limits.ts'
 import { createMemoryOutbox } from './memory-outbox.ts'
 
 export const secondMs = 1_000
@@ -12,9 +18,12 @@ interface Attempt extends Post {
   readonly plant: bigint
 }
 
+/** A number is the status of an answer without header fields. */
+type Answer = number | (Partial<PostAnswer> & Pick<PostAnswer, 'status'>)
+
 /** A courier and an outbox on a clock that runs only while the courier waits. */
 export function createVirtualWorld(
-  answer: (attempt: Attempt) => number | Promise<number>,
+  answer: (attempt: Attempt) => Answer | Promise<Answer>,
   limits: Partial<CourierLimits> = {},
   webhooks: readonly string[] = ['shop'],
 ) {
@@ -38,20 +47,23 @@ export function createVirtualWorld(
       }
     },
   }
-  const run = createCourierWith({ ...courierLimits, ...limits }, courierClock, {
+  const options = {
     outbox: memory,
     webhooks: memory.webhooks,
-    report: report => reports.push(report),
-    async post(post) {
+    report: (report: CourierReport) => void reports.push(report),
+    async post(post: Post) {
       const [, digits] = /"id":(-?\d+)/.exec(post.body) as RegExpExecArray
       const attempt = { ...post, atMs: clock.ms, plant: BigInt(digits as string) }
       attempts.push(attempt)
-      return answer(attempt)
+      const answered = await answer(attempt)
+      const fields = typeof answered === 'number' ? { status: answered } : answered
+      return { isExcessive: false, ...fields }
     },
-  })
+  }
+  const courier = new Courier(options, { ...courierLimits, ...limits }, courierClock)
   const runUntil = (isOver: () => boolean) => {
     until = isOver
-    return run({ stop: stopping.signal, abort: aborting.signal })
+    return courier.run({ stop: stopping.signal, abort: aborting.signal })
   }
   // The same object, so that a test can replace what the courier calls.
   return Object.assign(memory, {

@@ -1,5 +1,5 @@
 import { isPublicAddress, mintWebhookId, parseWebhookUrl } from '@plant-store/webhooks'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 test.each([
   ['https://shop.example/plants?a=b', 'https://shop.example/plants?a=b'],
@@ -31,21 +31,57 @@ test.each([
   expect(() => parseWebhookUrl(text, false)).toThrow(message)
 })
 
-test.each([
-  [true, '93.184.215.14 2606:2800:21f::1'],
-  [
-    false,
-    '127.0.0.1 0.0.0.0 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 255.255.255.255',
-  ],
-  [
-    false,
-    '224.0.0.1 ::1 :: ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 ::ffff:0:127.0.0.1',
-  ],
-  [false, '64:ff9b::127.0.0.1 2002:7f00:1:: fe80::1 fd00::1 ff02::1'],
-])('whether these are public is %s: %s', (isPublic, addresses) => {
-  for (const address of addresses.split(' ')) {
-    expect([address, isPublicAddress(address)]).toEqual([address, isPublic])
-  }
+describe('a public address is', () => {
+  test.each([
+    ['an IPv4 address', '93.184.215.14'],
+    ['an IPv6 address', '2606:2800:21f::1'],
+    ['a public IPv4 address behind NAT64', '64:ff9b::808:808'],
+    ['the same in another spelling', '64:ff9b::8.8.8.8'],
+    ['a public IPv4 address behind a local NAT64', '64:ff9b:1::808:808'],
+    ['a public IPv4 address, mapped', '::ffff:8.8.8.8'],
+    ['a public IPv4 address, translated', '::ffff:0:8.8.8.8'],
+    ['a public IPv4 address over 6to4', '2002:808:808::1'],
+  ])('%s: %s', (_, address) => {
+    expect(isPublicAddress(address)).toBe(true)
+  })
+})
+
+describe('no public address is', () => {
+  test.each([
+    ['this machine', '127.0.0.1'],
+    ['this network', '0.0.0.0'],
+    ['a private network', '10.0.0.1'],
+    ['a private network', '172.16.0.1'],
+    ['a private network', '192.168.0.1'],
+    ['a link, with the metadata of clouds', '169.254.169.254'],
+    ['the network of a carrier', '100.64.0.1'],
+    ['everybody', '255.255.255.255'],
+    ['a group', '224.0.0.1'],
+    ['this machine', '::1'],
+    ['no address', '::'],
+    ['this machine, mapped', '::ffff:127.0.0.1'],
+    ['this machine, mapped', '::ffff:7f00:1'],
+    ['a private network, mapped', '::ffff:10.0.0.1'],
+    ['this machine, IPv4-compatible', '::127.0.0.1'],
+    ['this machine, translated', '::ffff:0:127.0.0.1'],
+    ['this machine behind NAT64', '64:ff9b::127.0.0.1'],
+    ['a private network behind NAT64', '64:ff9b::a00:1'],
+    ['metadata behind NAT64', '64:ff9b::a9fe:a9fe'],
+    ['this machine behind a local NAT64', '64:ff9b:1::7f00:1'],
+    ['a private network by the octets of a /48', '64:ff9b:1:a00:0:100::'],
+    ['a private network by a /48, with a public end', '64:ff9b:1:a00:0:100:808:808'],
+    ['what another local NAT64 has', '64:ff9b:1:2::808:808'],
+    ['this machine over 6to4', '2002:7f00:1::'],
+    ['a private network over 6to4', '2002:c0a8:1::1'],
+    ['Teredo', '2001:0:808:808::f7f7:f7f7'],
+    ['a link', 'fe80::1'],
+    ['a private network', 'fd00::1'],
+    ['a group', 'ff02::1'],
+    ['documentation', '2001:db8::1'],
+    ['what nobody has assigned', '4000::1'],
+  ])('%s: %s', (_, address) => {
+    expect(isPublicAddress(address)).toBe(false)
+  })
 })
 
 test('http is for those that allow private addresses', () => {

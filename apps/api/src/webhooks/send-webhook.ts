@@ -3,11 +3,15 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { explain } from '@plant-store/persistence'
-import { courierLimits, isPublicAddress, type Post } from '@plant-store/webhooks'
+import {
+  courierLimits,
+  isPublicAddress,
+  type Post,
+  type PostAnswer,
+  parseRetryAfter,
+} from '@plant-store/webhooks'
 import { version } from '../version.ts'
-
-/** Only the status of an answer is used. */
-const answerBytesMax = 64 * 1024
+import { limitReading } from './limit-reading.ts'
 
 const clients = { 'http:': http, 'https:': https }
 type Protocol = keyof typeof clients
@@ -19,7 +23,7 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
   const options = {
     keepAlive: true,
     timeout: courierLimits.deliveryTimeoutMs,
-    // `lookup` is asked for all addresses.
+    // Makes Node pass all addresses of a name to `lookup`.
     autoSelectFamily: true,
     lookup: lookUp(allowsPrivate),
   }
@@ -27,30 +31,20 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
 }
 
 /**
- * Sends one delivery and resolves to the status of the answer. Follows no redirect, ignores proxies in the environment,
- * and checks every address that it connects to.
+ * Sends one delivery and resolves to the answer. Follows no redirect, ignores proxies in the
+ * environment, and checks every address that it connects to.
+ *
+ * @throws Error that says in words why there is no answer
  */
 export async function sendWebhook(
   post: Post,
   timeoutMs = courierLimits.deliveryTimeoutMs,
-): Promise<number> {
-  const { hostname } = new URL(post.url)
-  const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const refused =
-    isIP(host) === 0 ? null : privateAddressError([host], post.allowsPrivate)
-  if (refused !== null) {
-    throw refused
-  }
+): Promise<PostAnswer> {
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([post.signal, timeout])
   try {
-    // A listener may close an idle connection at the moment of its reuse.
-    return await sendOnce(post, signal).catch(error => {
-      if (error.isStale && error.code === 'ECONNRESET') {
-        return sendOnce(post, signal)
-      }
-      throw error
-    })
+    assertAllowed(post)
+    return await sendAgainIfStale(post, signal)
   } catch (cause) {
     const reason = timeout.aborted
       ? `no answer within ${timeoutMs} ms`
@@ -59,54 +53,108 @@ export async function sendWebhook(
   }
 }
 
-function sendOnce(
-  { url, allowsPrivate, headers, body }: Post,
-  signal: AbortSignal,
-): Promise<number> {
+/** Judges an address in the URL, which is not looked up. */
+function assertAllowed({ url, allowsPrivate }: Post): void {
+  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
+  const refusal = isIP(host) === 0 ? null : privateAddressError([host], allowsPrivate)
+  if (refusal !== null) {
+    throw refusal
+  }
+}
+
+/** A listener may close an idle connection at the moment of its reuse. */
+async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAnswer> {
+  try {
+    return await sendOnce(post, signal)
+  } catch (error) {
+    if (error instanceof StaleConnectionError) {
+      return sendOnce(post, signal)
+    }
+    throw error
+  }
+}
+
+/** A reused connection was reset. */
+class StaleConnectionError extends Error {
+  override readonly name = 'StaleConnectionError'
+}
+
+function sendOnce(post: Post, signal: AbortSignal): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
-    const protocol = new URL(url).protocol as Protocol
-    const request = clients[protocol].request(url, {
-      method: 'POST',
-      agent: agents[allowsPrivate ? 'private' : 'public'][protocol],
-      signal,
-      headers: {
-        ...headers,
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-        'user-agent': `plant-store/${version}`,
-      },
-    })
-    let status: number | undefined
-    const end = (error = new Error('the listener closed the connection')) => {
+    const request = requestOf(post, signal)
+    let answer: Omit<PostAnswer, 'isExcessive'> | undefined
+    let isExcessive = false
+
+    const end = (error?: NodeJS.ErrnoException) => {
       // The delivery was received, even if the rest of the answer is lost.
-      if (status !== undefined) {
-        resolve(status)
+      if (answer !== undefined) {
+        resolve({ ...answer, isExcessive })
+      } else if (error?.code === 'ECONNRESET' && request.reusedSocket) {
+        reject(new StaleConnectionError(error.message, { cause: error }))
       } else {
-        reject(Object.assign(error, { isStale: request.reusedSocket }))
+        reject(error ?? new Error('the listener closed the connection'))
       }
     }
-    request.on('error', end).on('close', end)
-    request.on('response', response => {
-      status = response.statusCode as number
-      let bytes = 0
-      response.on('data', chunk => {
-        bytes += chunk.length
-        if (bytes > answerBytesMax) {
-          response.destroy()
-        }
+    request.on('socket', socket => {
+      limitReading(request, socket, () => {
+        isExcessive = true
       })
-      response.on('error', end).on('close', end)
     })
-    request.end(body)
+    request.on('response', response => {
+      answer = answerOf(response)
+      // Once its body was read, the connection can be reused.
+      response.resume()
+      response.on('error', end)
+      response.on('close', () => end())
+    })
+    request.on('error', end)
+    request.on('close', () => end())
+    request.end(post.body)
   })
+}
+
+function requestOf(
+  { url, allowsPrivate, headers, body }: Post,
+  signal: AbortSignal,
+): http.ClientRequest {
+  const protocol = new URL(url).protocol as Protocol
+  return clients[protocol].request(url, {
+    method: 'POST',
+    agent: agents[allowsPrivate ? 'private' : 'public'][protocol],
+    signal,
+    headers: {
+      ...headers,
+      // Any content is welcome, because none is read.
+      accept: '*/*',
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': `plant-store/${version}`,
+    },
+  })
+}
+
+function answerOf({
+  statusCode,
+  headers,
+}: http.IncomingMessage): Omit<PostAnswer, 'isExcessive'> {
+  return {
+    // An answer to a request has a status.
+    status: Number(statusCode),
+    retryAfterMs: parseRetryAfter(headers['retry-after'], Date.now()),
+  }
 }
 
 /** Checks the addresses of a name at each connection, as they may change in between. */
 function lookUp(allowsPrivate: boolean): LookupFunction {
   return (hostname, options, callback) =>
-    dns.lookup(hostname, { ...options, all: true }, (error, found) => {
-      const addresses = () => found.map(({ address }) => address)
-      callback(error ?? privateAddressError(addresses(), allowsPrivate), found)
+    dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      const refusal =
+        error ??
+        privateAddressError(
+          addresses.map(({ address }) => address),
+          allowsPrivate,
+        )
+      callback(refusal, addresses)
     })
 }
 
@@ -115,10 +163,8 @@ function privateAddressError(
   addresses: readonly string[],
   allowsPrivate: boolean,
 ): Error | null {
-  const refused = allowsPrivate
-    ? undefined
-    : addresses.find(address => !isPublicAddress(address))
-  if (refused === undefined) {
+  const refused = addresses.find(address => !isPublicAddress(address))
+  if (allowsPrivate || refused === undefined) {
     return null
   }
   return new Error(`${refused} is a private address: the webhook needs --allow-private`)

@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Storage } from '@plant-store/persistence'
 import {
+  Courier,
   type CourierReport,
-  createCourier,
   type Post,
+  type PostAnswer,
   type WebhookFigures,
 } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
@@ -37,12 +38,15 @@ export function startCourier(
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
   // Loaded with the first delivery: many stores have no webhook.
-  const post = async (post: Post) => (await import('./send-webhook.ts')).sendWebhook(post)
-  const run = createCourier({ outbox: webhooks.outbox, webhooks, post, report })
+  const post = async (post: Post): Promise<PostAnswer> => {
+    const { sendWebhook } = await import('./send-webhook.ts')
+    return sendWebhook(post)
+  }
+  const options = { outbox: webhooks.outbox, webhooks, post, report }
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
-      await run(signals).catch(async error => {
+      await new Courier(options).run(signals).catch(async error => {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
         await setTimeout(restartDelayMs, undefined, { signal: stopping.signal }).catch(

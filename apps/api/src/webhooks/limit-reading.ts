@@ -1,0 +1,50 @@
+import type { ClientRequest } from 'node:http'
+import type { Socket } from 'node:net'
+
+/**
+ * What a listener may send in answer to one delivery, of which only the status and some header
+ * fields are used. Without these limits, ten listeners that send interim answers without end,
+ * or a byte every millisecond, keep the main thread busy. With them, such an answer costs it up
+ * to 30 ms.
+ */
+const limits = {
+  /** The header section, interim answers and the body together. */
+  bytesMax: 64 * 1024,
+  /** How many pieces may arrive before the status is known. */
+  headPiecesMax: 64,
+  /** How many pieces may arrive after it. */
+  bodyPiecesMax: 8,
+}
+
+/**
+ * Counts what arrives for a request. If it exceeds the limits, the request is ended.
+ *
+ * @param onExcess is called before that
+ */
+export function limitReading(
+  request: ClientRequest,
+  socket: Socket,
+  onExcess: () => void,
+): void {
+  let bytes = 0
+  let piecesLeft = limits.headPiecesMax
+
+  const onData = (piece: Buffer) => {
+    bytes += piece.length
+    piecesLeft--
+    const isTooLong = bytes > limits.bytesMax
+    if (isTooLong || piecesLeft < 0) {
+      const reason = isTooLong
+        ? `the answer is longer than ${limits.bytesMax} bytes`
+        : 'the answer arrives in too many pieces'
+      onExcess()
+      request.destroy(new Error(reason))
+    }
+  }
+  socket.on('data', onData)
+  request.on('response', () => {
+    piecesLeft = limits.bodyPiecesMax
+  })
+  // The agent keeps the socket for another request.
+  request.on('close', () => socket.off('data', onData))
+}

@@ -1,0 +1,53 @@
+import ipaddr from 'ipaddr.js'
+
+/** All public IPv6 addresses are in this network, but those of translators. */
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+interface TranslatedNetwork {
+  readonly network: ReturnType<typeof ipaddr.IPv6.parseCIDR>
+  /** The position of the IPv4 address among the 16 octets. */
+  readonly ipv4At: number
+}
+
+/**
+ * The networks whose IPv6 addresses lead to the IPv4 address within them.
+ *
+ * A local NAT64 may also use the rest of 64:ff9b:1::/48, where the position of the IPv4 address
+ * is unknown, so addresses there are not public. Neither are those of Teredo, which is no longer
+ * in use.
+ */
+const translatedNetworks: readonly TranslatedNetwork[] = [
+  // IPv4-mapped (RFC 4291)
+  { network: ipaddr.IPv6.parseCIDR('::ffff:0:0/96'), ipv4At: 12 },
+  // IPv4-translated (RFC 7915)
+  { network: ipaddr.IPv6.parseCIDR('::ffff:0:0:0/96'), ipv4At: 12 },
+  // NAT64 (RFC 6052)
+  { network: ipaddr.IPv6.parseCIDR('64:ff9b::/96'), ipv4At: 12 },
+  // local NAT64 (RFC 8215)
+  { network: ipaddr.IPv6.parseCIDR('64:ff9b:1::/96'), ipv4At: 12 },
+  // 6to4 (RFC 3056)
+  { network: ipaddr.IPv6.parseCIDR('2002::/16'), ipv4At: 2 },
+]
+
+/** Returns whether more than this machine and private networks can reach an IP address. */
+export function isPublicAddress(text: string): boolean {
+  const address = ipaddr.parse(text)
+  if (address instanceof ipaddr.IPv4) {
+    return address.range() === 'unicast'
+  }
+  const ipv4 = ipv4Within(address)
+  if (ipv4 !== undefined) {
+    return ipv4.range() === 'unicast'
+  }
+  return address.range() === 'unicast' && address.match(globalUnicast)
+}
+
+/** Returns the IPv4 address to which an IPv6 address leads, if it does. */
+function ipv4Within(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
+  const translated = translatedNetworks.find(({ network }) => address.match(network))
+  if (translated === undefined) {
+    return undefined
+  }
+  const { ipv4At } = translated
+  return new ipaddr.IPv4(address.toByteArray().slice(ipv4At, ipv4At + 4))
+}
