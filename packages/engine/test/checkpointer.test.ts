@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createCheckpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
+import { Checkpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
 
@@ -40,7 +40,7 @@ function open(isFailing = () => false) {
   let passed = Promise.withResolvers<void>()
   const losses: string[] = []
   const failures: (string | undefined)[] = []
-  const checkpointer = createCheckpointer({
+  const checkpointer = new Checkpointer({
     connection,
     descriptor: guard.descriptor,
     onPass: () => passed.resolve(),

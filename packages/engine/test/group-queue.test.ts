@@ -1,16 +1,163 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Change } from '@plant-store/engine'
-import fc from 'fast-check'
+import fc, { type Scheduler } from 'fast-check'
 import { expect, test } from 'vitest'
 import { GroupQueue } from '../src/group-queue.ts'
 
-const groupChangesMax = 3
-/** Of changes that are submitted together. */
-const submissionChangesMax = 4
-const fewChanges = { queueChangesMax: 3, queueTextCharsMax: 1_000, groupChangesMax }
-const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, groupChangesMax }
-/** More turns of the event loop than a change waits for that no transaction keeps. */
+type Ending = 'committed' | 'failed'
+interface Limits {
+  readonly queueChangesMax: number
+  readonly queueTextCharsMax: number
+  readonly groupChangesMax: number
+  readonly groupTextCharsMax: number
+}
+
+const fewChanges: Limits = {
+  queueChangesMax: 3,
+  queueTextCharsMax: 1_000,
+  groupChangesMax: 3,
+  groupTextCharsMax: 500,
+}
+const littleText: Limits = {
+  queueChangesMax: 20,
+  queueTextCharsMax: 75,
+  groupChangesMax: 3,
+  groupTextCharsMax: 60,
+}
+
+/** More turns of the event loop than a change waits for if no group is running. */
 const idleTurnsMax = 10
+
+/** A database that ends its groups when the scheduler says so, and what it must hold. */
+class Database {
+  readonly #scheduler: Scheduler
+  readonly #groupsMax: number
+  readonly #limits: Limits
+  /** The changes without an outcome, by name. */
+  readonly pending = new Map<string, Change>()
+  /** The names of the changes in the order in which their groups began. */
+  readonly begun: number[] = []
+  readonly endings = new Map<string, Ending>()
+  readonly violations: string[] = []
+  /** How the next group ends. */
+  nextEnding: Ending = 'committed'
+  #running = 0
+
+  constructor(scheduler: Scheduler, groupsMax: number, limits: Limits) {
+    this.#scheduler = scheduler
+    this.#groupsMax = groupsMax
+    this.#limits = limits
+  }
+
+  async runGroup(group: readonly Change[]): Promise<readonly number[]> {
+    this.#running += 1
+    this.#checkGroup(group)
+    this.begun.push(...group.map(change => Number(nameOf(change))))
+    await this.#scheduler.schedule(Promise.resolve())
+
+    this.#running -= 1
+    for (const change of group) {
+      this.endings.set(nameOf(change), this.nextEnding)
+      this.pending.delete(nameOf(change))
+    }
+    if (this.nextEnding === 'failed') {
+      throw new Error('failed')
+    }
+    return group.map(change => Number(nameOf(change)))
+  }
+
+  /** Whether the queue must take these changes. */
+  hasRoomFor(changes: readonly Change[]): boolean {
+    if (this.pending.size === 0) {
+      return true
+    }
+    const all = [...this.pending.values(), ...changes]
+    const { queueChangesMax, queueTextCharsMax } = this.#limits
+    return all.length <= queueChangesMax && textCharsOf(all) <= queueTextCharsMax
+  }
+
+  /** Returns the outcome that a submission of these changes must have. */
+  outcomeOf(changes: readonly Change[]): Ending | 'refused' {
+    const endings = changes.map(change => this.endings.get(nameOf(change)) ?? 'refused')
+    return endings.find(ending => ending !== 'committed') ?? 'committed'
+  }
+
+  #checkGroup(group: readonly Change[]): void {
+    if (this.#running > this.#groupsMax) {
+      this.violations.push(`${this.#running} groups at once`)
+    }
+    const { groupChangesMax, groupTextCharsMax } = this.#limits
+    const hasTooMuchText = textCharsOf(group) > groupTextCharsMax
+    if (group.length > groupChangesMax || (hasTooMuchText && group.length > 1)) {
+      this.violations.push(`a group of ${group.map(nameOf)} is too long`)
+    }
+  }
+}
+
+/** Submits changes to a queue and notes what becomes of them. */
+class Client {
+  readonly #database: Database
+  readonly #queue: GroupQueue
+  readonly #drains: Promise<number>[] = []
+  #submitted = 0
+  #nextName = 0
+  /** What became of each submission: `right`, or what it was instead. */
+  readonly outcomes = new Map<number, string>()
+
+  constructor(database: Database, queue: GroupQueue) {
+    this.#database = database
+    this.#queue = queue
+  }
+
+  isWaiting(): boolean {
+    return this.outcomes.size < this.#submitted
+  }
+
+  drain(): void {
+    this.#drains.push(this.#queue.drain().then(() => this.#queue.pending()))
+  }
+
+  /** Returns how many changes were pending after each drain. */
+  pendingAfterDrains(): Promise<readonly number[]> {
+    return Promise.all(this.#drains)
+  }
+
+  submit(): void {
+    const index = this.#submitted
+    this.#submitted += 1
+    const changes = this.#createChanges(index)
+    const isTaken = this.#drains.length === 0 && this.#database.hasRoomFor(changes)
+    if (isTaken) {
+      for (const change of changes) {
+        this.#database.pending.set(nameOf(change), change)
+      }
+    }
+
+    const note = (outcome: string) => {
+      const expected = isTaken ? this.#database.outcomeOf(changes) : 'refused'
+      this.outcomes.set(index, outcome === expected ? 'right' : outcome)
+    }
+    const names = `${changes.map(nameOf)}`
+    this.#queue.submit(changes).then(
+      rows => note(`${rows}` === names ? 'committed' : `the rows of ${rows}`),
+      (error: Error & { code?: string }) =>
+        note(error.code === undefined ? 'failed' : 'refused'),
+    )
+  }
+
+  /** Some are longer than all that may be pending, and some are longer than a group. */
+  #createChanges(index: number): readonly Change[] {
+    const text = 'x'.repeat(index % 9 === 0 ? 100 : (index * 5) % 13)
+    const count = [1, 1, 2, 1, 7][index % 5] ?? 1
+    const first = this.#nextName
+    this.#nextName += count
+    return Array.from({ length: count }, (_, at) => [
+      'notes.insert',
+      `${first + at}`,
+      text,
+    ])
+  }
+}
 
 const step = fc.oneof(
   {
@@ -20,121 +167,111 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant('drain') },
 )
 
-test('each change has the outcome of its transaction, once and no earlier, whatever ends first', async () => {
+test('each change has the outcome of its group, once and no earlier', async () => {
   const property = fc.asyncProperty(
     fc.scheduler(),
     fc.array(step, { maxLength: 80, size: 'max' }),
     fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
     fc.constantFrom(fewChanges, littleText),
     async (scheduler, steps, groupsMax, limits) => {
-      const begun: string[] = []
-      const ended = new Map<string, 'committed' | 'failed'>()
-      const outcomes: { at: number; outcome: string }[] = []
-      const waiting = new Map<number, readonly Change[]>()
-      const broken: string[] = []
-      let underWay = 0
-      let ends: 'committed' | 'failed' = 'committed'
+      const database = new Database(scheduler, groupsMax, limits)
       const queue = new GroupQueue({
         groupsMax,
         ...limits,
-        async runGroup(group) {
-          underWay++
-          if (underWay > groupsMax) {
-            broken.push(`${underWay} transactions at once`)
-          }
-          const submissions = new Set(group.map(change => submissionOf(nameOf(change))))
-          if (group.length > groupChangesMax && submissions.size > 1) {
-            broken.push(`${group.length} changes in one`)
-          }
-          begun.push(...group.map(nameOf))
-          await scheduler.schedule(Promise.resolve())
-          underWay--
-          for (const change of group) {
-            ended.set(nameOf(change), ends)
-          }
-          if (ends === 'failed') {
-            throw new Error('failed')
-          }
-          return group.map(change => Number(nameOf(change)))
-        },
+        runGroup: group => database.runGroup(group),
       })
+      const client = new Client(database, queue)
 
-      let submitted = 0
-      const drains: Promise<number>[] = []
-      const expected = (name: string) =>
-        begun.includes(name) ? ended.get(name) : 'refused'
-      const isRoomFor = (changes: readonly Change[]) =>
-        waiting.size === 0 ||
-        (sum([...waiting.values()].map(each => each.length)) + changes.length <=
-          limits.queueChangesMax &&
-          textOf([...waiting.values(), changes].flat()) <= limits.queueTextCharsMax)
-      const submit = () => {
-        const at = submitted++
-        // Some are longer than all that may wait together, and some have more changes than a group.
-        const text = 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)
-        const names = from(
-          at * submissionChangesMax,
-          [1, 1, 2, 1, submissionChangesMax][at % 5] as number,
-        )
-        const changes = names.map((name): Change => ['notes.insert', `${name}`, text])
-        const isTaken = drains.length === 0 && isRoomFor(changes)
-        if (isTaken) {
-          waiting.set(at, changes)
-        }
-        const note = (outcome: string) => {
-          waiting.delete(at)
-          if ((outcome === 'refused') === isTaken) {
-            broken.push(`${at} is ${outcome}`)
-          }
-          outcomes.push({
-            at,
-            outcome: outcome === expected(`${names[0]}`) ? 'right' : outcome,
-          })
-        }
-        queue.submit(changes).then(
-          rows => note(`${rows}` === `${names}` ? 'committed' : `of changes ${rows}`),
-          (error: Error & { code?: string }) =>
-            note(error.code === undefined ? 'failed' : 'refused'),
-        )
+      for (const name of steps) {
+        await take(name, { scheduler, database, client })
       }
-      for (const each of steps) {
-        if (each === 'submit') {
-          submit()
-        } else if (each === 'turn') {
-          await setImmediate()
-        } else if (each === 'drain') {
-          drains.push(queue.drain().then(() => queue.pending()))
-        } else if (scheduler.count() > 0) {
-          ends = each === 'commit' ? 'committed' : 'failed'
-          await scheduler.waitOne()
-        }
-        await new Promise(process.nextTick)
-      }
-      ends = 'committed'
-      for (let idle = 0; outcomes.length < submitted && idle < idleTurnsMax; idle++) {
-        await setImmediate()
-        if (scheduler.count() === 0) {
-          continue
-        }
-        await scheduler.waitOne()
-        idle = 0
-      }
+      await finish({ scheduler, database, client })
 
-      const settled = outcomes.toSorted((a, b) => a.at - b.at)
-      expect(settled).toEqual(from(0, submitted).map(at => ({ at, outcome: 'right' })))
-      expect(begun).toEqual(begun.toSorted((a, b) => Number(a) - Number(b)))
-      expect(broken).toEqual([])
-      expect(queue.pending()).toBe(0)
-      expect(await Promise.all([queue.drain(), ...drains])).toEqual([
-        undefined,
-        ...drains.map(() => 0),
-      ])
+      const wrong = [...client.outcomes.values()].filter(outcome => outcome !== 'right')
+      expect(wrong, 'outcomes that are not those of their groups').toEqual([])
+      expect(database.begun, 'changes begin in their order').toEqual(
+        database.begun.toSorted((one, other) => one - other),
+      )
+      expect(database.violations).toEqual([])
+      expect(queue.pending(), 'pending at the end').toBe(0)
+      const pending = await client.pendingAfterDrains()
+      expect(pending.filter(count => count > 0)).toEqual([])
     },
   )
+
   await fc.assert(property, { numRuns: 500 })
 })
 
-test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
+interface Actors {
+  readonly scheduler: Scheduler
+  readonly database: Database
+  readonly client: Client
+}
+
+async function take(name: string, { scheduler, database, client }: Actors) {
+  if (name === 'submit') {
+    client.submit()
+  } else if (name === 'turn') {
+    await setImmediate()
+  } else if (name === 'drain') {
+    client.drain()
+  } else if (scheduler.count() > 0) {
+    database.nextEnding = name === 'commit' ? 'committed' : 'failed'
+    await scheduler.waitOne()
+  }
+  await new Promise(process.nextTick)
+}
+
+/** Commits all groups until every submission has its outcome. */
+async function finish({ scheduler, database, client }: Actors): Promise<void> {
+  database.nextEnding = 'committed'
+  for (let idleTurns = 0; client.isWaiting() && idleTurns < idleTurnsMax; idleTurns++) {
+    await setImmediate()
+    if (scheduler.count() > 0) {
+      await scheduler.waitOne()
+      idleTurns = 0
+    }
+  }
+  expect(client.isWaiting(), 'a submission has no outcome').toBe(false)
+}
+
+test('changes of the two turns after a group share the next one', async () => {
+  const { queue, begun, endGroup } = openQueue()
+  const first = submit(queue, 'a')
+  await setImmediate()
+  const second = submit(queue, 'b')
+  await setImmediate()
+
+  endGroup(0)
+  await first
+  await new Promise(process.nextTick)
+  submit(queue, 'c')
+  await setImmediate()
+  const third = submit(queue, 'd')
+  expect(begun, 'after one turn').toEqual([['a']])
+  await setImmediate()
+
+  expect(begun, 'after two turns').toEqual([['a'], ['b', 'c', 'd']])
+  endGroup(1)
+  await Promise.all([second, third])
+})
+
+test('a change that finds no group running begins at once', async () => {
+  const { queue, begun, endGroup } = openQueue()
+  const first = submit(queue, 'a')
+  await setImmediate()
+  endGroup(0)
+  await first
+  await new Promise(process.nextTick)
+
+  submit(queue, 'b')
+  await setImmediate()
+
+  expect(begun).toEqual([['a'], ['b']])
+})
+
+/** Opens a queue whose groups end one by one. */
+function openQueue() {
   const ends: (() => void)[] = []
   const begun: string[][] = []
   const queue = new GroupQueue({
@@ -146,33 +283,17 @@ test('changes of the two turns after a transaction share the next one, and a cha
       return group.map(() => 1)
     },
   })
-  const submit = (name: string) => queue.submit([['notes.insert', name]])
-  const first = submit('a')
-  await setImmediate()
-  const second = submit('b')
-  await setImmediate()
-  ends[0]?.()
-  await first
-  await new Promise(process.nextTick)
-  submit('c')
-  await setImmediate()
-  const third = submit('d')
-  expect(begun).toEqual([['a']])
-  await setImmediate()
-  expect(begun).toEqual([['a'], ['b', 'c', 'd']])
-  ends[1]?.()
-  await Promise.all([second, third])
-  await new Promise(process.nextTick)
-  submit('e')
-  await setImmediate()
-  expect(begun[2]).toEqual(['e'])
-})
+  return { queue, begun, endGroup: (index: number) => ends[index]?.() }
+}
 
-const from = (first: number, count: number) =>
-  Array.from({ length: count }, (_, n) => first + n)
-const sum = (numbers: readonly number[]) =>
-  numbers.reduce((total, each) => total + each, 0)
-const textOf = (changes: readonly Change[]) =>
-  sum(changes.flat().map(part => `${part}`.length))
-const submissionOf = (name: string) => Math.floor(Number(name) / submissionChangesMax)
-const nameOf = ([, name]: Change) => `${name}`
+function submit(queue: GroupQueue, name: string): Promise<readonly number[]> {
+  return queue.submit([['remove', name]])
+}
+
+function nameOf([, name]: Change): string {
+  return `${name}`
+}
+
+function textCharsOf(changes: readonly Change[]): number {
+  return changes.flat().join('').length
+}

@@ -15,7 +15,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { ChangeKind } from '../src/sqlite/arrivals.ts'
 import { walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
-import { createWriter } from '../src/sqlite/writer.ts'
+import { Writer } from '../src/sqlite/writer.ts'
 import { entities, note, openStorage } from './notes.ts'
 
 vi.mock('node:fs', async importOriginal => {
@@ -36,7 +36,7 @@ async function open(pageBytes = 512) {
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, changeStatements)
+  const writer = new Writer(connection, changeStatements)
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
@@ -109,15 +109,19 @@ test('groups that share a transaction that fails fail together, and the next one
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
 })
 
-test('a group is never divided for what the groups before it have written', async () => {
+test('a full transaction takes no further group, which follows by itself', async () => {
   const { threads } = await open(4_096)
   const [one, other] = threads
   const write = (id: number, mebibytes: number) =>
     insertOf(id, 'x'.repeat(mebibytes * 2 ** 20))
-  one.sendChanges([write(1, 10)])
-  other.sendChanges([write(2, 7), write(3, 7)])
-  expect(await one.answer()).toMatchObject({ affectedRows: [1], commit: { changes: 3 } })
-  expect(await other.answer()).toEqual({ affectedRows: [1, 1] })
+
+  one.sendChanges([write(1, 10), write(2, 7)])
+  other.sendChanges([write(3, 1), write(4, 1)])
+  const first = await one.answer()
+  const second = await other.answer()
+
+  expect(first).toMatchObject({ affectedRows: [1, 1], commit: { changes: 2 } })
+  expect(second).toMatchObject({ affectedRows: [1, 1], commit: { changes: 2 } })
 })
 
 test('after a failure that cannot be overwritten there is an outage for every thread, until it can', async () => {
@@ -206,25 +210,28 @@ test('a change that makes the WAL too long is answered as stored, and the next o
   expect(await one.answer()).toEqual({ blockedBecause: undefined })
 })
 
-test('a transaction is bounded by what it writes, copies too: a longer group has several', async () => {
+test('a transaction is bounded by what it writes, with the copies of a change', async () => {
   const { file, connect } = await open(4_096)
   const bulk = connect('bulk')
-  const plants = 2_500
   const text = 'x'.repeat(1_500)
-  bulk.sendChanges(
-    Array.from({ length: plants }, (_, id) => insertOf(id, text, 'notes.insertCopied')),
+  const groups = Array.from({ length: 10 }, (_, group) =>
+    Array.from({ length: 250 }, (_, at) =>
+      insertOf(group * 250 + at, text, 'notes.insertCopied'),
+    ),
   )
-  let made = 0
-  let affectedRows: readonly number[] | undefined
-  while (affectedRows === undefined) {
-    const { commit, ...answer } = await bulk.answer()
-    expect(commit.changes).toBeLessThan(500)
-    made += commit.changes
-    affectedRows = answer.affectedRows
+
+  for (const group of groups) {
+    bulk.sendChanges(group)
   }
-  expect(affectedRows).toEqual(Array(plants).fill(1))
-  expect(made).toBe(plants)
-  // Copied after each transaction that has made it longer than 32 MiB.
+  const changesOfCommits: number[] = []
+  for (const _ of groups) {
+    const { commit } = await bulk.answer()
+    changesOfCommits.push(commit?.changes ?? 0)
+  }
+
+  // 250 changes with 20 copies each are 8.5 MiB, so two groups fill a transaction.
+  expect(changesOfCommits).toEqual([500, 0, 500, 0, 500, 0, 500, 0, 500, 0])
+  // It is copied after each transaction that has made it longer than 32 MiB.
   expect(statSync(`${file}-wal`).size).toBeLessThan(72 * 2 ** 20)
 })
 

@@ -2,7 +2,10 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Change } from '../statements/statement.ts'
 import type { RecentChanges } from './checkpointer.ts'
 
-/** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
+/**
+ * Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk
+ * ones, and wait for few of them.
+ */
 export type ChangeKind = 'single' | 'bulk'
 
 /** Changes that a thread has sent together. */
@@ -10,79 +13,130 @@ export interface Group {
   readonly sender: MessagePort
   readonly kind: ChangeKind
   readonly changes: readonly Change[]
-  /** Of the changes that have been made, in their order. */
-  readonly affectedRows: number[]
 }
 
 /** A transaction with this many single changes takes no further group of them. */
 const transactionChangesMax = 1_000
-/** The same for bulk changes, of which there are more: it writes a page once for all its changes. */
+
+/**
+ * The same for bulk changes. There are more of them, because a transaction writes a page
+ * once for all its changes.
+ */
 const bulkTransactionChangesMax = 8_000
-/** For this time after a single change, a transaction takes only one bulk group, as other single changes may wait for it. */
+
+/**
+ * How long after a single change a transaction takes only one bulk group, because other
+ * single changes may wait for it.
+ */
 const recentMs = 1_000
 
 /**
- * Receives groups for one transaction after another: those that wait when it begins, and those that arrive while its
- * statements run. What arrives during COMMIT waits for the next one.
+ * Receives groups, and hands them to one transaction after another: those that wait when it
+ * begins, and those that arrive while its statements run. What arrives during COMMIT waits
+ * for the next transaction.
  */
-export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>) {
-  const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
-  const isRecent = (kind: ChangeKind) => performance.now() - lastMs[kind] <= recentMs
-  /** The numbers of changes in the transaction. */
-  const counts = { single: 0, bulk: 0 }
+export class Arrivals {
+  readonly #senders: ReadonlyMap<MessagePort, ChangeKind>
+  /** The groups that were received and that no transaction has taken, in order of arrival. */
+  #waiting: Group[] = []
+  /** When the last group of each kind arrived, by `performance.now`. */
+  readonly #lastMs = {
+    single: Number.NEGATIVE_INFINITY,
+    bulk: Number.NEGATIVE_INFINITY,
+  }
+  /** How many changes of each kind the transaction has taken. */
+  readonly #takenChanges = { single: 0, bulk: 0 }
 
-  const toGroup = (sender: MessagePort, changes: readonly Change[]): Group => {
-    const kind = senders.get(sender) as ChangeKind
-    lastMs[kind] = performance.now()
-    return { sender, kind, changes, affectedRows: [] }
+  constructor(senders: ReadonlyMap<MessagePort, ChangeKind>) {
+    this.#senders = senders
   }
-  const add = (groups: Group[], group: Group) => {
-    counts[group.kind] += group.changes.length
-    groups.push(group)
-  }
-  const receive = (groups: Group[], wanted: ChangeKind) => {
-    for (const [sender, kind] of senders) {
-      const received = kind === wanted ? receiveMessageOnPort(sender) : undefined
-      if (received === undefined) {
-        continue
-      }
-      add(groups, toGroup(sender, received.message))
-      return true
+
+  /** Adds a group that Node has delivered as an event. */
+  add(sender: MessagePort, changes: readonly Change[]): void {
+    const kind = this.#senders.get(sender)
+    // A message may come after its port was closed. Nobody waits for the answer.
+    if (kind === undefined) {
+      return
     }
-    return false
+    this.#lastMs[kind] = performance.now()
+    this.#waiting.push({ sender, kind, changes })
   }
-  const receiveSingle = (groups: Group[]) =>
-    counts.single < transactionChangesMax && receive(groups, 'single')
-  const receiveBulk = (groups: Group[]) =>
-    (counts.bulk === 0 ||
-      (counts.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
-    receive(groups, 'bulk')
-  /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
-  const addNext = (groups: Group[]): boolean =>
-    receiveSingle(groups) || receiveBulk(groups)
 
-  return {
-    toGroup,
-    /** Returns the groups with which a transaction begins: these, and what waits. If it cannot begin, all fail. */
-    begin(waiting: readonly Group[]): Group[] {
-      counts.single = 0
-      counts.bulk = 0
-      const groups: Group[] = []
-      for (const group of waiting) {
-        if (group.kind === 'single') {
-          add(groups, group)
-        }
+  isEmpty(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  /** Begins a transaction: receives all groups that have arrived. */
+  begin(): void {
+    this.#takenChanges.single = 0
+    this.#takenChanges.bulk = 0
+    for (const sender of this.#senders.keys()) {
+      while (this.#receiveFrom(sender)) {}
+    }
+  }
+
+  /** Returns the next group of the transaction, or `undefined` if it takes no other. */
+  next(): Group | undefined {
+    return this.#nextSingle() ?? this.#nextBulk()
+  }
+
+  /** Removes and returns all groups that wait, because their transaction cannot begin. */
+  takeWaiting(): readonly Group[] {
+    const groups = this.#waiting
+    this.#waiting = []
+    return groups
+  }
+
+  /** Returns which kinds of changes arrived within the last second. */
+  recent(): RecentChanges {
+    return { single: this.#isRecent('single'), bulk: this.#isRecent('bulk') }
+  }
+
+  #nextSingle(): Group | undefined {
+    const isFull = this.#takenChanges.single >= transactionChangesMax
+    return isFull ? undefined : this.#take('single')
+  }
+
+  #nextBulk(): Group | undefined {
+    const changesMax = this.#isRecent('single') ? 1 : bulkTransactionChangesMax
+    const isFull = this.#takenChanges.bulk >= changesMax
+    return isFull ? undefined : this.#take('bulk')
+  }
+
+  /** Takes the first group of a kind that waits, or else one that has just arrived. */
+  #take(kind: ChangeKind): Group | undefined {
+    const group = this.#takeWaitingOf(kind) ?? this.#receiveOf(kind)
+    if (group !== undefined) {
+      this.#takenChanges[kind] += group.changes.length
+    }
+    return group
+  }
+
+  #takeWaitingOf(kind: ChangeKind): Group | undefined {
+    const index = this.#waiting.findIndex(group => group.kind === kind)
+    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]
+  }
+
+  #receiveOf(kind: ChangeKind): Group | undefined {
+    for (const [sender, kindOfSender] of this.#senders) {
+      if (kindOfSender === kind && this.#receiveFrom(sender)) {
+        return this.#waiting.pop()
       }
-      while (receiveSingle(groups)) {}
-      for (const group of waiting) {
-        if (group.kind === 'bulk') {
-          add(groups, group)
-        }
-      }
-      while (addNext(groups)) {}
-      return groups
-    },
-    addNext,
-    recent: (): RecentChanges => ({ single: isRecent('single'), bulk: isRecent('bulk') }),
+    }
+    return undefined
+  }
+
+  /** Receives a group without waiting for the event loop. Returns whether there was one. */
+  #receiveFrom(sender: MessagePort): boolean {
+    const received = receiveMessageOnPort(sender)
+    if (received === undefined) {
+      return false
+    }
+    this.add(sender, received.message)
+    return true
+  }
+
+  #isRecent(kind: ChangeKind): boolean {
+    return performance.now() - this.#lastMs[kind] <= recentMs
   }
 }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import { detailedReasonOf, sleep } from './connection.ts'
 
-/** Of which kinds there were changes within the last second. */
+/** Which kinds of changes arrived within the last second. */
 export interface RecentChanges {
   readonly single: boolean
   readonly bulk: boolean
@@ -17,154 +17,14 @@ export interface CheckpointerData {
 
 export interface CheckpointerOptions {
   readonly connection: Database.Database
-  /** Of the database, which it outlives. */
+  /** A descriptor of the database file. It stays open longer than the connection. */
   readonly descriptor: number
-  /** Is called if the thread has copied pages, and others may have come. */
+  /** Called if the thread has copied pages, because others may have come meanwhile. */
   readonly onPass: () => void
-  /** Is called with the reason when passes begin to fail, and without when one has worked again. */
-  readonly onFailureChange: (reason?: string) => void
-  /** Is called if pages are counted as copied, and may be lost. */
+  /** Called with the reason when passes begin to fail, and without once one has worked. */
+  readonly onFailureChange: (reason: string | undefined) => void
+  /** Called if pages that are counted as copied may be lost. */
   readonly onLoss: (reason: string) => void
-}
-
-/** What SQLite reports of a WAL, always in one row. */
-type WalPages = { readonly log: number; readonly checkpointed: number }
-
-/** Pages of 4 KiB. With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. */
-const checkpointPages = 8_000
-const mixedPages = 1_000
-const lastPagesMax = checkpointPages / 32
-const writerPages = 3 * checkpointPages
-export const walPagesMax = 4 * checkpointPages
-/** For a pass of the thread, or of another process, before the writer copies the pages itself. */
-const passTimeoutMs = 5_000
-
-/**
- * Copies the WAL to the database, in passes. Once all is copied, the next commit restarts the WAL. No answer waits for a
- * pass (`writer.ts`). The next transaction waits for one of the writer's.
- *
- * | pages of the WAL | who copies | who waits |
- * | --- | --- | --- |
- * | below `checkpointPages`, 32 MiB | nobody | nobody |
- * | from `mixedPages`, 4 MiB, with bulk changes beside single ones | the writer | the next transaction, for a short time |
- * | from `checkpointPages`, with bulk changes | the writer, as they write faster than the thread copies | the next transaction |
- * | from `checkpointPages`, of which at most `lastPagesMax`, 1 MiB, are left | the writer: the thread would always find others | the next transaction, 6 to 9 ms |
- * | from `checkpointPages` | a thread, which starts when it is needed | nobody |
- * | from `writerPages`, 96 MiB, or without the thread | the writer | the next transaction |
- * | from `walPagesMax`, 128 MiB, that cannot be copied | nobody can | changes get 503. The last transaction may add as much again |
- *
- * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with
- * an fsync, and one that fails is a loss: the next would succeed without the pages that it was for.
- */
-export function createCheckpointer({
-  connection,
-  descriptor,
-  onPass,
-  onFailureChange,
-  onLoss,
-}: CheckpointerOptions) {
-  const { name: file } = connection
-  const noop = connection.prepare<[], WalPages>('pragma wal_checkpoint(noop)')
-  const passive = connection.prepare<[], { busy: number }>(
-    'pragma wal_checkpoint(passive)',
-  )
-  for (const statement of [noop, passive]) {
-    statement.safeIntegers(false)
-  }
-  const exited = Promise.withResolvers<void>()
-  let thread: Worker | undefined
-  let isUnderWay = false
-  let hasExited = false
-  let failure: string | undefined
-
-  const walState = () => {
-    const { log: pages, checkpointed: copied } = noop.get() as WalPages
-    return { pages, copied, left: pages - copied }
-  }
-  const settle = (outcome: PassOutcome) => {
-    if (outcome.loss !== undefined) {
-      onLoss(outcome.loss)
-    }
-    if (outcome.failure !== failure) {
-      onFailureChange(outcome.failure)
-    }
-    failure = outcome.failure
-  }
-
-  const start = () => {
-    const workerData: CheckpointerData = { file, descriptor }
-    const script = new URL(
-      `./checkpointer-thread${extname(import.meta.url)}`,
-      import.meta.url,
-    )
-    const started = new Worker(script, {
-      workerData,
-      resourceLimits: { maxYoungGenerationSizeMb: 1 },
-    })
-    started.on('error', () => {})
-    started.on('exit', () => {
-      hasExited = true
-      // It may have copied pages.
-      if (isUnderWay) {
-        settle(makePass(() => {}, descriptor))
-      }
-      exited.resolve()
-    })
-    return started
-  }
-  const passInThread = (copied: number) => {
-    isUnderWay = true
-    thread ??= start()
-    thread.once('message', (outcome: PassOutcome) => {
-      isUnderWay = false
-      settle(outcome)
-      if (walState().copied > copied) {
-        onPass()
-      }
-    })
-    thread.postMessage('copy')
-  }
-  const passHere = () => {
-    const until = performance.now() + passTimeoutMs
-    const copy = () => {
-      while (passive.get()?.busy === 1 && performance.now() < until) {
-        sleep()
-      }
-    }
-    settle(makePass(copy, descriptor))
-  }
-
-  return {
-    /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
-    copyIfLong({ single, bulk }: RecentChanges): string | undefined {
-      const { pages, copied, left } = walState()
-      if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) {
-        return
-      }
-      if (
-        pages >= writerPages ||
-        hasExited ||
-        (!isUnderWay && (bulk || left <= lastPagesMax))
-      ) {
-        passHere()
-      } else if (!isUnderWay) {
-        passInThread(copied)
-      }
-      if (pages < walPagesMax || walState().left === 0) {
-        return
-      }
-      return failure === undefined
-        ? 'its WAL is full, as another program reads an old state of the store'
-        : `its WAL is full, as it cannot be copied to the database: ${failure}`
-    },
-    /** Ends the thread, after a pass that is under way. */
-    async stop() {
-      thread?.postMessage('close')
-      if (thread !== undefined) {
-        await exited.promise
-      }
-    },
-  }
 }
 
 export interface PassOutcome {
@@ -174,15 +34,219 @@ export interface PassOutcome {
   readonly loss: string | undefined
 }
 
-/** Copies pages of the WAL, and fsyncs the database. */
-export function makePass(copy: () => void, descriptor: number): PassOutcome {
-  return { failure: failureOf(copy), loss: failureOf(() => fdatasyncSync(descriptor)) }
+/** What SQLite reports of a WAL, always in one row. */
+interface WalRow {
+  readonly log: number
+  readonly checkpointed: number
 }
 
+/** The number of pages in a WAL. */
+interface WalPages {
+  readonly all: number
+  readonly copied: number
+  readonly left: number
+}
+
+/** The thread that makes passes. It is started when it is first needed. */
+type ThreadState =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'idle'; readonly thread: Worker }
+  | { readonly kind: 'copying'; readonly thread: Worker }
+  /** It has failed. The writer makes all passes from now on. */
+  | { readonly kind: 'ended' }
+
+/**
+ * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer WAL
+ * holds the same page many times, and a pass copies it once.
+ */
+const checkpointPages = 8_000
+const mixedPages = 1_000
+const lastPagesMax = checkpointPages / 32
+const writerPages = 3 * checkpointPages
+export const walPagesMax = 4 * checkpointPages
+
+/**
+ * How long the writer waits for the pass of the thread or of another process. After that, it
+ * copies the pages itself.
+ */
+const passTimeoutMs = 5_000
+
+/**
+ * Copies the WAL to the database, in passes. Once all is copied, the next commit restarts
+ * the WAL. No answer waits for a pass (`writer.ts`), but the next transaction waits for a
+ * pass of the writer. The length of the WAL decides who copies:
+ *
+ * - Below `checkpointPages` (32 MiB), nobody.
+ * - From `mixedPages` (4 MiB), if there are bulk changes beside single ones: the writer,
+ *   which then takes a short time.
+ * - From `checkpointPages`, if there are bulk changes: the writer, because they write faster
+ *   than the thread copies.
+ * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6 to
+ *   9 ms. The thread would always find others.
+ * - From `checkpointPages` otherwise: the thread. Nobody waits.
+ * - From `writerPages` (96 MiB), or without the thread: the writer.
+ * - From `walPagesMax` (128 MiB), if it cannot be copied: nobody can, so changes get 503. The
+ *   last transaction may have added as much again.
+ *
+ * SQLite counts the pages of a pass as copied before they are on disk, unless it was the
+ * last one. So each pass ends with an fsync. One that fails is a loss: the next would succeed
+ * without the pages that it was for.
+ */
+export class Checkpointer {
+  readonly #options: CheckpointerOptions
+  /** Counts the pages of the WAL without copying any. */
+  readonly #count: Database.Statement<[], WalRow>
+  readonly #copy: Database.Statement<[], { busy: number }>
+  /** Resolves when the thread has exited. */
+  readonly #exited = Promise.withResolvers<void>()
+
+  #state: ThreadState = { kind: 'absent' }
+  /** Why the last pass failed. */
+  #failure: string | undefined
+
+  constructor(options: CheckpointerOptions) {
+    const { connection } = options
+    this.#options = options
+    this.#count = connection.prepare<[], WalRow>('pragma wal_checkpoint(noop)')
+    this.#copy = connection.prepare<[], { busy: number }>(
+      'pragma wal_checkpoint(passive)',
+    )
+    this.#count.safeIntegers(false)
+    this.#copy.safeIntegers(false)
+  }
+
+  /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
+  copyIfLong(recent: RecentChanges): string | undefined {
+    const pages = this.#countPages()
+    const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
+    if (pages.all < copyFrom || pages.left === 0) {
+      return undefined
+    }
+
+    if (this.#mustCopyHere(pages, recent)) {
+      this.#copyHere()
+    } else if (this.#state.kind !== 'copying') {
+      this.#copyInThread(pages)
+    }
+
+    const isTooLong = pages.all >= walPagesMax && this.#countPages().left > 0
+    return isTooLong ? this.#tooLongReason() : undefined
+  }
+
+  /** Ends the thread, after a pass that it is making. */
+  async stop(): Promise<void> {
+    if (this.#state.kind === 'absent') {
+      return
+    }
+    if (this.#state.kind !== 'ended') {
+      this.#state.thread.postMessage('close')
+    }
+    await this.#exited.promise
+  }
+
+  #countPages(): WalPages {
+    const row = this.#count.get()
+    if (row === undefined) {
+      throw new Error('SQLite reports nothing of the WAL')
+    }
+    const { log, checkpointed } = row
+    return { all: log, copied: checkpointed, left: log - checkpointed }
+  }
+
+  #mustCopyHere(pages: WalPages, recent: RecentChanges): boolean {
+    if (pages.all >= writerPages || this.#state.kind === 'ended') {
+      return true
+    }
+    if (this.#state.kind === 'copying') {
+      return false
+    }
+    return recent.bulk || pages.left <= lastPagesMax
+  }
+
+  #copyHere(): void {
+    const endMs = performance.now() + passTimeoutMs
+    const copy = () => {
+      while (this.#copy.get()?.busy === 1 && performance.now() < endMs) {
+        sleep()
+      }
+    }
+    this.#settle(makePass(copy, this.#options.descriptor))
+  }
+
+  #copyInThread(pages: WalPages): void {
+    const thread = this.#ensureThread()
+    this.#state = { kind: 'copying', thread }
+    thread.once('message', (outcome: PassOutcome) => {
+      this.#state = { kind: 'idle', thread }
+      this.#settle(outcome)
+      if (this.#countPages().copied > pages.copied) {
+        this.#options.onPass()
+      }
+    })
+    thread.postMessage('copy')
+  }
+
+  /** Returns the thread, and starts it if there is none. */
+  #ensureThread(): Worker {
+    if (this.#state.kind === 'idle' || this.#state.kind === 'copying') {
+      return this.#state.thread
+    }
+
+    const { connection, descriptor } = this.#options
+    const workerData: CheckpointerData = { file: connection.name, descriptor }
+    // `.ts` in tests, `.js` in a build.
+    const name = `./checkpointer-thread${extname(import.meta.url)}`
+    const thread = new Worker(new URL(name, import.meta.url), {
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: 1 },
+    })
+    // The exit follows, and says enough.
+    thread.on('error', () => {})
+    thread.on('exit', () => this.#onExit())
+    return thread
+  }
+
+  #onExit(): void {
+    const wasCopying = this.#state.kind === 'copying'
+    this.#state = { kind: 'ended' }
+    // It may have copied pages, so they need an fsync.
+    if (wasCopying) {
+      this.#settle(makePass(() => {}, this.#options.descriptor))
+    }
+    this.#exited.resolve()
+  }
+
+  /** Reports what has changed with a pass. */
+  #settle({ failure, loss }: PassOutcome): void {
+    if (loss !== undefined) {
+      this.#options.onLoss(loss)
+    }
+    if (failure !== this.#failure) {
+      this.#options.onFailureChange(failure)
+    }
+    this.#failure = failure
+  }
+
+  #tooLongReason(): string {
+    if (this.#failure === undefined) {
+      return 'its WAL is full, as another program reads an old state of the store'
+    }
+    return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
+  }
+}
+
+/** Copies pages of the WAL, and fsyncs the database. */
+export function makePass(copy: () => void, descriptor: number): PassOutcome {
+  const failure = failureOf(copy)
+  const loss = failureOf(() => fdatasyncSync(descriptor))
+  return { failure, loss }
+}
+
+/** Runs the work. Returns the reason if it fails. */
 function failureOf(work: () => void): string | undefined {
   try {
     work()
-    return
+    return undefined
   } catch (error) {
     return detailedReasonOf(error)
   }

@@ -66,18 +66,16 @@ export function connectToWriter(
     if ('checkpointFailure' in answer) {
       return onCheckpointFailure(answer.checkpointFailure)
     }
-    if ('commit' in answer && answer.commit !== undefined) {
-      onCommit(answer.commit)
-    }
-    if (!('affectedRows' in answer || 'reason' in answer)) {
+
+    const group = underWay.shift()
+    if ('reason' in answer) {
+      group?.reject(couldNotWrite(answer.reason))
       return
     }
-    const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
-    if ('reason' in answer) {
-      reject(couldNotWrite(answer.reason))
-    } else {
-      resolve(answer.affectedRows)
+    if (answer.commit !== undefined) {
+      onCommit(answer.commit)
     }
+    group?.resolve(answer.affectedRows)
   })
 
   return {

@@ -1,12 +1,13 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { closeOnError, openWriterConnection } from './connection.ts'
-import { createWriter } from './writer.ts'
+import { Writer } from './writer.ts'
 import type { WriterCommand, WriterData } from './writer-client.ts'
 
 const owner = parentPort as MessagePort
 const { file, lockTimeoutMs, changeStatements } = workerData as WriterData
-const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connection =>
-  createWriter(connection, changeStatements),
+const writer = closeOnError(
+  openWriterConnection(file, lockTimeoutMs),
+  connection => new Writer(connection, changeStatements),
 )
 
 owner.on('message', async (command: WriterCommand) => {

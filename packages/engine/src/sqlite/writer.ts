@@ -2,8 +2,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import { type ChangeKind, createArrivals, type Group } from './arrivals.ts'
-import { createCheckpointer } from './checkpointer.ts'
+import { Arrivals, type ChangeKind, type Group } from './arrivals.ts'
+import { Checkpointer } from './checkpointer.ts'
 import {
   detailedReasonOf,
   isBusy,
@@ -17,158 +17,239 @@ import { FileGuard } from './guard.ts'
 export type WriterAnswer =
   /** The affected rows of the next group. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** A commit that completes no group. */
-  | { readonly commit: Commit }
-  /** Why the transaction of the next group failed. What earlier transactions have made of this group is stored. */
+  /** Why the transaction of the next group failed. */
   | { readonly reason: string }
-  /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
+  /**
+   * Sent to every MessagePort: why the writer cannot write, or `undefined` once it can
+   * again.
+   */
   | { readonly blockedBecause: string | undefined }
-  /** To one MessagePort: why the WAL cannot be copied, or `undefined` once it can again. */
+  /**
+   * Sent to one MessagePort: why the WAL cannot be copied, or `undefined` once it can
+   * again.
+   */
   | { readonly checkpointFailure: string | undefined }
 
-/** A transaction that has written as much takes no further group, which may write as much: 16 MiB, 4,500 pages of the WAL. */
-const transactionBytesMax = 16 * 1024 * 1024
-/** Of a row and its entries of indexes, besides its texts. */
-const rowBytes = 192
-/** The pause between two transactions of one group. Another process tries every 100 ms, so it gets the lock after a few pauses. */
-const turnMs = 30
-/** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
-const lookEveryMs = 10
-/** The same without a load, and between two attempts to recover. */
-const idleLookEveryMs = 1_000
+/** Whether changes are made. A blocked writer refuses all of them, with the reason. */
+type WriterState =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'blocked'; readonly reason: string }
+
+/** The affected rows of one group, for the thread that sent it. */
+interface Outcome {
+  readonly sender: MessagePort
+  readonly affectedRows: readonly number[]
+}
+
+/** What a transaction has done. */
+interface Transaction {
+  readonly outcomes: readonly Outcome[]
+  readonly changes: number
+  /** Whether it took no further group because of what it had written. */
+  readonly isFull: boolean
+}
 
 /**
- * Returns the only writer of a store.
- *
- * A group that arrives from a thread begins a transaction, which takes all others that have arrived (`arrivals.ts`): the
- * more there are, the less a change costs. Its steps, and who waits for each:
- *
- * | step | who waits |
- * | --- | --- |
- * | look at the files (`guard.ts`), unless seen within `lookEveryMs` | the groups |
- * | BEGIN IMMEDIATE, the changes up to twice `transactionBytesMax`, COMMIT with its fsync | the groups |
- * | look at the files again, unless seen within `lookEveryMs` | the groups |
- * | answer the groups that are complete | |
- * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
- *
- * A group that alone writes more than `transactionBytesMax` is continued in the next transaction, after single changes
- * that arrive meanwhile, and `turnMs` later. Rows of the statement before a change count as written.
- *
- * | state | changes | ends |
- * | --- | --- | --- |
- * | open | are made | when a transaction fails and cannot be overwritten, a file is not as it was, or the WAL is too long |
- * | blocked | every thread refuses them at once | when `recover` succeeds, which is tried each second |
- *
- * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a crash would
- * restore them. So `recover` commits a small transaction, which overwrites them. A lock of another process is no failure.
- * If only the look after COMMIT fails, its changes get the same 503 (error 50302), and may be stored.
- *
- * An error of the disk in `checkpoint` right after a commit ends the thread, and the process logs it and ends. One in the look
- * of each second blocks the writer.
- *
- * Must never happen: an answer before the fsync, of a change that a crash takes back, or on files that were removed, cut or
- * overwritten more than `lookEveryMs` before. A crash that restores a failed transaction once the writer is open again.
+ * A transaction that has written this many bytes takes no further group. That group could
+ * add as many again. (16 MiB are about 4,500 pages of the WAL.)
  */
-export function createWriter(
-  connection: Database.Database,
-  changeStatements: ReadonlyMap<string, ChangeStatement>,
-) {
-  const prepared = new Map(
-    [...changeStatements].map(([name, statement]) => [
-      name,
-      prepareChange(connection, statement),
-    ]),
-  )
-  // Reading it also opens the WAL, while the store is still in its place.
-  let userVersion = connection.pragma('user_version', { simple: true }) as bigint
-  const guard = new FileGuard(connection)
-  let filesSeenMs = performance.now()
-  let checkpointMs = filesSeenMs
-  const senders = new Map<MessagePort, ChangeKind>()
-  const arrivals = createArrivals(senders)
-  let blockedBecause: string | undefined
+const transactionBytesMax = 16 * 1024 * 1024
 
-  /** Commits a group, and all that arrive meanwhile. */
-  const commitAllWaiting = (sender: MessagePort, changes: readonly Change[]) => {
-    let waiting = [arrivals.toGroup(sender, changes)]
-    while (waiting.length > 0) {
-      waiting = commitOnce(waiting)
-      if (
-        blockedBecause === undefined &&
-        performance.now() - checkpointMs > lookEveryMs
-      ) {
-        checkpoint()
-      }
-      const [next] = waiting
-      if (next !== undefined && next.affectedRows.length > 0) {
-        sleep(turnMs)
-      }
+/** The estimated size of a row and its index entries, without its texts. */
+const rowBytes = 192
+
+/**
+ * The pause after a full transaction. Another process tries every 100 ms to get the lock, so
+ * it succeeds after a few pauses.
+ */
+const turnMs = 30
+
+/**
+ * How often the files and the WAL are checked under load. A check at every commit would cost
+ * 6 % of the creates.
+ */
+const checkEveryMs = 10
+
+/** How often they are checked without a load, and how often a blocked writer tries again. */
+const idleCheckEveryMs = 1_000
+
+/** SQLite's `user_version` is a signed number of 32 bits. */
+const userVersionMax = 2n ** 31n
+
+/**
+ * The only writer of a store. It makes the changes of all threads.
+ *
+ * A group that arrives begins a transaction, which takes all others that have arrived
+ * (`arrivals.ts`): the more there are, the less a change costs. Its steps:
+ *
+ * 1. Check the files, unless they were checked within `checkEveryMs` (`guard.ts`).
+ * 2. BEGIN IMMEDIATE, the changes, COMMIT with its fsync.
+ * 3. Check the files again, unless they were checked within `checkEveryMs`.
+ * 4. Answer the groups. They have waited for all of this.
+ * 5. Copy the WAL if it is long (`checkpointer.ts`). Only the next transaction waits for it.
+ *
+ * It has two states:
+ *
+ * - Open: changes are made. This ends when a transaction has failed and cannot be
+ *   overwritten, when the guard finds a fault, or when the WAL is too long.
+ * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds, which
+ *   is tried each second.
+ *
+ * After a failed transaction SQLite has rolled back its changes. But the WAL may still hold
+ * all of them, and a crash would restore them. So `#recover` commits a small transaction,
+ * which overwrites them. A lock of another process is no failure. If only step 3 fails, the
+ * changes get the same 503 (error 50302), and may be stored.
+ *
+ * An error of the disk in step 5 ends the thread. The process logs it and ends. An error in
+ * the check of each second blocks the writer.
+ *
+ * What must never happen:
+ *
+ * - An answer before the fsync.
+ * - An answer to a change that a crash takes back.
+ * - An answer when the files were removed, cut or overwritten more than `checkEveryMs` ago.
+ * - A crash that restores a failed transaction after the writer is open again.
+ */
+export class Writer {
+  readonly #connection: Database.Database
+  /** The changes by the names with which threads send them. */
+  readonly #prepared: ReadonlyMap<string, PreparedChange>
+  readonly #guard: FileGuard
+  readonly #checkpointer: Checkpointer
+  /** What each port sends. A port leaves when its thread closes it. */
+  readonly #senders = new Map<MessagePort, ChangeKind>()
+  readonly #arrivals = new Arrivals(this.#senders)
+  /** Makes the changes of the groups that it takes. It adds these to its argument. */
+  readonly #runTransaction: (taken: Group[]) => Transaction
+  readonly #idleTimer: NodeJS.Timeout
+
+  #state: WriterState = { kind: 'open' }
+  /** When the files were last found intact, by `performance.now`. */
+  #checkedMs = performance.now()
+  /** When the length of the WAL was last looked at. */
+  #checkpointMs = performance.now()
+  /** Its value has no meaning. A change of it overwrites the WAL. */
+  #userVersion: bigint
+
+  /** @throws Error if something is wrong with the files, after it has closed the connection */
+  constructor(
+    connection: Database.Database,
+    changeStatements: ReadonlyMap<string, ChangeStatement>,
+  ) {
+    this.#connection = connection
+    this.#prepared = prepareAllChanges(connection, changeStatements)
+    // Reading it also opens the WAL, while the store is still in its place.
+    this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
+    this.#guard = new FileGuard(connection)
+    this.#checkpointer = new Checkpointer({
+      connection,
+      descriptor: this.#guard.descriptor,
+      onPass: () => this.#checkpoint(),
+      onFailureChange: reason => this.#postToOne({ checkpointFailure: reason }),
+      onLoss: reason => this.#notePagesLost(reason),
+    })
+
+    // A transaction that begins with a read may be refused its first write without waiting
+    // for the lock, so it begins immediately.
+    this.#runTransaction = connection.transaction((taken: Group[]) =>
+      this.#makeChanges(taken),
+    ).immediate
+    const checkWhenIdle = () => this.#checkWhenIdle()
+    this.#idleTimer = setInterval(checkWhenIdle, idleCheckEveryMs).unref()
+  }
+
+  /** Takes groups of changes from a port, and answers there. */
+  connect(sender: MessagePort, kind: ChangeKind): void {
+    this.#senders.set(sender, kind)
+    sender.on('message', (changes: readonly Change[]) => {
+      this.#arrivals.add(sender, changes)
+      this.#commitWaiting()
+    })
+    sender.on('close', () => this.#senders.delete(sender))
+  }
+
+  /** Closes the connection and all ports. */
+  async close(): Promise<void> {
+    clearInterval(this.#idleTimer)
+    for (const sender of this.#senders.keys()) {
+      sender.close()
+    }
+    await this.#checkpointer.stop()
+    this.#guard.close()
+  }
+
+  /** Commits the groups that wait. Those that do not fit follow after other events. */
+  #commitWaiting(): void {
+    if (this.#arrivals.isEmpty()) {
+      return
+    }
+
+    const isFull = this.#commitOnce()
+    const isCheckDue = performance.now() - this.#checkpointMs > checkEveryMs
+    if (this.#state.kind === 'open' && isCheckDue) {
+      this.#checkpoint()
+    }
+    if (isFull) {
+      sleep(turnMs)
+    }
+    if (!this.#arrivals.isEmpty()) {
+      setImmediate(() => this.#commitWaiting())
     }
   }
 
-  /** Commits groups and what arrives meanwhile in one transaction, and answers those that are complete. Returns the others. */
-  const commitOnce = (waiting: readonly Group[]): Group[] => {
-    const groups = arrivals.begin(waiting)
+  /** Commits a transaction and answers its groups. Returns whether it was full. */
+  #commitOnce(): boolean {
+    const taken: Group[] = []
+    this.#arrivals.begin()
     try {
-      if (blockedBecause !== undefined) {
-        throw new Error(blockedBecause)
-      }
-      checkFiles()
-      const begun = performance.now()
-      const count = runTransaction(groups)
-      const commit = { changes: count, ms: performance.now() - begun }
-      checkFiles()
-      const isComplete = ({ changes, affectedRows }: Group) =>
-        affectedRows.length === changes.length
-      const end = groups.findIndex(group => !isComplete(group))
-      const complete = end === -1 ? groups : groups.slice(0, end)
-      // There is at least the group that began it.
-      if (complete.length === 0) {
-        post((groups[0] as Group).sender, { commit })
-      }
-      for (const [index, { sender, affectedRows }] of complete.entries()) {
-        post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
-      }
-      return groups.slice(complete.length)
+      this.#requireOpen()
+      this.#checkFiles()
+      const startMs = performance.now()
+      const { outcomes, changes, isFull } = this.#runTransaction(taken)
+      const commit = { changes, ms: performance.now() - startMs }
+      this.#checkFiles()
+      this.#answer(outcomes, commit)
+      return isFull
     } catch (error) {
-      const reason = detailedReasonOf(error)
-      if (blockedBecause === undefined && !isBusy(error) && !recover()) {
-        setBlocked(reason)
-      }
-      for (const { sender } of groups) {
+      const reason = this.#onFailedTransaction(error)
+      for (const { sender } of [...taken, ...this.#arrivals.takeWaiting()]) {
         post(sender, { reason })
       }
-      return []
+      return false
     }
   }
 
-  /**
-   * Makes the changes of these groups, and adds groups that arrive meanwhile. Returns the number of changes. Immediate: a
-   * transaction that begins with a read may be refused its first write without waiting for the lock.
-   */
-  const runTransaction = connection.transaction((groups: Group[]) => {
-    let count = 0
+  /** Makes the changes of one group after another, and keeps the groups in `taken`. */
+  #makeChanges(taken: Group[]): Transaction {
+    const outcomes: Outcome[] = []
+    let changes = 0
     let bytes = 0
-    for (let at = 0; bytes < transactionBytesMax; at++) {
-      if (at === groups.length && !arrivals.addNext(groups)) {
+    while (bytes < transactionBytesMax) {
+      const group = this.#arrivals.next()
+      if (group === undefined) {
         break
       }
-      const { changes, affectedRows } = groups[at] as Group
-      const bytesMax = bytes + transactionBytesMax
-      while (affectedRows.length < changes.length && bytes < bytesMax) {
-        bytes += makeChange(changes[affectedRows.length] as Change, affectedRows)
-        count++
-      }
-    }
-    return count
-  }).immediate
+      taken.push(group)
 
-  /** Makes a change, and adds its affected rows. Returns about how many bytes it has written. */
-  const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
-    // The threads that send its name have the same statements.
-    const run = prepared.get(name) as PreparedChange
+      const affectedRows: number[] = []
+      for (const change of group.changes) {
+        bytes += this.#makeChange(change, affectedRows)
+      }
+      changes += group.changes.length
+      outcomes.push({ sender: group.sender, affectedRows })
+    }
+    return { outcomes, changes, isFull: bytes >= transactionBytesMax }
+  }
+
+  /** Makes a change, and adds its affected rows. Returns about how many bytes it wrote. */
+  #makeChange([name, ...values]: Change, affectedRows: number[]): number {
+    const run = this.#prepared.get(name)
+    if (run === undefined) {
+      throw new Error(`no statement has the name ${name}`)
+    }
     const { rows, rowsBefore } = run(values)
     affectedRows.push(rows)
+
     let bytes = rowBytes
     for (const value of values) {
       if (typeof value === 'string') {
@@ -178,97 +259,123 @@ export function createWriter(
     return (rows + rowsBefore) * bytes
   }
 
-  const post = (sender: MessagePort, answer: WriterAnswer) => sender.postMessage(answer)
+  /** Answers in the order of the groups. The first sender gets the commit. */
+  #answer(outcomes: readonly Outcome[], commit: Commit): void {
+    for (const [index, { sender, affectedRows }] of outcomes.entries()) {
+      const isFirst = index === 0
+      post(sender, isFirst ? { affectedRows, commit } : { affectedRows })
+    }
+  }
+
+  /** Makes the writer safe after a failed transaction. Returns the reason for its groups. */
+  #onFailedTransaction(error: unknown): string {
+    const reason = detailedReasonOf(error)
+    const isHarmless = this.#state.kind === 'blocked' || isBusy(error)
+    if (!isHarmless && !this.#recover()) {
+      this.#block(reason)
+    }
+    return reason
+  }
+
+  /** @throws Error if the writer is blocked */
+  #requireOpen(): void {
+    if (this.#state.kind === 'blocked') {
+      throw new Error(this.#state.reason)
+    }
+  }
 
   /** @throws Error if something is wrong with the files */
-  const checkFiles = (maxAgeMs = lookEveryMs) => {
-    if (performance.now() - filesSeenMs <= maxAgeMs) {
+  #checkFiles(ageMsMax = checkEveryMs): void {
+    if (performance.now() - this.#checkedMs <= ageMsMax) {
       return
     }
-    const fault = guard.findFault()
+    const fault = this.#guard.findFault()
     if (fault !== undefined) {
       throw new Error(fault.reason)
     }
-    filesSeenMs = performance.now()
+    this.#checkedMs = performance.now()
   }
 
-  const checkpointer = createCheckpointer({
-    connection,
-    descriptor: guard.descriptor,
-    onPass: () => checkpoint(),
-    onFailureChange(reason) {
-      const [oneSender] = senders.keys()
-      if (oneSender !== undefined) {
-        post(oneSender, { checkpointFailure: reason })
+  #checkWhenIdle(): void {
+    try {
+      this.#checkFiles(0)
+      if (this.#state.kind === 'open') {
+        this.#checkpoint()
+      } else if (this.#recover()) {
+        this.#unblock()
       }
-    },
-    onLoss(reason) {
-      guard.noteLostPages(reason)
-      filesSeenMs = Number.NEGATIVE_INFINITY
-    },
-  })
-  /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
-  const checkpoint = () => {
-    const reason = checkpointer.copyIfLong(arrivals.recent())
-    checkpointMs = performance.now()
-    if (reason !== undefined) {
-      setBlocked(reason)
+    } catch (error) {
+      this.#block(detailedReasonOf(error))
     }
   }
 
-  /** Commits a change of `user_version`, whose value means nothing, to overwrite the WAL. Returns whether that worked. */
-  const recover = () => {
+  /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
+  #checkpoint(): void {
+    const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
+    this.#checkpointMs = performance.now()
+    if (reason !== undefined) {
+      this.#block(reason)
+    }
+  }
+
+  /** Commits a small change, which overwrites the WAL. Returns whether that worked. */
+  #recover(): boolean {
     try {
-      checkFiles(0)
-      if (checkpointer.copyIfLong(arrivals.recent()) !== undefined) {
+      this.#checkFiles(0)
+      const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
+      if (reason !== undefined) {
         return false
       }
-      userVersion = (userVersion + 1n) % 2n ** 31n
-      connection.pragma(`user_version = ${userVersion}`)
-      checkFiles(0)
+      this.#userVersion = (this.#userVersion + 1n) % userVersionMax
+      this.#connection.pragma(`user_version = ${this.#userVersion}`)
+      this.#checkFiles(0)
       return true
     } catch {
       return false
     }
   }
 
-  const setBlocked = (reason: string | undefined) => {
-    blockedBecause = reason
-    for (const sender of senders.keys()) {
-      post(sender, { blockedBecause })
+  #notePagesLost(reason: string): void {
+    this.#guard.noteLostPages(reason)
+    // The next transaction must not rely on an earlier check.
+    this.#checkedMs = Number.NEGATIVE_INFINITY
+  }
+
+  #block(reason: string): void {
+    this.#state = { kind: 'blocked', reason }
+    this.#postToAll({ blockedBecause: reason })
+  }
+
+  #unblock(): void {
+    this.#state = { kind: 'open' }
+    this.#postToAll({ blockedBecause: undefined })
+  }
+
+  #postToAll(answer: WriterAnswer): void {
+    for (const sender of this.#senders.keys()) {
+      post(sender, answer)
     }
   }
 
-  const timer = setInterval(() => {
-    try {
-      checkFiles(0)
-      if (blockedBecause === undefined) {
-        checkpoint()
-      } else if (recover()) {
-        setBlocked(undefined)
-      }
-    } catch (error) {
-      setBlocked(detailedReasonOf(error))
+  #postToOne(answer: WriterAnswer): void {
+    const [sender] = this.#senders.keys()
+    if (sender !== undefined) {
+      post(sender, answer)
     }
-  }, idleLookEveryMs).unref()
-
-  return {
-    /** Takes groups of changes from a MessagePort, and answers there. */
-    connect(sender: MessagePort, kind: ChangeKind) {
-      senders.set(sender, kind)
-      sender.on('message', (changes: readonly Change[]) =>
-        commitAllWaiting(sender, changes),
-      )
-      sender.on('close', () => senders.delete(sender))
-    },
-    /** Closes the connection and all MessagePorts. */
-    async close() {
-      clearInterval(timer)
-      for (const sender of senders.keys()) {
-        sender.close()
-      }
-      await checkpointer.stop()
-      guard.close()
-    },
   }
+}
+
+function prepareAllChanges(
+  connection: Database.Database,
+  changeStatements: ReadonlyMap<string, ChangeStatement>,
+): ReadonlyMap<string, PreparedChange> {
+  const prepared = new Map<string, PreparedChange>()
+  for (const [name, statement] of changeStatements) {
+    prepared.set(name, prepareChange(connection, statement))
+  }
+  return prepared
+}
+
+function post(sender: MessagePort, answer: WriterAnswer): void {
+  sender.postMessage(answer)
 }
