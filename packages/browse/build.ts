@@ -3,19 +3,22 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
+const src = join(import.meta.dirname, 'src')
 const dist = join(import.meta.dirname, 'dist')
 await build({
-  entryPoints: { page: join(import.meta.dirname, 'src/main.ts') },
+  entryPoints: [
+    { in: join(src, 'main.ts'), out: 'page' },
+    { in: join(src, 'page.css'), out: 'page' },
+  ],
   outdir: dist,
   bundle: true,
   minify: true,
+  charset: 'utf8',
   format: 'esm',
   platform: 'browser',
   target: 'es2023',
 })
-for (const file of ['browse.html', 'page.css']) {
-  copyFileSync(join(import.meta.dirname, 'src', file), join(dist, file))
-}
+copyFileSync(join(src, 'browse.html'), join(dist, 'browse.html'))
 // The server sends these to clients that accept gzip.
 for (const file of readdirSync(dist)) {
   writeFileSync(

@@ -4,6 +4,8 @@ import type { IntegerBounds } from './values.ts'
 export interface Entity {
   /** Such as `plants`. */
   readonly name: string
+  /** One of them, such as `plant`. */
+  readonly kind: string
   readonly path: string
   readonly members: readonly Member[]
   readonly filters: readonly Member[]
@@ -14,13 +16,15 @@ export interface Entity {
   readonly creation: 'PUT' | 'POST' | undefined
   readonly canSave: boolean
   readonly canDelete: boolean
+  /** Whether many can be created at once. */
+  readonly hasBatch: boolean
 }
 
 /** A member of a record, or a parameter of its list. */
 export interface Member {
   readonly name: string
   readonly description: string
-  /** Of an integer. */
+  /** The bounds of an integer. */
   readonly bounds: IntegerBounds | undefined
   readonly isText: boolean
   readonly isRequired: boolean
@@ -66,68 +70,78 @@ interface Description {
 
 /** Returns the entities of an OpenAPI description: a path whose GET answers an array is one. */
 export function readEntities(text: string): readonly Entity[] {
-  const { paths, components } = JSON.parse(text, exactInteger) as Description
-
-  const resolve = ({ $ref, allOf = [], ...schema }: Schema): Schema => {
-    const named = components.schemas[$ref?.split('/').at(-1) ?? '']
-    const parts = [...(named ? [named] : []), ...allOf].map(resolve).concat(schema)
-    const properties = Object.assign({}, ...parts.map(part => part.properties))
-    const required = parts.flatMap(part => part.required ?? [])
-    return Object.assign({}, ...parts, { properties, required })
-  }
-  const toMember = (
-    name: string,
-    given: Schema,
-    isRequired: boolean,
-    hint?: string,
-  ): Member => {
-    const {
-      type,
-      description = '',
-      minimum = -(2n ** 63n),
-      maximum = 2n ** 63n - 1n,
-    } = resolve(given)
-    const bounds = type === 'integer' ? { minimum, maximum } : undefined
-    return {
-      name,
-      description: hint ?? description,
-      bounds,
-      isText: type === 'string',
-      isRequired,
-    }
-  }
-
-  return Object.entries(paths).flatMap(([path, { get, post }]) => {
-    const list = resolve(
-      get?.responses['200']?.content?.['application/json']?.schema ?? {},
-    )
-    if (get === undefined || list.type !== 'array' || list.items === undefined) {
-      return []
-    }
-    const { properties = {}, required = [] } = resolve(list.items)
-    const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
-    const isAsked = (name: string) => parameters.some(each => each.name === name)
-    const { put, delete: remove } = paths[`${path}/{id}`] ?? {}
-    const entity: Entity = {
-      name: get.tags?.[0] ?? path.slice(1),
-      path,
-      members: Object.entries(properties).map(([name, schema]) =>
-        toMember(name, schema, required.includes(name)),
-      ),
-      filters: parameters
-        .filter(({ name }) => !['limit', 'after', 'count'].includes(name))
-        .map(({ name, schema, description }) =>
-          toMember(name, schema, false, description),
-        ),
-      hasPages: isAsked('after'),
-      canCount: isAsked('count'),
-      creation: takesHeader(put, 'If-None-Match') ? 'PUT' : post && 'POST',
-      canSave: takesHeader(put, 'If-Match'),
-      canDelete: takesHeader(remove, 'If-Match'),
-    }
-    return [entity]
-  })
+  const description = JSON.parse(text, exactInteger) as Description
+  return Object.keys(description.paths).flatMap(path => readEntity(description, path))
 }
+
+function readEntity(description: Description, path: string): readonly Entity[] {
+  const { paths } = description
+  const { get, post } = paths[path] ?? {}
+  const listContent = get?.responses['200']?.content?.['application/json']
+  const list = resolve(description, listContent?.schema ?? {})
+  if (get === undefined || list.type !== 'array' || list.items === undefined) {
+    return []
+  }
+  const { properties = {}, required = [] } = resolve(description, list.items)
+  const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
+  const hasParameter = (name: string) => parameters.some(each => each.name === name)
+  const filters = parameters.filter(({ name }) => !ownParameters.includes(name))
+  const { put, delete: remove } = paths[`${path}/{id}`] ?? {}
+  const name = get.tags?.[0] ?? path.slice(1)
+  const entity: Entity = {
+    name,
+    kind: name.replace(/s$/, ''),
+    path,
+    members: Object.entries(properties).map(([name, schema]) => ({
+      ...readType(description, schema),
+      name,
+      isRequired: required.includes(name),
+    })),
+    filters: filters.map(({ name, schema, description: hint = '' }) => ({
+      ...readType(description, schema),
+      name,
+      description: hint,
+      isRequired: false,
+    })),
+    hasPages: hasParameter('after'),
+    canCount: hasParameter('count'),
+    creation: takesHeader(put, 'If-None-Match') ? 'PUT' : post && 'POST',
+    canSave: takesHeader(put, 'If-Match'),
+    canDelete: takesHeader(remove, 'If-Match'),
+    hasBatch: paths[`${path}/batch`]?.post !== undefined,
+  }
+  return [entity]
+}
+
+/** The parameters of a list that are no filters. */
+const ownParameters = ['limit', 'after', 'count']
+
+/** Returns a schema with everything that it refers to. */
+function resolve(description: Description, schema: Schema): Schema {
+  const { $ref, allOf = [], ...own } = schema
+  const named = description.components.schemas[$ref?.split('/').at(-1) ?? '']
+  const inherited = [...(named ? [named] : []), ...allOf]
+  const parts = [...inherited.map(part => resolve(description, part)), own]
+  const properties = Object.assign({}, ...parts.map(part => part.properties))
+  const required = parts.flatMap(part => part.required ?? [])
+  return Object.assign({}, ...parts, { properties, required })
+}
+
+function readType(
+  description: Description,
+  schema: Schema,
+): Pick<Member, 'description' | 'bounds' | 'isText'> {
+  const resolved = resolve(description, schema)
+  const { minimum = int64Min, maximum = int64Max } = resolved
+  return {
+    description: resolved.description ?? '',
+    bounds: resolved.type === 'integer' ? { minimum, maximum } : undefined,
+    isText: resolved.type === 'string',
+  }
+}
+
+const int64Min = -9223372036854775808n
+const int64Max = 9223372036854775807n
 
 function takesHeader(operation: Operation | undefined, name: string): boolean {
   return (

@@ -4,24 +4,84 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
   ...children: readonly (Node | string)[]
 ): HTMLElementTagNameMap[Name] {
-  const made = Object.assign(document.createElement(name), properties)
-  made.append(...children)
-  return made
+  const created = Object.assign(document.createElement(name), properties)
+  created.append(...children)
+  return created
 }
 
 /** Returns the element of `browse.html` with this id. */
 export function byId<Type extends HTMLElement>(id: string, type: new () => Type): Type {
-  const found = document.getElementById(id)
-  if (!(found instanceof type)) {
+  const existing = document.getElementById(id)
+  if (!(existing instanceof type)) {
     throw new Error(`the page has no ${id}`)
   }
-  return found
+  return existing
 }
 
-/** Opens a dialog. Resolves to the value of the button that closed it, or to `''`. */
-export async function answerOf(dialog: HTMLDialogElement): Promise<string> {
-  dialog.returnValue = ''
-  dialog.showModal()
-  await new Promise(resolve => dialog.addEventListener('close', resolve, { once: true }))
-  return dialog.returnValue
+export function button(
+  label: string,
+  onclick: () => void,
+  className = '',
+): HTMLButtonElement {
+  return element('button', { type: 'button', onclick, className }, label)
+}
+
+let idCount = 0
+
+/** Returns an id that no other element has: several forms can be open. */
+export function uniqueId(): string {
+  idCount++
+  return `element-${idCount}`
+}
+
+/**
+ * Returns a dialog that Escape does not close by itself, because a browser would drop what was typed. `onEscape` decides.
+ */
+export function createDialog(
+  heading: HTMLElement,
+  onEscape: () => void,
+): HTMLDialogElement {
+  heading.id = uniqueId()
+  const dialog = element('dialog')
+  dialog.setAttribute('aria-labelledby', heading.id)
+  dialog.setAttribute('closedby', 'none')
+  // Browsers that know no `closedby` report Escape, and Android's Back, by this event.
+  dialog.addEventListener('cancel', event => {
+    event.preventDefault()
+    onEscape()
+  })
+  dialog.addEventListener('keydown', event => {
+    // A dialog within this one has its own Escape.
+    event.stopPropagation()
+    if (event.key === 'Escape' && !event.isComposing) {
+      event.preventDefault()
+      onEscape()
+    }
+  })
+  return dialog
+}
+
+/** Closes a dialog, which gives the focus back, and leaves nothing of it on the page. */
+export function removeDialog(dialog: HTMLDialogElement): void {
+  dialog.close()
+  dialog.remove()
+}
+
+/**
+ * Lets a key that is held act only where it was pressed. Otherwise the key that opened a question would also answer it.
+ */
+export function ignoreHeldKeys(): void {
+  let pressedOn: EventTarget | null = null
+  document.addEventListener(
+    'keydown',
+    event => {
+      if (!event.repeat) {
+        pressedOn = event.target
+      } else if (event.target !== pressedOn) {
+        event.preventDefault()
+        event.stopPropagation()
+      }
+    },
+    { capture: true },
+  )
 }

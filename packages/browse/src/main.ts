@@ -1,72 +1,113 @@
+import { type Change, participle } from './change.ts'
 import { type Entity, readEntities } from './description.ts'
-import { byId, element } from './dom.ts'
-import { clearRows, newButton, showFilters, showRows } from './list.ts'
-import { go, leaveFor, noteVisit, type Place, readPlace, toFragment } from './place.ts'
-import { closeRecord, openRecord } from './record.ts'
-import { createRecords, type Records } from './records.ts'
-import { signedIn, signOut, token, toWords } from './session.ts'
+import { byId, element, ignoreHeldKeys } from './dom.ts'
+import { showFilters } from './filters.ts'
+import { List } from './list.ts'
+import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
+import {
+  addVisit,
+  leaveFor,
+  noteVisit,
+  type Place,
+  readPlace,
+  returnTo,
+  toFragment,
+  toList,
+  visitPosition,
+} from './place.ts'
+import { askToDiscard } from './question.ts'
+import { capitalized, RecordForm } from './record-form.ts'
+import { createRecords, type Records, readRecord, type Stored } from './records.ts'
+import { showWhatIsAllowed, signOut, token, toWords } from './session.ts'
 import { integerProblem, readInteger } from './values.ts'
 
-const refusal = byId('refusal', HTMLElement)
-const happened = byId('happened', HTMLElement)
+const navigation = byId('entities', HTMLElement)
+const newButton = byId('new', HTMLButtonElement)
 const signOutButton = byId('sign-out', HTMLButtonElement)
+const signInButton = byId('sign-in', HTMLButtonElement)
 
 let entities: readonly Entity[] = []
-/** The entities that the token may not change, as the store has said. */
-const forbidden = new Set<string>()
-let showing = new AbortController()
-/** The fragment of the list in the table, and what is to be said once it is shown. */
-let [listed, news] = ['', '']
+const list = new List(go)
+/** The forms that are shown, or wait hidden. */
+let forms: readonly RecordForm[] = []
+/** The form of the record in the URL, and the entry of the tab's history that has opened it. */
+let placed:
+  | { readonly form: RecordForm; readonly fragment: string; readonly position: number }
+  | undefined
+/** Ends the reading of the record that is to be opened. */
+let opening = new AbortController()
+/** Whether a question is open that decides if the page leaves a form. */
+let isLeaving = false
 
-/** Shows the place that the URL names. */
-async function show(): Promise<void> {
-  showing.abort()
-  showing = new AbortController()
-  const { signal } = showing
-  refusal.textContent = ''
-  happened.textContent = news
-  news = ''
-  closeRecord()
-  const place = readPlace(location.hash)
-  const entity = entities.find(({ name }) => name === place.entity) ?? entities[0]
-  try {
-    if (entity === undefined) {
-      throw new Error('The interface description has no entity.')
-    }
-    await showPlace(entity, { ...place, entity: entity.name }, signal)
-  } catch (error) {
-    if (!signal.aborted) {
-      refusal.textContent = toWords(error)
-    }
-  }
-  signOutButton.hidden = token() === ''
+/** What the page shows, and where it is read. */
+interface View {
+  readonly entity: Entity
+  readonly records: Records
+  readonly place: Place
 }
 
-async function showPlace(
-  entity: Entity,
-  place: Place,
-  signal: AbortSignal,
-): Promise<void> {
-  noteVisit(place)
-  const records = createRecords(entity)
-  const list = { ...place, record: undefined }
-  document.title = `${entity.name} – Plant Store`
-  showEntities(entity)
-  newButton.hidden = entity.creation === undefined || forbidden.has(entity.name)
-  newButton.onclick = () => go({ ...place, record: 'new' }, show)
-  showFilters(entity, list, to => {
-    listed = ''
-    go(to, show)
-  })
-  if (place.record !== undefined) {
-    await showRecord(entity, records, place, signal)
-  }
-  if (listed === toFragment(list)) {
+/** Shows the place of the URL, once the user has agreed to leave what was typed. */
+async function show(): Promise<void> {
+  if (isLeaving) {
     return
   }
-  listed = ''
-  await showRows(entity, records, list, signal)
-  listed = toFragment(list)
+  if (placed !== undefined && placed.fragment !== toFragment(placeOfUrl())) {
+    isLeaving = true
+    const hasLeft = await leaveForms()
+    isLeaving = false
+    if (!hasLeft) {
+      return returnTo(placed.position)
+    }
+    placed = undefined
+  }
+  const place = placeOfUrl()
+  const entity = entities.find(({ name }) => name === place.entity)
+  if (entity === undefined) {
+    return refuse(`There are no ${place.entity || 'entities'} in the description.`)
+  }
+  await showView({ entity, records: createRecords(entity), place })
+}
+
+/** Without an entity in its URL, the page shows the first one. */
+function placeOfUrl(): Place {
+  const place = readPlace(location.hash)
+  return place.entity === '' ? { ...place, entity: entities[0]?.name ?? '' } : place
+}
+
+/** Closes all forms, the uppermost first. Resolves to whether the user has agreed. */
+async function leaveForms(): Promise<boolean> {
+  for (const form of forms.toReversed()) {
+    if (form.isShown && !(await form.leave())) {
+      return false
+    }
+  }
+  return true
+}
+
+async function showView(view: View): Promise<void> {
+  const { entity, place } = view
+  const isForward = noteVisit(place)
+  const listPlace = toList(place)
+  document.title = `${entity.name} – Plant Store`
+  showEntities(entity)
+  showWhatIsAllowed(entity.name)
+  newButton.hidden = entity.creation === undefined
+  newButton.onclick = () => go({ ...listPlace, record: 'new' }, [])
+  showFilters(entity, listPlace, to => go(to, []))
+  const mustRead = !list.isAt(listPlace)
+  if (mustRead || place.record !== undefined) {
+    clearMessages()
+  }
+  showRecord(view)
+  if (mustRead) {
+    if (isForward) {
+      scrollTo(0, 0)
+    }
+    signInButton.hidden = true
+    await list.show({ ...view, place: listPlace })
+    signOutButton.hidden = token() === ''
+    signInButton.hidden = token() !== ''
+  }
 }
 
 function showEntities(shown: Entity): void {
@@ -78,44 +119,171 @@ function showEntities(shown: Entity): void {
     }
     return link
   })
-  byId('entities', HTMLElement).replaceChildren(...links)
+  navigation.replaceChildren(...links)
 }
 
-async function showRecord(
-  entity: Entity,
-  records: Records,
-  place: Place,
-  signal: AbortSignal,
-): Promise<void> {
-  const { record = 'new' } = place
+/** Goes to a place, or reads the list again if it is already there. */
+function go(place: Place, pagesBefore: readonly string[]): void {
+  if (list.isAt(place)) {
+    clearMessages()
+    list.refresh()
+  } else {
+    addVisit(place, pagesBefore)
+    show()
+  }
+}
+
+/** Opens the form of the place's record. */
+async function showRecord(view: View): Promise<void> {
+  opening.abort()
+  opening = new AbortController()
+  const { signal } = opening
+  const { entity, records, place } = view
+  const { record } = place
+  if (record === undefined || placed !== undefined) {
+    return
+  }
+  if (record === 'new' && entity.creation !== undefined) {
+    return showPlaced(view, undefined)
+  }
   const bounds = entity.members.find(({ name }) => name === 'id')?.bounds
   const id = bounds && readInteger(record, bounds)
-  if (bounds && id === undefined && record !== 'new') {
-    throw new Error(`The id ${integerProblem(bounds)}.`)
+  if (id === undefined) {
+    refuse(bounds ? `The id ${integerProblem(record, bounds)}.` : 'There is no id.')
+    return leaveRecord(place)
   }
-  const stored =
-    id === undefined
-      ? undefined
-      : await signedIn(() => records.readVersioned(id, { signal }))
-  openRecord(stored, {
-    ...{ entity, records, place, forbidden },
-    onClose(text = '') {
-      news = text
-      if (text !== '') {
-        listed = ''
-      }
-      leaveFor({ ...place, record: undefined }, show)
-    },
-  })
+  tell(`Loading ${entity.kind} ${id} …`)
+  try {
+    const stored = await readRecord(records, id, signal)
+    signal.throwIfAborted()
+    tell('')
+    if (stored === undefined) {
+      showGone(view, id)
+    } else {
+      showPlaced(view, stored)
+    }
+  } catch (error) {
+    if (!signal.aborted) {
+      tell('')
+      showUnread(view, id, toWords(error))
+    }
+  }
 }
 
-signOutButton.addEventListener('click', () => {
+/** Opens the form that belongs to the URL. */
+function showPlaced(view: View, opened: Stored | undefined): void {
+  const form = openForm(view, opened)
+  placed = { form, fragment: toFragment(view.place), position: visitPosition() }
+}
+
+function openForm({ entity, records, place }: View, opened: Stored | undefined) {
+  const toUrl = (id: bigint) => toFragment({ ...place, record: `${id}` })
+  const form = new RecordForm({
+    ...{ entity, records, opened, toUrl },
+    onClose: hasChanged => endForm(form, opened?.item.id, hasChanged),
+    onDone: change => finishForm(form, entity, change),
+    onLateFailure: words => (form.isOver ? refuse(words) : keepUnsaved(form, words)),
+    async openBeside(id) {
+      const stored = await readRecord(records, id)
+      if (stored === undefined) {
+        throw new Error(`There is no ${entity.kind} ${id} any more.`)
+      }
+      openForm({ entity, records, place }, stored)
+    },
+  })
+  forms = [...forms.filter(each => !each.isOver), form]
+  form.show()
+  return form
+}
+
+function showGone({ entity, place }: View, id: bigint): void {
+  const neighbour = list.neighbourOf(id)
+  const hadRow = list.removeRow(id)
+  refuse(`There is no ${entity.kind} ${id}${hadRow ? ' any more' : ''}.`)
+  leaveRecord(place)
+  if (hadRow) {
+    list.focusRow(neighbour)
+  }
+}
+
+function showUnread({ entity, place }: View, id: bigint, reason: string): void {
+  if (!list.failRow(id, `Not opened: ${reason}`)) {
+    refuse(`${capitalized(entity.kind)} ${id}: ${reason}`)
+  }
+  // A place that needs a token is shown once there is one.
+  if (token() !== '') {
+    leaveRecord(place)
+  }
+}
+
+/** After Close. */
+function endForm(form: RecordForm, id: bigint | undefined, hasChanged: boolean): void {
+  leavePlaceOf(form)
+  list.focusRow(id)
+  if (hasChanged) {
+    refreshList(id)
+  }
+}
+
+/** After the store has made a change of the form. */
+function finishForm(form: RecordForm, { kind }: Entity, change: Change): void {
+  const { id, verb } = change
+  tell(capitalized(`${kind} ${id} is ${participle(change)}.`))
+  const idToFocus = verb === 'delete' ? list.neighbourOf(id) : id
+  leavePlaceOf(form)
+  refreshList(idToFocus)
+}
+
+async function refreshList(idToFocus: bigint | undefined): Promise<void> {
+  await list.refresh()
+  list.focusRow(idToFocus)
+}
+
+/** Leaves the place of a form that has ended, unless the browser has already left it. */
+function leavePlaceOf(form: RecordForm): void {
+  const isPlaced = placed?.form === form
+  if (!isPlaced) {
+    return
+  }
+  const place = placeOfUrl()
+  const isInUrl = placed?.fragment === toFragment(place)
+  placed = undefined
+  if (isInUrl) {
+    leaveRecord(place)
+  }
+}
+
+function leaveRecord(place: Place): void {
+  if (leaveFor(toList(place))) {
+    show()
+  }
+}
+
+async function leaveAndSignOut(): Promise<void> {
+  const unsaved = forms.filter(form => form.isUnsaved)
+  const titles = unsaved.map(form => form.title).join(', ')
+  if (unsaved.length > 0 && !(await askToDiscard(document.body, titles))) {
+    return
+  }
+  for (const form of unsaved) {
+    form.discard()
+  }
+  clearUnsaved()
+  clearMessages()
   signOut()
-  forbidden.clear()
-  listed = ''
-  clearRows()
-  show()
+  list.clear()
+  signOutButton.hidden = true
+  await show()
+}
+
+signOutButton.addEventListener('click', leaveAndSignOut)
+signInButton.addEventListener('click', show)
+addEventListener('beforeunload', event => {
+  if (forms.some(form => form.isUnsaved)) {
+    event.preventDefault()
+  }
 })
+ignoreHeldKeys()
 
 try {
   const answer = await fetch('openapi.json')
@@ -123,5 +291,5 @@ try {
   addEventListener('popstate', show)
   await show()
 } catch (error) {
-  refusal.textContent = `The interface description cannot be read: ${toWords(error)}`
+  refuse(`The interface description cannot be read: ${toWords(error)}`)
 }

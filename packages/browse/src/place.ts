@@ -1,9 +1,9 @@
-/** What the page shows, as its URL's fragment says: `#plants/7?after=99&tag=climber`. */
+/** What the page shows, as the fragment of its URL says: `#plants/7?after=99&tag=climber`. */
 export interface Place {
   readonly entity: string
   /** An id, or `new`. */
   readonly record: string | undefined
-  /** Of the list, with the names that the interface gives them. */
+  /** The parameters of the list, with the names of the interface. */
   readonly parameters: ReadonlyMap<string, string>
 }
 
@@ -14,46 +14,81 @@ export function readPlace(fragment: string): Place {
 }
 
 export function toFragment({ entity, record, parameters }: Place): string {
+  const path = record === undefined ? entity : `${entity}/${record}`
   const query = `${new URLSearchParams([...parameters])}`
-  return `#${entity}${record === undefined ? '' : `/${record}`}${query === '' ? '' : `?${query}`}`
+  return query === '' ? `#${path}` : `#${path}?${query}`
 }
 
-/** An entry of the tab's history, which a reload keeps. */
-interface Entry {
-  /** The entries of this page before it. */
-  readonly steps: number
+export function toList(place: Place): Place {
+  return { ...place, record: undefined }
+}
+
+/** How many pages back "Previous" knows. */
+const pagesBeforeMax = 1_000
+
+/** What an entry of the tab's history says of its place. A reload keeps it. */
+interface Visit {
+  /** How many entries of this page are before it. */
+  readonly position: number
   /** The fragment of the entry before it. */
-  readonly before: string
+  readonly cameFrom: string
+  /** Where the pages before it in this list begin, the nearest last. The first page begins after `''`. */
+  readonly pagesBefore: readonly string[]
 }
 
-let entry: Entry = { steps: -1, before: '' }
-let shown = ''
+let visit: Visit = { position: -1, cameFrom: '', pagesBefore: [] }
+let fragmentShown = ''
 
-/** Notes that the place of the URL is shown. An entry of the history without a state is new. */
-export function noteVisit(place: Place): void {
-  const known = history.state as Entry | null
-  entry = known ?? { steps: entry.steps + 1, before: shown }
-  shown = toFragment(place)
-  history.replaceState(entry, '', shown)
+/** Notes that a place is shown now. Returns whether the tab's history went forward. */
+export function noteVisit(place: Place): boolean {
+  const known = history.state as Visit | null
+  const { position } = visit
+  visit = known ?? nextVisit(isOfSameList(place) ? visit.pagesBefore : [])
+  fragmentShown = toFragment(place)
+  history.replaceState(visit, '', fragmentShown)
+  return visit.position > position
 }
 
-export const canGoBack = () => entry.steps > 0
+function isOfSameList(place: Place): boolean {
+  const listShown = toList(readPlace(fragmentShown))
+  return toFragment(toList(place)) === toFragment(listShown)
+}
 
-/** Goes to a place, or calls `show` if the page is already there. */
-export function go(place: Place, show: () => void): void {
-  if (toFragment(place) === shown) {
-    show()
-  } else {
-    location.hash = toFragment(place)
+function nextVisit(pagesBefore: readonly string[]): Visit {
+  return { position: visit.position + 1, cameFrom: fragmentShown, pagesBefore }
+}
+
+/** Makes a place the next entry of the tab's history. */
+export function addVisit(place: Place, pagesBefore: readonly string[] = []): void {
+  const next = nextVisit(pagesBefore.slice(-pagesBeforeMax))
+  history.pushState(next, '', toFragment(place))
+}
+
+export function pagesBefore(): readonly string[] {
+  return visit.pagesBefore
+}
+
+export function visitPosition(): number {
+  return visit.position
+}
+
+/** Goes back to the entry of this position after the browser has left it. */
+export function returnTo(position: number): void {
+  const here = (history.state as Visit | null)?.position ?? visit.position + 1
+  if (here !== position) {
+    history.go(position - here)
   }
 }
 
-/** Goes to a place instead of the present one, which is not kept in the history. */
-export function leaveFor(place: Place, show: () => void): void {
-  if (entry.before === toFragment(place)) {
+/**
+ * Leaves the present place for another, without an entry of its own for it. Returns whether the URL already shows the
+ * other place. If it does not, `popstate` follows.
+ */
+export function leaveFor(place: Place): boolean {
+  if (visit.cameFrom === toFragment(place)) {
     history.back()
-  } else {
-    history.replaceState(entry, '', toFragment(place))
-    show()
+    return false
   }
+  history.replaceState(visit, '', toFragment(place))
+  return true
 }

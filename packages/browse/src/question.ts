@@ -1,38 +1,110 @@
-import { answerOf, byId, element } from './dom.ts'
+import { button, createDialog, element, removeDialog } from './dom.ts'
 import type { Item } from './records.ts'
-import { toCell } from './values.ts'
+import { findDifference, toCell, toExcerpt, toText } from './values.ts'
 
-const dialog = byId('question', HTMLDialogElement)
-
-/** Asks with one button for each answer. Resolves to the answer, or to the last one if the dialog is left. */
-export async function ask<Answer extends string>(
-  question: string,
-  content: readonly Node[],
-  answers: readonly Answer[],
-): Promise<Answer> {
-  const buttons = answers.map(value => element('button', { value }, value))
-  const form = element(
-    'form',
-    { method: 'dialog' },
-    ...content,
-    element('footer', {}, ...buttons),
-  )
-  dialog.replaceChildren(element('h2', { id: 'question-title' }, question), form)
-  const given = await answerOf(dialog)
-  return answers.find(each => each === given) ?? (answers.at(-1) as Answer)
+/** A question, and its two or three answers. */
+export interface Question<Answer extends string> {
+  readonly heading: string
+  readonly content?: readonly Node[]
+  /** The buttons, from the left. */
+  readonly answers: readonly Answer[]
+  /** The answer that loses nothing. It has the focus, and Escape means it. */
+  readonly harmless: Answer
+  /** The answer that overwrites, deletes or discards. */
+  readonly harmful: Answer
 }
 
-/** Returns a table of the states of a record, with a column for each. */
-export function compare(states: Readonly<Record<string, Item | undefined>>): HTMLElement {
-  const names = new Set(Object.values(states).flatMap(item => Object.keys(item ?? {})))
+/** Asks a question in a dialog of its own. It goes with its owner: then it is never answered. */
+export function ask<Answer extends string>(
+  owner: HTMLElement,
+  { heading, content = [], answers, harmless, harmful }: Question<Answer>,
+): Promise<Answer> {
+  return new Promise(resolve => {
+    const end = (answer: Answer) => {
+      removeDialog(dialog)
+      resolve(answer)
+    }
+    const title = element('h2', { translate: false }, heading)
+    const dialog = createDialog(title, () => end(harmless))
+    dialog.className = 'question'
+    const buttons = answers.map(answer => {
+      const className = answer === harmful ? 'danger' : ''
+      const choice = button(answer, () => end(answer), className)
+      choice.autofocus = answer === harmless
+      return choice
+    })
+    dialog.append(title, ...content, element('footer', {}, ...buttons))
+    owner.append(dialog)
+    dialog.showModal()
+  })
+}
+
+const goOn = 'Go on editing'
+const discard = 'Discard what I typed'
+
+/** Asks before what was typed is lost. Resolves to whether it may be. */
+export async function askToDiscard(owner: HTMLElement, title: string): Promise<boolean> {
+  const answer = await ask(owner, {
+    heading: `${title} is not saved.`,
+    answers: [goOn, discard],
+    harmless: goOn,
+    harmful: discard,
+  })
+  return answer === discard
+}
+
+/** The states of a record when two people have changed it. */
+export interface States {
+  readonly opened: Item
+  /** It is `undefined` if the record was removed. */
+  readonly now: Item | undefined
+  /** It is `undefined` if the record is to be deleted. */
+  readonly mine: Item | undefined
+}
+
+/** Returns a table with a row for each member, and a column for each state. */
+export function compare(states: States): readonly HTMLElement[] {
+  const { opened, now, mine } = states
+  const columns = Object.entries({
+    'when you opened it': opened,
+    'now in the store': now,
+    yours: mine,
+  }).filter(([, item]) => item !== undefined)
+  const names = new Set(columns.flatMap(([, item]) => Object.keys(item ?? {})))
   names.delete('id')
-  const heads = Object.keys(states).map(state => element('th', { scope: 'col' }, state))
-  const head = element('tr', {}, element('td'), ...heads)
+  const heads = columns.map(([label]) => element('th', { scope: 'col' }, label))
   const rows = [...names].map(name => {
-    const cells = Object.values(states).map(item =>
-      element('td', {}, element('bdi', {}, toCell(item?.[name]))),
-    )
+    const show = createShow(name, states)
+    const cells = columns.map(([label, item]) => {
+      const value = item?.[name]
+      const isChanged = toText(value) !== toText(opened[name])
+      const star = isChanged ? [element('b', {}, ' *')] : []
+      const cell = element('td', {}, show(value), ...star)
+      cell.dataset['label'] = label
+      return cell
+    })
     return element('tr', {}, element('th', { scope: 'row' }, name), ...cells)
   })
-  return element('table', {}, element('thead', {}, head), element('tbody', {}, ...rows))
+  const head = element('thead', {}, element('tr', {}, element('td'), ...heads))
+  const body = element('tbody', {}, ...rows)
+  return [
+    element('table', { className: 'states', translate: false }, head, body),
+    element('p', { className: 'hint' }, '* differs from what you opened'),
+  ]
+}
+
+/** Returns how to show the values of a member: around their first difference, if they differ. */
+function createShow(
+  name: string,
+  { opened, now, mine }: States,
+): (value: unknown) => HTMLElement {
+  const items = [now, mine, opened].filter(item => item !== undefined)
+  const [text = '', ...others] = items.map(item => toText(item[name]) ?? '')
+  // What another has stored and what would overwrite it come first.
+  const other = others.find(each => each !== text)
+  if (other === undefined) {
+    return toCell
+  }
+  const difference = findDifference(text, other)
+  return value => toExcerpt(value, difference)
 }

@@ -7,6 +7,7 @@ import {
 } from '@plant-store/client'
 import type { Entity } from './description.ts'
 import { isRefused, signedIn, token } from './session.ts'
+import { toText } from './values.ts'
 
 /** A record as the store has it, also with members that the description does not name. */
 export interface Item {
@@ -38,13 +39,23 @@ export function createRecords({ path }: Entity): Records {
 export async function readRecord(
   records: Records,
   id: bigint,
+  signal?: AbortSignal,
 ): Promise<Stored | undefined> {
   try {
-    return await signedIn(() => records.readVersioned(id))
+    return await signedIn(() => records.readVersioned(id, { signal }))
   } catch (error) {
     if (isRefused(error, 404)) {
       return undefined
     }
     throw error
   }
+}
+
+/** Returns whether two states of a record are the same to a reader and to the store. */
+export function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
+  if (a === undefined || b === undefined) {
+    return a === b
+  }
+  const names = Object.keys({ ...a, ...b })
+  return names.every(name => toText(a[name]) === toText(b[name]))
 }

@@ -1,13 +1,53 @@
-import { RefusedError } from '@plant-store/client'
-import { answerOf, byId } from './dom.ts'
+import { NoAnswerError, RefusedError } from '@plant-store/client'
+import { createDialog, element, removeDialog, uniqueId } from './dom.ts'
 
-/** The access token, for as long as the tab is open. The API reference keeps it under the same name. */
+/** The access token is kept as long as the tab is open. The API reference keeps it under the same key. */
 const key = `${new URL('.', location.href).pathname} token`
 
-export const token = () => sessionStorage.getItem(key) ?? ''
+/** The token in a browser that blocks storage. It is lost at a reload. */
+let tokenInMemory = ''
+
+export function token(): string {
+  try {
+    return sessionStorage.getItem(key) ?? ''
+  } catch {
+    return tokenInMemory
+  }
+}
+
+function keepToken(text: string): void {
+  unchangeable.clear()
+  tokenInMemory = text
+  try {
+    if (text === '') {
+      sessionStorage.removeItem(key)
+    } else {
+      sessionStorage.setItem(key, text)
+    }
+  } catch {
+    // The browser blocks storage.
+  }
+}
 
 export function signOut(): void {
-  sessionStorage.removeItem(key)
+  keepToken('')
+}
+
+/** The entities that the token may not change, as the store has said. */
+const unchangeable = new Set<string>()
+
+export function mayChange(entity: string): boolean {
+  return !unchangeable.has(entity)
+}
+
+/** Takes away the buttons that change an entity, also those of open forms. */
+export function forbidChanges(entity: string): void {
+  unchangeable.add(entity)
+  showWhatIsAllowed(entity)
+}
+
+export function showWhatIsAllowed(entity: string): void {
+  document.body.classList.toggle('may-only-read', !mayChange(entity))
 }
 
 export const isRefused = (error: unknown, status: number): error is RefusedError =>
@@ -15,22 +55,23 @@ export const isRefused = (error: unknown, status: number): error is RefusedError
 
 /** Returns what went wrong: as the store words it, with its number. */
 export function toWords(error: unknown): string {
+  if (error instanceof NoAnswerError && error.reason !== 'unreadable-answer') {
+    return 'the store did not answer'
+  }
   if (error instanceof RefusedError) {
     return `${error.message} (${error.number})`
   }
   return error instanceof Error ? error.message : `${error}`
 }
 
-/** Runs a call, and asks for a token for as long as the store accepts none. The call must be repeatable after a 401. */
+/** Runs a call, and asks for a token as long as the store accepts none. The call must be repeatable after a 401. */
 export async function signedIn<Result>(call: () => Promise<Result>): Promise<Result> {
   let refusal: unknown
   for (;;) {
-    if (
-      token() === '' &&
-      !(await askToken(refusal === undefined ? '' : toWords(refusal)))
-    ) {
+    if (token() === '' && !(await askToken(refusal))) {
       throw refusal ?? new Error('Sign in to see what is in the store.')
     }
+    const tokenSent = token()
     try {
       return await call()
     } catch (error) {
@@ -38,24 +79,99 @@ export async function signedIn<Result>(call: () => Promise<Result>): Promise<Res
         throw error
       }
       refusal = error
-      signOut()
+      // Another call may have asked for a new token meanwhile.
+      if (token() === tokenSent) {
+        signOut()
+      }
     }
   }
 }
 
-const dialog = byId('sign-in', HTMLDialogElement)
-const field = byId('token', HTMLInputElement)
+let question: Promise<boolean> | undefined
 
-/** Resolves to whether a token was given. */
-async function askToken(refusal: string): Promise<boolean> {
-  byId('sign-in-refusal', HTMLElement).textContent = refusal
-  field.value = ''
-  await answerOf(dialog)
-  return token() !== ''
+/** Resolves to whether there is a token now. Calls that ask at the same time share one dialog. */
+function askToken(refusal: unknown): Promise<boolean> {
+  question ??= openSignIn(refusal === undefined ? '' : toWords(refusal)).finally(() => {
+    question = undefined
+  })
+  return question
 }
 
-// Before the dialog is closed, which others hear of later.
-dialog.addEventListener('submit', () => {
-  sessionStorage.setItem(key, field.value.trim())
-  field.value = ''
-})
+function openSignIn(refusal: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const heading = element('h2', {}, 'Sign in')
+    const end = () => {
+      removeDialog(dialog)
+      resolve(token() !== '')
+    }
+    const dialog = createDialog(heading, end)
+    dialog.className = 'sign-in'
+    const alert = element('p', { role: 'alert' }, refusal)
+    const field = element('input', {
+      id: uniqueId(),
+      type: 'password',
+      autocomplete: 'off',
+      spellcheck: false,
+      required: true,
+    })
+    const onsubmit = (event: Event) => {
+      event.preventDefault()
+      const text = readToken(field.value)
+      if (text === undefined) {
+        alert.textContent = 'This is no access token: it has signs that no token has.'
+        return
+      }
+      keepToken(text)
+      end()
+    }
+    const label = element('label', { htmlFor: field.id }, 'Access token')
+    const submit = element('button', { className: 'primary' }, 'Sign in')
+    const form = element('form', { onsubmit }, heading, alert, label, field, submit)
+    dialog.append(form, ...createHelp())
+    document.body.append(dialog)
+    dialog.showModal()
+  })
+}
+
+/**
+ * Returns the token in what was pasted, or `undefined` if there is none: a header field must be able to carry it (RFC
+ * 6750, 2.1).
+ */
+function readToken(text: string): string | undefined {
+  const quotes = /^[\s"'`“”„‘’«»]+|[\s"'`“”„‘’«»]+$/g
+  const token = text
+    .replaceAll(quotes, '')
+    .replace(/^bearer\s+/i, '')
+    .replaceAll(quotes, '')
+  return /^[\w.~+/-]+=*$/.test(token) ? token : undefined
+}
+
+function createHelp(): readonly HTMLElement[] {
+  // A name that is taken would be refused.
+  const suffix = Math.random().toString(36).slice(2, 7)
+  const command = `plant-store token create --name page-${suffix} --expires 12h`
+  return [
+    element('p', {}, 'On a terminal, the first start prints a token. To create another:'),
+    ...createCommands(command),
+    element('p', {}, 'With ', createCode('--scope read'), ' it may only read.'),
+  ]
+}
+
+/** Returns how to run a command of the program, in the two places where a reader may be. */
+export function createCommands(command: string): readonly HTMLElement[] {
+  return [
+    createCommand('Where it is installed', command),
+    createCommand('In a clone', `npx --yes pnpm@12 ${command}`),
+  ]
+}
+
+/** Returns a line to copy. */
+export function createCommand(where: string, text: string): HTMLElement {
+  const code = createCode(text)
+  code.className = 'command'
+  return element('p', {}, where, code)
+}
+
+function createCode(text: string): HTMLElement {
+  return element('code', { translate: false }, text)
+}

@@ -49,7 +49,7 @@ export async function startStore() {
       return gate(credentials, scope)
     },
     check: async () => {},
-    metrics: async () => '',
+    metrics: async () => 'plant_store_ready 1\n',
     logger,
     page: new URL('../dist/', import.meta.url),
   })

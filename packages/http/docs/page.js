@@ -48,6 +48,31 @@ const exactAnswers = () => ({
   },
 })
 
+/**
+ * Names a downloaded answer by what it is. Swagger UI names plain text `.html`, and a browser would run the script in a
+ * plant's name when the file is opened.
+ */
+const safeDownloads = () => ({
+  wrapComponents: {
+    HighlightCode:
+      (HighlightCode, { React }) =>
+      props => {
+        const extension = isJson(props.children) ? 'json' : 'txt'
+        const fileName = props.fileName?.replace(/[^.]*$/, extension)
+        return React.createElement(HighlightCode, { ...props, fileName })
+      },
+  },
+})
+
+function isJson(text) {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Fills in the lines of a batch as they are. Swagger UI takes any media type with `json` in its name for JSON. */
 const plainLines = () => ({
   afterLoad() {
@@ -93,7 +118,7 @@ const page = SwaggerUIBundle({
     ...withBoundsInWords(await description.text()),
     servers: [{ url: here.pathname.replace(/\/$/, '') || '/' }],
   },
-  plugins: [exactAnswers, plainLines, tokenKept],
+  plugins: [exactAnswers, safeDownloads, plainLines, tokenKept],
   onComplete() {
     const token = sessionStorage.getItem(tokenKey)
     if (token !== null) {

@@ -1,0 +1,110 @@
+import { NoAnswerError, RefusedError } from '@plant-store/client'
+import type { Entity } from './description.ts'
+import {
+  type Item,
+  isSameItem,
+  type Records,
+  readRecord,
+  type Stored,
+} from './records.ts'
+import { forbidChanges, isRefused, signedIn, toWords } from './session.ts'
+
+/** A change of one record. */
+export interface Change {
+  readonly verb: 'save' | 'delete'
+  readonly id: bigint
+  /** The record as it will be, `undefined` if it is to be deleted. */
+  readonly wanted: Item | undefined
+}
+
+/** `saved` or `deleted`. */
+export function participle({ verb }: Change): string {
+  return `${verb}d`
+}
+
+/** How an attempt to make a change ended. */
+export type Outcome =
+  | { readonly kind: 'done' }
+  /** Nothing was changed, or nobody knows. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** The record is no longer as it was read. `now` is `undefined` if it is gone. */
+  | { readonly kind: 'conflict'; readonly now: Stored | undefined }
+
+/** What a change needs of the page. */
+export interface ChangeOptions {
+  readonly entity: Entity
+  readonly records: Records
+  /** Is told what is uncertain while the record is read again. */
+  readonly onUncertain: (text: string) => void
+}
+
+/** Makes a change of the record as it was read, or of none. Resolves to what became of it. */
+export async function attempt(
+  change: Change,
+  base: Stored | undefined,
+  options: ChangeOptions,
+): Promise<Outcome> {
+  const { entity, records, onUncertain } = options
+  try {
+    await signedIn(() => send(change, base, options))
+    return { kind: 'done' }
+  } catch (error) {
+    if (isRefused(error, 403)) {
+      forbidChanges(entity.name)
+    }
+    const isUncertain = mayHaveChanged(error)
+    if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
+      return { kind: 'failed', reason: toWords(error) }
+    }
+    const uncertainty = `It is unknown whether it was ${participle(change)}`
+    if (isUncertain) {
+      onUncertain(`${uncertainty}. Reading it again …`)
+    }
+    try {
+      const now = await readRecord(records, change.id)
+      return judge(change, base, { now, error })
+    } catch (cause) {
+      return { kind: 'failed', reason: `${uncertainty}: ${toWords(cause)}` }
+    }
+  }
+}
+
+/** Returns what a change that failed has become, by the record as it is now. */
+function judge(
+  change: Change,
+  base: Stored | undefined,
+  { now, error }: { readonly now: Stored | undefined; readonly error: unknown },
+): Outcome {
+  if (isSameItem(now?.item, change.wanted)) {
+    return { kind: 'done' }
+  }
+  if (now?.version === base?.version) {
+    const reason = `It was not ${participle(change)}: ${toWords(error)}`
+    return { kind: 'failed', reason }
+  }
+  return { kind: 'conflict', now }
+}
+
+function send(
+  { id, wanted }: Change,
+  base: Stored | undefined,
+  { entity, records }: ChangeOptions,
+): Promise<unknown> {
+  if (wanted === undefined) {
+    return records.remove(id, { ifMatch: base?.version })
+  }
+  if (base !== undefined) {
+    return records.replace(wanted, { ifMatch: base.version })
+  }
+  if (entity.creation === 'POST' && !entity.canSave) {
+    return records.create(wanted)
+  }
+  return records.replace(wanted, { ifNoneMatch: '*' })
+}
+
+function mayHaveChanged(error: unknown): boolean {
+  return (
+    (error instanceof RefusedError || error instanceof NoAnswerError) &&
+    error.mayHaveChanged
+  )
+}

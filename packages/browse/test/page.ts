@@ -1,0 +1,138 @@
+import { type Plant, parsePlantId } from '@plant-store/domain'
+import {
+  type Browser,
+  type Locator,
+  launchBrowser,
+  type Page,
+} from '@plant-store/harness/browser'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { startStore } from './store.ts'
+
+type Store = Awaited<ReturnType<typeof startStore>>
+
+export interface OpenOptions {
+  /** The fragment. */
+  readonly place?: string
+  /** The token that the page gets, by default one that may change plants. With `''` it gets none. */
+  readonly as?: string
+  readonly url?: string
+  readonly viewport?: { readonly width: number; readonly height: number }
+  /** Runs in the page before its own script. */
+  readonly prepare?: () => void
+}
+
+export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
+
+/** Starts a store and a browser for the tests of a file. */
+export function usePage() {
+  let store: Store
+  let browser: Browser
+  let token: string
+  beforeAll(async () => {
+    store = await startStore()
+    browser = await launchBrowser()
+    token = store.token()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await store[Symbol.asyncDispose]()
+  })
+
+  async function open(options: OpenOptions = {}) {
+    const { place = '', as = token, url = store.url, viewport, prepare } = options
+    const context = await browser.newContext(viewport && { viewport })
+    context.setDefaultTimeout(15_000)
+    const page = await context.newPage()
+    const requested: string[] = []
+    const complaints = watch(page, requested)
+    if (prepare) {
+      await page.addInitScript(prepare)
+    }
+    await page.goto(`${url}/browse${place}`)
+    if (as !== '') {
+      await signIn(page, as)
+    }
+    return {
+      page,
+      requested,
+      ...createFinders(page),
+      async [Symbol.asyncDispose]() {
+        await context.close()
+        const foreign = requested.filter(
+          each => !each.startsWith(url) && !each.startsWith('data:'),
+        )
+        expect(complaints, 'what the console says').toEqual([])
+        expect(foreign, 'requests to other servers').toEqual([])
+      },
+    }
+  }
+
+  return {
+    open,
+    /** The store, once the tests run. */
+    store: () => store,
+    token: () => token,
+    stored: (id: bigint): Promise<Plant | undefined> =>
+      store.plants.find(parsePlantId(id)).then(
+        ({ plant }) => plant,
+        () => undefined,
+      ),
+  }
+}
+
+/** Returns a list that gets what the page's console complains about. */
+function watch(page: Page, requested: string[]): readonly string[] {
+  const complaints: string[] = []
+  page.on('request', request => requested.push(request.url()))
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('console', message => {
+    const isExpected = /the server responded with a status of|net::ERR_/.test(
+      message.text(),
+    )
+    if (message.type() === 'error' && !isExpected) {
+      complaints.push(message.text())
+    }
+  })
+  const report = () =>
+    document.addEventListener('securitypolicyviolation', violation =>
+      console.error(
+        `against the policy: ${violation.violatedDirective} ${violation.blockedURI}`,
+      ),
+    )
+  page.addInitScript(report)
+  return complaints
+}
+
+function createFinders(page: Page) {
+  // Of several, the last one is in the uppermost dialog.
+  const button = (name: string) => page.getByRole('button', { name, exact: true }).last()
+  const form = page.locator('dialog.record').last()
+  return {
+    button,
+    /** The uppermost dialog of a record, and its field of a member. */
+    form,
+    member: (name: string) => form.getByLabel(name, { exact: true }),
+    /** What has happened, and what the table shows. */
+    status: page.getByRole('status').first(),
+    rows: page.locator('#rows'),
+    refusal: page.locator('#refusal'),
+    ids: () => page.locator('#table tbody th').allTextContents(),
+    cells: () => page.locator('#table tbody td').allTextContents(),
+    row: (id: string) => page.locator(`#table tr[data-id="${id}"]`),
+    press: (name: string) => button(name).click(),
+    follow: (name: string) => page.getByRole('link', { name, exact: true }).click(),
+    focused: () => page.evaluate(() => document.activeElement?.textContent),
+    heading: (name: string | RegExp) => page.getByRole('heading', { name }),
+  }
+}
+
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Access token').fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Waits until an element has a text. */
+export async function shows(locator: Locator, text: string | RegExp): Promise<void> {
+  const shown = expect.poll(() => locator.textContent())
+  await (typeof text === 'string' ? shown.toContain(text) : shown.toMatch(text))
+}
