@@ -1,10 +1,6 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
-import {
-  explain,
-  openStorage,
-  readLastBackup,
-  storageName,
-} from '@plant-store/persistence'
+import { explain, readLastBackup, storageName } from '@plant-store/engine'
+import { openStorage } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'

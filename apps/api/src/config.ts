@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
+import { defaultStoreUrl } from '@plant-store/engine'
 import type { ServerLimits } from '@plant-store/http/server'
 import { type JwtAlgorithm, jwtAlgorithms } from '@plant-store/jwt/settings'
-import { defaultStoreUrl } from '@plant-store/persistence'
 import { distance } from 'fastest-levenshtein'
 import { readSetting } from './setting.ts'
 import {

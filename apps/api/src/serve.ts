@@ -1,10 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
-import {
-  explain,
-  type OpeningPlan,
-  planOpening,
-  storageName,
-} from '@plant-store/persistence'
+import { explain, type OpeningPlan, storageName } from '@plant-store/engine'
+import { planOpening } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, misspeltSettings, readConfig } from './config.ts'

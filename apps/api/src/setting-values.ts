@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { isBearerToken } from '@plant-store/access'
+import { parseStoreUrl } from '@plant-store/engine'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
-import { parseStoreUrl } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 import { unitMs } from './units.ts'
 

@@ -1,4 +1,4 @@
-import { explain, fileReason, isDamage } from '@plant-store/persistence'
+import { explain, fileReason, isDamage } from '@plant-store/engine'
 
 export const exitCodes = {
   done: 0,

@@ -3,12 +3,7 @@ import {
   CommanderError,
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings'
-import {
-  defaultStoreUrl,
-  explain,
-  printable,
-  StoreInUseError,
-} from '@plant-store/persistence'
+import { defaultStoreUrl, explain, printable, StoreInUseError } from '@plant-store/engine'
 import manifest from '../package.json' with { type: 'json' }
 import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'

@@ -3,14 +3,16 @@ import { readSetting } from '@plant-store/api/setting'
 import {
   defaultStoreUrl,
   NoStoreError,
-  openReader,
-  openStorage,
   parseStoreUrl,
-  type Storage,
   type StorageOptions,
-  type StoreReader,
   storageName,
   storeFiles,
+} from '@plant-store/engine'
+import {
+  openReader,
+  openStorage,
+  type Storage,
+  type StoreReader,
 } from '@plant-store/persistence'
 import { CommandError, exitCodes, withFile } from './command-error.ts'
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { printable } from '@plant-store/persistence'
+import { printable } from '@plant-store/engine'
 
 export const jsonOption = new Option('--json', 'print JSON')
 

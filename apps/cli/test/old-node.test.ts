@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { createStores } from '@plant-store/engine'
+import { openStorage } from '@plant-store/engine'
 import { createServer } from '@plant-store/http/server'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -49,13 +49,14 @@ test.each(Object.entries(programs))(
   },
 )
 
-test('the engine and the HTTP server say which Node they need, before they fail in other ways', () => {
+test('the engine and the HTTP server say which Node they need', async () => {
   const { node } = process.versions
   const pretend = (value: string) =>
     Object.defineProperty(process.versions, 'node', { value })
   onTestFinished(() => void pretend(node))
   pretend('20.20.2')
   const needed = 'needs Node 24 or later, and this is Node 20.20.2'
-  expect(() => createStores({})).toThrow(`@plant-store/engine ${needed}`)
+  const opening = openStorage({ entities: {} }, { url: 'file:never.db' })
+  await expect(opening).rejects.toThrow(`@plant-store/engine ${needed}`)
   expect(() => createServer({} as never)).toThrow(`@plant-store/http ${needed}`)
 })

@@ -1,4 +1,4 @@
-import { defaultStoreUrl } from '@plant-store/persistence'
+import { defaultStoreUrl } from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { storeUrl } from '../src/store-in-environment.ts'
 

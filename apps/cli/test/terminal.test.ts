@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
-import { printable } from '@plant-store/persistence'
+import { printable } from '@plant-store/engine'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
   counted,

@@ -1,4 +1,3 @@
-export { createStorage, type DatabaseDriver } from './create-storage.ts'
 export {
   compileEntities,
   type Entities,
@@ -14,7 +13,19 @@ export {
   StoreError,
   StoreInUseError,
 } from './errors.ts'
+export {
+  attachStorage,
+  backUpStore,
+  inspectStore,
+  openReader,
+  openSalvage,
+  openStorage,
+  planOpening,
+  restoreStore,
+  type StoreContent,
+} from './open.ts'
 export { printable } from './printable.ts'
+export { createStorage, type DatabaseDriver } from './runner.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export { readStoreId } from './sqlite/store-id.ts'
@@ -37,6 +48,13 @@ export {
   valuesOf,
 } from './statements/statement.ts'
 export {
+  defaultStoreUrl,
+  followLinks,
+  parseStoreUrl,
+  storageName,
+  storeFiles,
+} from './store-url.ts'
+export {
   type BackupReport,
   type Commit,
   type CopyOptions,
@@ -51,12 +69,4 @@ export {
   type StoreReader,
   type StoreReport,
   transferListOf,
-} from './storage.ts'
-export {
-  defaultStoreUrl,
-  followLinks,
-  parseStoreUrl,
-  storageName,
-  storeFiles,
-} from './store-url.ts'
-export { createStores } from './stores.ts'
+} from './types.ts'

@@ -1,5 +1,5 @@
 import type { StoreError } from './errors.ts'
-import type { StorageObserver } from './storage.ts'
+import type { StorageObserver } from './types.ts'
 
 /** The interval of checks while the store fails. */
 const checkEveryMs = 1_000

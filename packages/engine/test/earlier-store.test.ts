@@ -1,4 +1,12 @@
-import { createStores, type Entity } from '@plant-store/engine'
+import {
+  backUpStore,
+  type Entity,
+  inspectStore,
+  openReader,
+  openSalvage,
+  openStorage,
+  restoreStore,
+} from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -10,12 +18,14 @@ const gardens: Entity<Notes, Note> = {
   ...entityOf('gardens'),
   migrations: { 2: createTable('gardens') },
 }
-const first = createStores({ notes })
-const second = createStores({ notes, gardens })
-const unread = createStores({
-  notes,
-  gardens: { ...gardens, rows: null, restoredBy: { key: 'id', name: 'text' } },
-})
+const first = { entities: { notes } }
+const second = { entities: { notes, gardens } }
+const unread = {
+  entities: {
+    notes,
+    gardens: { ...gardens, rows: null, restoredBy: { key: 'id', name: 'text' } },
+  },
+}
 
 async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>): Promise<Item[]> {
   const items: Item[] = []
@@ -30,15 +40,15 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     await using schema = await createTestSchema()
     const url = name === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
     {
-      await using storage = await first.openStorage({ url })
+      await using storage = await openStorage(first, { url })
       await storage.notes.insert(note(1))
     }
-    expect(await second.inspectStore(url)).toMatchObject({
+    expect(await inspectStore(second, url)).toMatchObject({
       schemaVersion: 1,
       counts: { notes: 1, gardens: 0 },
     })
     {
-      await using reader = await second.openReader(url)
+      await using reader = await openReader(second, url)
       expect([
         await itemsOf(reader.all('notes')),
         await itemsOf(reader.all('gardens')),
@@ -52,12 +62,12 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
         expect(await page()).toEqual([note(1)])
       }
     }
-    await using storage = await second.openStorage({ url })
+    await using storage = await openStorage(second, { url })
     expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
     expect(
       await Promise.all([storage.notes.insert(note(1)), storage.gardens.insert(note(1))]),
     ).toEqual([false, true])
-    expect(await second.inspectStore(url)).toMatchObject({
+    expect(await inspectStore(second, url)).toMatchObject({
       schemaVersion: 2,
       counts: { notes: 1, gardens: 1 },
     })
@@ -66,7 +76,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
 
 async function storeOf(store: typeof first, ...ids: number[]): Promise<string> {
   const url = `file:${temporaryFolder()}/notes.db`
-  await using storage = await store.openStorage({ url })
+  await using storage = await openStorage(store, { url })
   for (const id of ids) {
     await storage.notes.insert(note(id))
   }
@@ -76,7 +86,7 @@ async function storeOf(store: typeof first, ...ids: number[]): Promise<string> {
 test('a salvage reads nothing of an entity that the store does not have, and counts what it leaves out', async () => {
   const url = await storeOf(first, 1, 2)
   {
-    await using salvage = await second.openSalvage(url)
+    await using salvage = await openSalvage(second, url)
     const ofGardens = salvage.of('gardens')
     expect([ofGardens.count, await itemsOf(ofGardens.all()), ofGardens.unread()]).toEqual(
       [0, [], 0],
@@ -85,15 +95,15 @@ test('a salvage reads nothing of an entity that the store does not have, and cou
     expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   }
   {
-    await using storage = await second.openStorage({ url })
+    await using storage = await openStorage(second, { url })
     for (const id of [1, 2, 3]) {
       await storage.gardens.insert(note(id))
     }
   }
-  await using leaving = await unread.openSalvage(url)
+  await using leaving = await openSalvage(unread, url)
   expect(leaving.counts).toEqual({ notes: 2, gardens: 3 })
   expect(() => leaving.of('gardens')).toThrow('gardens cannot be salvaged')
-  await using salvage = await second.openSalvage(url)
+  await using salvage = await openSalvage(second, url)
   // As often as it is asked.
   for (const _ of [1, 2]) {
     expect(await itemsOf(salvage.of('gardens').all())).toEqual(
@@ -112,7 +122,7 @@ test('a salvage refuses a store of a newer version when it is opened, whichever 
   const database = new Database(url.slice('file:'.length))
   database.exec('alter table gardens add column area integer')
   database.close()
-  await expect(second.openSalvage(url)).rejects.toThrow(
+  await expect(openSalvage(second, url)).rejects.toThrow(
     /^nothing in the store .* can be read: its gardens have columns that this version does not know$/,
   )
 })
@@ -123,14 +133,14 @@ test('a restore of a backup from before an entity names all its rows as lost, an
     await storeOf(unread as unknown as typeof first, 1),
   ]
   {
-    await using storage = await unread.openStorage({ url: after })
+    await using storage = await openStorage(unread, { url: after })
     await storage.gardens.insert(note(1, 'rose'))
   }
   const fileOf = (url: string) => url.slice('file:'.length)
-  await unread.backUpStore(after, `${fileOf(after)}.backup`)
-  const lost = await unread.restoreStore(after, fileOf(before), { force: true })
+  await backUpStore(unread, after, `${fileOf(after)}.backup`)
+  const lost = await restoreStore(unread, after, fileOf(before), { force: true })
   expect(lost.changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
-  const again = await unread.restoreStore(before, `${fileOf(after)}.backup`, {
+  const again = await restoreStore(unread, before, `${fileOf(after)}.backup`, {
     force: true,
   })
   expect(again.changed).toEqual({ gardens: { again: ['rose'], lost: [] } })

@@ -1,13 +1,19 @@
 import {
+  attachStorage as attachWith,
   type Before,
-  createStores,
   type Dialect,
   type Entity,
+  type MainStorage,
   type Migration,
+  openStorage as openWith,
   type PageBounds,
   type Parameter,
   postgresDialect,
   type Query,
+  type Storage,
+  type StorageHandle,
+  type StorageObserver,
+  type StorageOptions,
   sqliteDialect,
 } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
@@ -155,15 +161,16 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
 export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
 export type Entered = typeof entities
 
-export const {
-  openStorage,
-  attachStorage,
-  openReader,
-  openSalvage,
-  inspectStore,
-  backUpStore,
-  restoreStore,
-} = createStores(entities)
+export function openStorage(options: StorageOptions): Promise<MainStorage<Entered>> {
+  return openWith({ entities }, options)
+}
+
+export function attachStorage(
+  shared: StorageHandle,
+  observer?: StorageObserver,
+): Promise<Storage<Entered>> {
+  return attachWith({ entities }, shared, observer)
+}
 
 export const note = (
   id: bigint | number,

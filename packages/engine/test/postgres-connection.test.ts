@@ -2,7 +2,7 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import type { PostgresOptions } from '../src/storage.ts'
+import type { PostgresOptions } from '../src/types.ts'
 import { attachStorage } from './notes.ts'
 
 let database: TestDatabase

@@ -1,12 +1,14 @@
 import {
   type ChangeStatement,
-  createStores,
   type Dialect,
+  type MainStorage,
+  openStorage,
   type PageBounds,
   type Parameter,
   postgresDialect,
   type ReadStatement,
   type Runner,
+  type StoreReader,
   sqliteDialect,
 } from '@plant-store/engine'
 import { sql } from 'kysely'
@@ -96,13 +98,17 @@ export async function values(
   return [text, row?.id]
 }
 
+const options = { url: 'file:notes.db' }
+const tables = ['notes'] as const
+const { compile } = entities.notes
+
 export const stores = [
   // @ts-expect-error an entity without statements
-  createStores({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
+  openStorage({ entities: { a: { tables, migrations: {}, rows: null } } }, options),
   // @ts-expect-error an entity without a decision about its rows
-  createStores({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
+  openStorage({ entities: { a: { tables, migrations: {}, compile } } }, options),
   // @ts-expect-error an entity with the name of what every storage has
-  createStores({ check: entityOf('notes') }),
+  openStorage({ entities: { check: entityOf('notes') } }, options),
 ]
 
 const twice = {
@@ -112,9 +118,9 @@ const twice = {
   clear: {} as ChangeStatement,
 }
 
-export async function missing(opened: ReturnType<typeof createStores<{ notes: typeof entities.notes }>>) {
-  await using storage = await opened.openStorage({ url: 'file:notes.db' })
-  await using reader = await opened.openReader('file:notes.db')
+type Entered = { notes: typeof entities.notes }
+
+export async function missing(storage: MainStorage<Entered>, reader: StoreReader<Entered>) {
   // @ts-expect-error an entity that is missing from the list
   await storage.gardens.find(1n)
   // @ts-expect-error or misspelt

@@ -49,7 +49,7 @@ test('a change during an outage is refused with its reason, and reaches the writ
   const { port1: port, port2: far } = new MessageChannel()
   const writer = connectToWriter(port)
   const reported: unknown[] = []
-  writer.reportTo(error => reported.push(error))
+  writer.onFailure(error => reported.push(error))
   const say = async (answer: WriterAnswer) => {
     far.postMessage(answer)
     await once(port, 'message')

@@ -23,18 +23,16 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { hashToken } from '@plant-store/access'
+import { isDamage, readLastBackup, StoreInUseError } from '@plant-store/engine'
 import { noTracer, trace } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import {
   backUpStore,
   inspectStore,
-  isDamage,
   openReader,
   openSalvage,
   openStorage,
-  readLastBackup,
   restoreStore,
-  StoreInUseError,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { storeFiles } from '@plant-store/engine'
 import { mayNotMount } from '@plant-store/harness/vitest'
 import {
   backUpStore,
@@ -21,7 +22,6 @@ import {
   openReader,
   openStorage,
   restoreStore,
-  storeFiles,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,19 +1,14 @@
 import { readdirSync } from 'node:fs'
+import * as engine from '@plant-store/engine'
 import {
-  createStores,
   type Dialect,
   type Entity,
   type Migration,
   postgresDialect,
   sqliteDialect,
-} from '@plant-store/engine'
-import {
-  entities,
-  inspectStore,
-  openReader,
-  openStorage,
   storageName,
-} from '@plant-store/persistence'
+} from '@plant-store/engine'
+import { entities, inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import {
   DummyDriver,
   Kysely,
@@ -71,7 +66,7 @@ const storesWith = (migration: Migration) => {
     ...plants,
     migrations: { ...plants.migrations, [nextVersion]: migration },
   }
-  return createStores({ ...entities, plants: grown })
+  return { entities: { ...entities, plants: grown } }
 }
 const next = storesWith((db, { int64 }) =>
   db.schema.alterTable('plants').addColumn('height', int64).execute(),
@@ -91,14 +86,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 
   test('a next version leaves a store as it is for a reader, brings it up to date once opened, and keeps its plants', async () => {
     const before = await store.fingerprint()
-    expect(await next.inspectStore(store.url)).toMatchObject({
+    expect(await engine.inspectStore(next, store.url)).toMatchObject({
       store: storageName(store.url),
       schemaVersion,
       counts: { plants: 2 },
     })
     expect(await store.fingerprint()).toBe(before)
     for (const versionBefore of [schemaVersion, nextVersion]) {
-      await using storage = await next.openStorage({ url: store.url })
+      await using storage = await engine.openStorage(next, { url: store.url })
       expect(storage).toMatchObject({ versionBefore, schemaVersion: nextVersion })
       expect(await storage.plants.page({ limit: 10 })).toEqual([plant(1), plant(2)])
     }
@@ -118,7 +113,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
       await db.schema.alterTable('plants').addColumn('height', dialect.int64).execute()
       throw new Error('no more')
     })
-    const refused = failing.openStorage({ url: store.url })
+    const refused = engine.openStorage(failing, { url: store.url })
     await expect(refused).rejects.toThrow(/^the store .* cannot be opened: no more$/)
     expect(await store.fingerprint()).toBe(before)
     expect(await version()).toEqual([[schemaVersion]])

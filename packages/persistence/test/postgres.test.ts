@@ -6,15 +6,11 @@ import {
   type Version,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import type { Commit } from '@plant-store/engine'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import {
-  attachStorage,
-  type Commit,
-  openStorage,
-  type Storage,
-} from '@plant-store/persistence'
+import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 let database: TestDatabase

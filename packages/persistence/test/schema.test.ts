@@ -1,13 +1,13 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
+import { storageName } from '@plant-store/engine'
 import {
   backUpStore,
   inspectStore,
   openReader,
   openStorage,
   restoreStore,
-  storageName,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'

@@ -2,13 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  inspectStore,
-  NoStoreError,
-  openReader,
-  openStorage,
-  storeFiles,
-} from '@plant-store/persistence'
+import { NoStoreError, storeFiles } from '@plant-store/engine'
+import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { plant, snapshot, temporaryFolder } from './store-folder.ts'

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { type MainStorage, transferListOf } from '@plant-store/persistence'
+import { transferListOf } from '@plant-store/engine'
+import type { MainStorage } from '@plant-store/persistence'
 import { type BirpcReturn, createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'

@@ -6,7 +6,7 @@ import {
   scopes,
   type TokenRepository,
 } from '@plant-store/access'
-import { explain } from '@plant-store/persistence'
+import { explain } from '@plant-store/engine'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 

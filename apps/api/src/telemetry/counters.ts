@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
+import type { Commit } from '@plant-store/engine'
 import type { AnsweredRequest } from '@plant-store/http/server'
-import type { Commit } from '@plant-store/persistence'
 import { type Labels, type Sample, type Samples, sample } from './metrics.ts'
 
 const requestSeconds = [

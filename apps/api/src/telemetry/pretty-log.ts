@@ -1,4 +1,4 @@
-import { printable } from '@plant-store/persistence'
+import { printable } from '@plant-store/engine'
 import { isColorSupported, prettyFactory } from 'pino-pretty'
 
 type Line = Readonly<Record<string, unknown>>

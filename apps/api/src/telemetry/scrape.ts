@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { storeFiles } from '@plant-store/persistence'
+import { storeFiles } from '@plant-store/engine'
 import { version } from '../version.ts'
 import { type Labels, metrics, type Sample, type Samples, sample } from './metrics.ts'
 

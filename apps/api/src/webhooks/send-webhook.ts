@@ -2,7 +2,7 @@ import dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { explain } from '@plant-store/persistence'
+import { explain } from '@plant-store/engine'
 import {
   courierLimits,
   isPublicAddress,

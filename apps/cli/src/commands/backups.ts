@@ -1,14 +1,16 @@
 import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
 import {
-  backUpStore,
   type CopyOptions,
-  inspectStore,
   printable,
   readLastBackup,
+  storageName,
+} from '@plant-store/engine'
+import {
+  backUpStore,
+  inspectStore,
   restoreStore,
   type StoreReport,
-  storageName,
 } from '@plant-store/persistence'
 import { onInterrupt, throwWithAdvice } from '../command-error.ts'
 import { backupFolder } from '../files/backup-folder.ts'

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
-import { explain } from '@plant-store/persistence'
+import { explain } from '@plant-store/engine'
 import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'

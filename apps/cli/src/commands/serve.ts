@@ -1,5 +1,5 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import { defaultStoreUrl, type OpeningPlan } from '@plant-store/persistence'
+import { defaultStoreUrl, type OpeningPlan } from '@plant-store/engine'
 import { CommandError } from '../command-error.ts'
 
 export const serve = new Command('serve')

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { readStoreId } from '@plant-store/persistence'
+import { readStoreId } from '@plant-store/engine'
 import { CommandError, withFile } from '../command-error.ts'
 
 /** A folder of backups, perhaps of several stores. */

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { Option } from '@commander-js/extra-typings'
-import { followLinks, replaceFile, storeFiles } from '@plant-store/persistence'
+import { followLinks, replaceFile, storeFiles } from '@plant-store/engine'
 import { CommandError, fileError } from '../command-error.ts'
 
 export const forceOption = new Option('--force', 'replace an existing file')

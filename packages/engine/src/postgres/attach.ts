@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
-import { createStorage } from '../create-storage.ts'
 import { type CompiledEntities, compileEntities, type Entities } from '../entity.ts'
 import { GroupQueue } from '../group-queue.ts'
+import { createStorage } from '../runner.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import {
   type Change,
@@ -10,7 +10,7 @@ import {
   type Value,
   valuesOf,
 } from '../statements/statement.ts'
-import type { PostgresHandle, Storage, StorageObserver } from '../storage.ts'
+import type { PostgresHandle, Storage, StorageObserver } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retrying } from './retrying.ts'
 import { missingRightsQuery, refuseMissing, serverRights } from './rights.ts'

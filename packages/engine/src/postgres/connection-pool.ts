@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { PostgresOptions } from '../storage.ts'
+import type { PostgresOptions } from '../types.ts'
 import { Connection, type WarningListener } from './connection.ts'
 import { wasRolledBack } from './retrying.ts'
 import { patienceQuery, settingsQuery } from './session-settings.ts'

@@ -1,7 +1,7 @@
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
-import { countsIn, type ReadTransaction } from '../reader.ts'
+import { countsIn, type ReadTransaction } from '../snapshot.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import type {
   EngineOptions,
@@ -9,7 +9,7 @@ import type {
   PostgresHandle,
   PostgresOptions,
   StoreReport,
-} from '../storage.ts'
+} from '../types.ts'
 import { attachPostgres } from './attach.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { findStore, migratePostgres, type PlannedStore, planPostgres } from './migrate.ts'

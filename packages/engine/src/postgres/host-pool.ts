@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import type { PostgresOptions } from '../storage.ts'
+import type { PostgresOptions } from '../types.ts'
 import { settingsQuery } from './session-settings.ts'
 
 /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { wordsOf } from '../errors.ts'
-import type { PostgresOptions } from '../storage.ts'
+import type { PostgresOptions } from '../types.ts'
 import { HostPool, type HostState } from './host-pool.ts'
 
 /** The pause after an attempt in which no host could be taken. */

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
-import { createStorage, type DatabaseDriver } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError, unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
+import { createStorage, type DatabaseDriver } from '../runner.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
 import type { ReadStatement } from '../statements/statement.ts'
@@ -12,7 +12,7 @@ import type {
   SqliteHandle,
   Storage,
   StorageObserver,
-} from '../storage.ts'
+} from '../types.ts'
 import { inspectSqlite } from './backup.ts'
 import {
   closeOnError,
@@ -103,7 +103,7 @@ export function attachSqlite<Entered extends Entities>(
       runGroup: single.send,
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
-      reportTo: single.reportTo,
+      onFailure: single.onFailure,
       read,
       async check() {
         const reason = single.blockedBecause()

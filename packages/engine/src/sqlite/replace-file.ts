@@ -8,8 +8,8 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { CopyOptions } from '../storage.ts'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
+import type { CopyOptions } from '../types.ts'
 import { syncFile } from './private-file.ts'
 
 /**

@@ -5,7 +5,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import { compileEntities, type Entities } from '../entity.ts'
 import { isDamage, NoStoreError } from '../errors.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
-import type { ReadTransaction } from '../reader.ts'
+import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import {
   closeOnError,

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type StoreError, unavailable } from '../errors.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
-import type { StorageObserver } from '../storage.ts'
+import type { StorageObserver } from '../types.ts'
 import type { ChangeKind } from './arrivals.ts'
 import type { WriterAnswer } from './writer.ts'
 
@@ -91,7 +91,7 @@ export function connectToWriter(
     },
     /** Returns why nothing can be written, or `undefined`. */
     blockedBecause: () => blockedBecause,
-    reportTo(report: typeof onBlocked) {
+    onFailure(report: typeof onBlocked) {
       onBlocked = report
     },
     close: () => port.close(),

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
-import type { Commit } from '../storage.ts'
+import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind, type Group } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
 import {

@@ -8,7 +8,7 @@ import type {
   ReadStatement,
   Value,
 } from './statements/statement.ts'
-import type { Storage, StorageObserver } from './storage.ts'
+import type { Storage, StorageObserver } from './types.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
 export interface DatabaseDriver<Entered extends Entities = Entities>
@@ -22,7 +22,7 @@ export interface DatabaseDriver<Entered extends Entities = Entities>
   /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
   /** Reports errors of which no change is told, as none is made. */
-  reportTo?(report: (error: StoreError) => void): void
+  onFailure?(report: (error: StoreError) => void): void
   /** To be called once, after the last change has an outcome. */
   close(): void | Promise<void>
 }
@@ -65,7 +65,7 @@ export function createStorage<Entered extends Entities>(
       throw toStoreError(cause)
     }
   }, onFailureChange)
-  database.reportTo?.(outages.report)
+  database.onFailure?.(outages.report)
   const fail = (cause: unknown): never => {
     const error = toStoreError(cause)
     outages.report(error)

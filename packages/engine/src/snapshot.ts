@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
 import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
-import type { StoreReader, StoreReport } from './storage.ts'
+import type { StoreReader, StoreReport } from './types.ts'
 
 /** What a store contains as of one moment. */
 export interface ReadTransaction<Entered extends Entities = Entities>

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+import { openStorage } from '@plant-store/engine'
+import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
+import { expect, test } from 'vitest'
+import { notes } from './example.ts'
+
+function textOf(file: string): string {
+  return readFileSync(new URL(file, import.meta.url), 'utf8')
+}
+
+test('the example of the README is the one that is tested', () => {
+  expect(textOf('../README.md')).toContain(`\`\`\`ts\n${textOf('example.ts')}\`\`\``)
+})
+
+test.each(['SQLite', 'PostgreSQL'])('the example works on %s', async database => {
+  await using schema = await createTestSchema()
+  const url = database === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
+  await using storage = await openStorage({ entities: { notes } }, { url })
+
+  const added = await Promise.all([
+    storage.notes.add({ id: 1n, text: 'first' }),
+    storage.notes.add({ id: 1n, text: 'second' }),
+  ])
+
+  expect(added).toEqual([true, false])
+  expect(await storage.notes.find(1n)).toBe('first')
+  expect(await storage.notes.find(2n)).toBeUndefined()
+})
