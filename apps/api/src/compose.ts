@@ -88,16 +88,15 @@ export async function startService(config: Config, log: ProcessLog) {
     )
   }
   const usesJwt = config.jwt.jwksUrl !== undefined
-  if (!hasGivenTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
-    logger.warn(
-      'there is no access token: create one with plant-store token create --name NAME --scope write',
-    )
-  }
+  const hasTokens = hasGivenTokens || usesJwt || (await storage.tokens.list()).length > 0
 
   const running = starting.move()
   return {
     url: listeningUrl(listening),
+    /** Absent unless this start has created the store, on a terminal. */
     firstToken,
+    /** Whether a client can have a token. */
+    hasTokens,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

@@ -1,4 +1,5 @@
 import './prepare-process.ts'
 
 const { serve } = await import('./serve.ts')
-await serve()
+// This program is only started in a clone.
+await serve({ commandLine: 'npx --yes pnpm@12 plant-store' })

@@ -40,16 +40,21 @@ async function planStore({ databaseUrl }: Config): Promise<OpeningPlan> {
   }
 }
 
+export interface ServeOptions {
+  /** How an operator runs the commands of the program, such as `plant-store`. */
+  readonly commandLine: string
+}
+
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
-export async function serve(): Promise<void> {
-  // For the threads. With V8's defaults, pages of long texts pile up to several times the memory in use.
+export async function serve(options: ServeOptions): Promise<void> {
+  // The threads need it. With V8's defaults, pages of long texts pile up to several times the memory in use.
   setFlagsFromString('--initial-old-space-size=32')
   setFlagsFromString('--heap-growing-percent=50')
   let log: ProcessLog | undefined
   try {
     const config = readConfig(process.env)
     log = await openLog(config)
-    await serveUntilSignal(config, log)
+    await serveUntilSignal(config, log, options)
   } catch (error) {
     // Not from the configuration, which may be what is invalid.
     const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
@@ -65,7 +70,11 @@ export async function serve(): Promise<void> {
   }
 }
 
-async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
+async function serveUntilSignal(
+  config: Config,
+  log: ProcessLog,
+  { commandLine }: ServeOptions,
+): Promise<void> {
   const { logger } = log
   for (const misspelt of misspeltSettings(process.env)) {
     logger.warn(misspelt, 'an environment variable has almost the name of a setting')
@@ -91,10 +100,13 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
   if (process.env['NOTIFY_SOCKET'] !== undefined) {
     await notifySystemd(logger)
   }
+  const makeToken = `${commandLine} token create --name NAME --scope write`
   if (service.firstToken !== undefined) {
     // The line that names the URL comes first.
     await log.written()
-    showFirstToken(service.firstToken, service.url)
+    showFirstToken(service.firstToken, service.url, makeToken)
+  } else if (!service.hasTokens) {
+    logger.warn(`there is no access token: create one with ${makeToken}`)
   }
   await stop
   await service[Symbol.asyncDispose]()
@@ -114,22 +126,27 @@ async function notifySystemd(logger: Logger): Promise<void> {
 /** Waits for the first signal and ignores further ones: terminals and package managers send the same signal twice. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    // SIGHUP tells that the terminal or the session has ended.
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, resolve)
     }
   })
 }
 
-/** Writes to the terminal, as others may read the log. */
-function showFirstToken(token: string, url: string): void {
+/** Writes to the terminal, because others may read the log. */
+function showFirstToken(token: string, url: string, makeToken: string): void {
   process.stderr.write(`
-This is the first access token. It is shown only once, as the store keeps only its hash:
+This is the first access token. It is shown only once, because the store keeps only its hash:
 
   ${token}
 
 Add a plant with it:
 
   curl ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera", "tag": "climber"}'
+
+To sign in at ${url}/browse, paste it there. For another token, run this beside the server:
+
+  ${makeToken}
 
 `)
 }

@@ -26,7 +26,7 @@ const post = (url: string, token: string, plant: object) =>
 const statusOf = async (url: string, token: string) =>
   (await ask({ url }, 'GET /plants', { token })).status
 const noToken =
-  'there is no access token: create one with plant-store token create --name NAME --scope write'
+  'there is no access token: create one with npx --yes pnpm@12 plant-store token create --name NAME --scope write'
 /** Everything that is kept in a folder, as the bytes that it is. */
 const everythingIn = (folder: string) =>
   Buffer.concat(
@@ -139,6 +139,51 @@ describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () 
       expect(place).not.toContain(token.slice('plantstore_'.length))
     }
   })
+})
+
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  '%s stops it cleanly, and the log says so',
+  async signal => {
+    await using server = await startServer({ folder: temporaryFolder() })
+
+    expect(await server.end(signal)).toBe(0)
+
+    expect(server.log.slice(-2)).toMatchObject([
+      { msg: 'stopping', signal },
+      { msg: 'stopped' },
+    ])
+  },
+)
+
+test('it runs from its sources, and reads nothing that a build has written', async () => {
+  const folder = temporaryFolder()
+  const preload = join(folder, 'refuse-builds.mjs')
+  writeFileSync(
+    preload,
+    `import { registerHooks } from 'node:module'
+    registerHooks({
+      load(url, context, load) {
+        if (/(packages|apps)\\/[^/]+\\/dist\\//.test(url)) {
+          throw new Error(url + ' is written by a build')
+        }
+        return load(url, context)
+      },
+    })`,
+  )
+  const main = join(import.meta.dirname, '../src/main.ts')
+  await using server = await startServer({
+    command: [process.execPath, '--conditions=plant-store-source', main],
+    environment: { ACCESS_TOKENS: 'plantstore_of-the-test' },
+    folder,
+    preload,
+  })
+  const { url } = server
+
+  const created = await post(url, 'plantstore_of-the-test', { id: 1, name: 'Monstera' })
+
+  expect(created.status).toBe(200)
+  expect(await server.end()).toBe(0)
+  expect(readdirSync(folder).sort()).toEqual(['data', 'refuse-builds.mjs'])
 })
 
 test('without a terminal no token is made, and the log says how to create one', async () => {

@@ -9,6 +9,7 @@ import { createCounters } from '../telemetry/counters.ts'
 import type { Samples } from '../telemetry/metrics.ts'
 import { gatherLog } from '../telemetry/process-log.ts'
 import { openGate } from './open-gate.ts'
+import { pageFolder } from './page-folder.ts'
 
 export interface HttpThreadData {
   /** From 1. */
@@ -75,6 +76,7 @@ await using tracing =
 const stopping = new AbortController()
 const traced = <All extends object>(useCases: All): All =>
   tracing?.traced(useCases) ?? useCases
+const page = pageFolder()
 const server = createServer({
   ...traced({ plants: createPlantUseCases(storage) }),
   unannounced: traced({
@@ -99,8 +101,7 @@ const server = createServer({
     batchRequestDrainMs: shutdownTimeoutMs * batchShare,
   },
   trustedProxies: config.trustedProxies,
-  // Written by the build, beside this file.
-  page: new URL('./browse/', import.meta.url),
+  ...(page && { page }),
 })
 server.server.on('connection', counters.onConnection)
 await server.ready()

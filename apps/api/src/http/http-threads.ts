@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { transferListOf } from '@plant-store/engine'
 import type { MainStorage } from '@plant-store/persistence'
@@ -59,11 +60,14 @@ async function startHttpThread(
   data: HttpThreadData,
   mainThread: MainThread,
 ): Promise<StartedThread> {
-  const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
-    workerData: data,
-    transferList: transferListOf(data.shared),
-    resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
-  })
+  const worker = new Worker(
+    new URL(`./http-thread${extname(import.meta.url)}`, import.meta.url),
+    {
+      workerData: data,
+      transferList: transferListOf(data.shared),
+      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+    },
+  )
   const calls = createBirpc<HttpThread, MainThread>(mainThread, {
     post: message => worker.postMessage(message),
     on: listener => void worker.on('message', listener),

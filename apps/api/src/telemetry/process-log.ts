@@ -1,7 +1,10 @@
 import type { AnsweredRequest } from '@plant-store/http/server'
 import { type Logger, pino } from 'pino'
-import { SonicBoom } from 'sonic-boom'
+import sonicBoom from 'sonic-boom'
 import type { Config } from '../config.ts'
+
+// A CommonJS module, whose names Node does not find without a bundler.
+const { SonicBoom } = sonicBoom
 
 /** The formats of LOG_FORMAT. Each takes lines of JSON. */
 const formats: Readonly<

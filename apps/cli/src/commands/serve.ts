@@ -35,7 +35,7 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
     if (!check) {
-      return api.serve()
+      return api.serve({ commandLine: 'plant-store' })
     }
     const { faults, plan, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt) {
