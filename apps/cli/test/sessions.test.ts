@@ -68,7 +68,7 @@ test('the other commands of the README work in another test', () => {
   const elsewhere: Readonly<Record<string, readonly [file: string, words: string]>> = {
     'npx --yes pnpm@12 start': [
       'tooling/release/test/clone.test.ts',
-      "startPnpm(['start']",
+      "['pnpm start', ['start']]",
     ],
     'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
   }

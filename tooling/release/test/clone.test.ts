@@ -5,6 +5,7 @@ import {
   globSync,
   readFileSync,
   realpathSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -103,18 +104,27 @@ describe('on a fresh clone', () => {
     }
   })
 
-  test('the server starts, without a registry, and stops when pnpm is told to', async () => {
-    const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
-    const program = startPnpm(['start'], environment)
-    await until(
-      'it listens',
-      () => program.output().includes('"listening"') || !program.isRunning(),
-      200_000,
-    )
-    program.assertRunning()
-    await program.end('SIGTERM')
-    expect(program.output()).toContain('"stopped"')
-  })
+  test.each([
+    ['pnpm start', ['start']],
+    ['pnpm --filter @plant-store/api start', ['--filter', '@plant-store/api', 'start']],
+  ])(
+    'the server starts by %s, without a registry, and stops with pnpm',
+    async (_, args) => {
+      const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
+      rmSync(join(folder, 'data'), { recursive: true, force: true })
+      const program = startPnpm(args, environment)
+      await until(
+        'it listens',
+        () => program.output().includes('"listening"') || !program.isRunning(),
+        200_000,
+      )
+      program.assertRunning()
+      await program.end('SIGTERM')
+      expect(program.output()).toContain('"stopped"')
+      // Its relative paths begin at the root, whichever script has started it.
+      expect(existsSync(join(folder, 'data/served.db'))).toBe(true)
+    },
+  )
 
   test('the command line prints nothing but what the command does, and ends as it did', async () => {
     writeFileSync(join(folder, 'wrong.ndjson'), '{"id":1}\n')
