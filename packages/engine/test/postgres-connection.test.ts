@@ -2,184 +2,253 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import type { PostgresOptions } from '../src/types.ts'
+import type { PostgresHandle, PostgresOptions } from '../src/types.ts'
 import { attachStorage } from './notes.ts'
 
+/** A server that refuses connections. */
+const goneUrl = 'postgres://127.0.0.1:1/a'
+const goneReason = 'connect ECONNREFUSED 127.0.0.1:1'
+
 let database: TestDatabase
+/** The URL of the same server for sessions that only read. */
+let readOnlyUrl: string
+
 beforeAll(async () => {
   database = await createTestDatabase()
+  readOnlyUrl = `${database.url}?options=-c%20default_transaction_read_only%3Don`
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** A store on a server that is gone. */
-const attachToNone = (onFailureChange?: (reason?: string) => void) => {
-  const server = {
-    hosts: ['postgres://127.0.0.1:1/a'],
-    poolMode: 'session',
-    timeoutMs: 10_000,
-  } as const
-  const shared = {
-    kind: 'postgres',
-    server,
-    readConnectionsMax: 1,
-    queueChangesMax: undefined,
-  } as const
-  return attachStorage(shared, { onFailureChange })
-}
-
-test('a server that is gone is an outage with its reason, and nothing looks for it once the store is closed', async () => {
+/** Lets a test move the timers of the store. Those of the server go on. */
+function useFakeTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const reasons: (string | undefined)[] = []
-  const gone = await attachToNone(reason => reasons.push(reason))
-  const reason = 'connect ECONNREFUSED 127.0.0.1:1'
-  await expect(gone.notes.find(1n)).rejects.toMatchObject({
-    code: 'store-unavailable',
-    message: 'the store is unavailable',
-    cause: { message: reason },
-  })
-  expect(reasons).toEqual([reason])
-  // Past the pause before the next attempt to connect, and before the next check.
-  await vi.advanceTimersByTimeAsync(500)
-  expect(vi.getTimerCount()).toBe(1)
-  await gone[Symbol.asyncDispose]()
-  expect(vi.getTimerCount()).toBe(0)
-})
+}
 
-test('refuses a read while ten thousand are pending, and no longer', async () => {
-  await using gone = await attachToNone()
-  const reads = Promise.allSettled(
-    Array.from({ length: 10_000 }, () => gone.notes.find(1n)),
-  )
-  await expect(gone.notes.find(1n)).rejects.toMatchObject({ code: 'store-busy' })
-  await reads
-  await expect(gone.notes.find(1n)).rejects.toMatchObject({ code: 'store-unavailable' })
-})
-
-describe('a pool of connections', () => {
-  const open = (more: Partial<PostgresOptions> = {}, connectionsMax = 1) => {
-    const pool = new ConnectionPool(
-      { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...more },
-      connectionsMax,
-    )
-    onTestFinished(() => pool[Symbol.asyncDispose]())
-    return pool
-  }
-  const ask = async (pool: ConnectionPool, text: string) => {
-    const [result] = await pool.run([{ text }])
-    return result?.rows[0]
-  }
-  const idOf = async (pool: ConnectionPool) =>
-    (await ask(pool, 'select pg_backend_pid() as id')).id
-  const raise = (code: string) =>
-    `do $$ begin raise exception using errcode = '${code}'; end $$`
-
-  test('replaces a connection that ended while nothing used it', async () => {
-    const pool = open()
-    const first = await idOf(pool)
-    await database.query(`select pg_terminate_backend(${first})`)
-    await expect.poll(() => idOf(pool).catch(() => first)).not.toBe(first)
-  })
-
-  test('keeps a connection that nothing uses for a minute', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const pool = open()
-    const first = await idOf(pool)
-    await vi.advanceTimersByTimeAsync(59_999)
-    expect(await idOf(pool)).toBe(first)
-    await vi.advanceTimersByTimeAsync(60_000)
-    expect(await idOf(pool)).not.toBe(first)
-  })
-
-  test('replaces a connection after a failure, and keeps it after a transaction that was rolled back', async () => {
-    const pool = open()
-    const first = await idOf(pool)
-    const change = { text: 'select 1' }
-    await expect(
-      pool.run([change, { text: raise('40001') }, change]),
-    ).rejects.toMatchObject({
-      code: '40001',
-    })
-    expect(await idOf(pool)).toBe(first)
-    await expect(pool.run([change, { text: raise('22000') }])).rejects.toMatchObject({
-      code: '22000',
-    })
-    expect(await idOf(pool)).not.toBe(first)
-  })
-
-  test('shares what the server allows, and grows when it allows more', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    await using user = await database.createReader()
-    await database.query(`alter role ${user.name} connection limit 1`)
-    const pool = open({ hosts: [user.url] }, 3)
-    const idsOfThree = async () => {
-      const slow = 'select pg_backend_pid() as id, pg_sleep(0.05)'
-      const rows = await Promise.all([1, 2, 3].map(() => ask(pool, slow)))
-      return new Set(rows.map(({ id }) => id))
+describe('a store on a server that is gone', () => {
+  const attachToGone = (onFailureChange?: (reason?: string) => void) => {
+    const server: PostgresOptions = {
+      hosts: [goneUrl],
+      poolMode: 'session',
+      timeoutMs: 10_000,
     }
+    const handle: PostgresHandle = {
+      kind: 'postgres',
+      server,
+      readConnectionsMax: 1,
+      queueChangesMax: undefined,
+    }
+    return attachStorage(handle, { onFailureChange })
+  }
 
-    const limited = await idsOfThree()
+  test('reports an outage with the reason', async () => {
+    const reasons: (string | undefined)[] = []
+    await using storage = await attachToGone(reason => reasons.push(reason))
+
+    await expect(storage.notes.find(1n)).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: 'the store is unavailable',
+      cause: { message: goneReason },
+    })
+    expect(reasons).toEqual([goneReason])
+  })
+
+  test('does not look for the server once it is closed', async () => {
+    useFakeTimers()
+    const storage = await attachToGone()
+    await expect(storage.notes.find(1n)).rejects.toThrow()
+    // The pause before the next attempt is over, and the next check is not due.
+    await vi.advanceTimersByTimeAsync(500)
+    const timersBefore = vi.getTimerCount()
+
+    await storage[Symbol.asyncDispose]()
+
+    expect(timersBefore).toBe(1)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('refuses a read while ten thousand are pending, and no longer', async () => {
+    await using storage = await attachToGone()
+    const pending = Array.from({ length: 10_000 }, () => storage.notes.find(1n))
+    const settled = Promise.allSettled(pending)
+
+    await expect(storage.notes.find(1n)).rejects.toMatchObject({ code: 'store-busy' })
+    await settled
+
+    await expect(storage.notes.find(1n)).rejects.toMatchObject({
+      code: 'store-unavailable',
+    })
+  })
+})
+
+function openPool(
+  options: Partial<PostgresOptions> = {},
+  connectionsMax = 1,
+): ConnectionPool {
+  const pool = new ConnectionPool(
+    { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...options },
+    connectionsMax,
+  )
+  onTestFinished(() => pool[Symbol.asyncDispose]())
+  return pool
+}
+
+/** Returns the row of a query. */
+async function ask(pool: ConnectionPool, text: string): Promise<Record<string, unknown>> {
+  const [result] = await pool.run([{ text }])
+  return result?.rows[0]
+}
+
+/** Returns the number of the connection that a transaction got. */
+async function connectionOf(pool: ConnectionPool): Promise<unknown> {
+  const { id } = await ask(pool, 'select pg_backend_pid() as id')
+  return id
+}
+
+describe('a connection', () => {
+  const failWith = (code: string) => ({
+    text: `do $$ begin raise exception using errcode = '${code}'; end $$`,
+  })
+  const change = { text: 'select 1' }
+
+  test('is replaced if it ended while nothing used it', async () => {
+    const pool = openPool()
+    const first = await connectionOf(pool)
+
+    await database.query(`select pg_terminate_backend(${first})`)
+
+    const connection = () => connectionOf(pool).catch(() => first)
+    await expect.poll(connection).not.toBe(first)
+  })
+
+  test('is closed if nothing uses it for a minute', async () => {
+    useFakeTimers()
+    const pool = openPool()
+    const first = await connectionOf(pool)
+
+    await vi.advanceTimersByTimeAsync(59_999)
+    const second = await connectionOf(pool)
+    await vi.advanceTimersByTimeAsync(60_000)
+    const third = await connectionOf(pool)
+
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+  })
+
+  test('is kept after a transaction that was rolled back', async () => {
+    const pool = openPool()
+    const first = await connectionOf(pool)
+
+    const transaction = pool.run([change, failWith('40001'), change])
+
+    await expect(transaction).rejects.toMatchObject({ code: '40001' })
+    expect(await connectionOf(pool)).toBe(first)
+  })
+
+  test('is replaced after any other failure', async () => {
+    const pool = openPool()
+    const first = await connectionOf(pool)
+
+    const transaction = pool.run([change, failWith('22000')])
+
+    await expect(transaction).rejects.toMatchObject({ code: '22000' })
+    expect(await connectionOf(pool)).not.toBe(first)
+  })
+
+  test('has a name that operators know', async () => {
+    const row = await ask(
+      openPool(),
+      `select current_setting('application_name') as name`,
+    )
+
+    expect(row).toEqual({ name: 'plant-store' })
+  })
+
+  test('waits until the server ends a late statement', async () => {
+    const late = ask(openPool({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')
+
+    await expect(late).rejects.toThrow('due to statement timeout')
+  })
+})
+
+describe('a pool whose server allows fewer connections', () => {
+  /** Returns how many connections three transactions at once have used. */
+  async function countOfThree(pool: ConnectionPool): Promise<number> {
+    const slow = 'select pg_backend_pid() as id, pg_sleep(0.05)'
+    const transactions = [ask(pool, slow), ask(pool, slow), ask(pool, slow)]
+    const rows = await Promise.all(transactions)
+    return new Set(rows.map(({ id }) => id)).size
+  }
+
+  test('shares them, and grows when the server allows more', async () => {
+    useFakeTimers()
+    await using user = await database.createReader()
+    const pool = openPool({ hosts: [user.url] }, 3)
+
+    await database.query(`alter role ${user.name} connection limit 1`)
+    const limited = await countOfThree(pool)
     await database.query(`alter role ${user.name} connection limit 3`)
-    const stillLimited = await idsOfThree()
+    const soonAfter = await countOfThree(pool)
     await vi.advanceTimersByTimeAsync(1_000)
-    const grown = await idsOfThree()
+    const grown = await countOfThree(pool)
 
-    expect([limited.size, stillLimited.size, grown.size]).toEqual([1, 1, 3])
+    expect({ limited, soonAfter, grown }).toEqual({ limited: 1, soonAfter: 1, grown: 3 })
     await pool[Symbol.asyncDispose]()
   })
 
-  test('is refused with the reason of the server that allows no connection', async () => {
+  test('is refused with the reason of a server that allows none', async () => {
     await using user = await database.createReader()
     await database.query(`alter role ${user.name} connection limit 0`)
-    const pool = open({ hosts: [user.url], timeoutMs: 700 })
+    const pool = openPool({ hosts: [user.url], timeoutMs: 700 })
 
-    await expect(idOf(pool)).rejects.toThrow(
+    await expect(connectionOf(pool)).rejects.toThrow(
       `too many connections for role "${user.name}"`,
     )
   })
+})
 
-  test('is of a host that accepts writes, with a name that operators know', async () => {
-    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    const pool = open({ hosts: [reader, database.url, 'postgres://127.0.0.1:1/a'] })
-    const settings = ['transaction_read_only', 'application_name'].map(
-      each => `current_setting('${each}') as ${each}`,
+describe('a pool with several hosts', () => {
+  test('connects to the one that accepts writes', async () => {
+    const pool = openPool({ hosts: [readOnlyUrl, database.url, goneUrl] })
+
+    const row = await ask(
+      pool,
+      `select current_setting('transaction_read_only') as value`,
     )
-    const expected = { transaction_read_only: 'off', application_name: 'plant-store' }
-    expect(await ask(pool, `select ${settings}`)).toEqual(expected)
-  })
 
-  test('waits for the server to end a statement that takes too long', async () => {
-    await expect(
-      ask(open({ statementTimeoutMs: 200 }), 'select pg_sleep(10)'),
-    ).rejects.toThrow('due to statement timeout')
-  })
-
-  test('asks hosts that have refused again, but not at once', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const pool = open({ hosts: ['postgres://127.0.0.1:1/a'] })
-    const failure = () => idOf(pool).catch(error => error)
-    const first = await failure()
-    await vi.advanceTimersByTimeAsync(99)
-    expect((await failure()) === first).toBe(true)
-    await vi.advanceTimersByTimeAsync(1)
-    expect((await failure()) === first).toBe(false)
+    expect(row).toEqual({ value: 'off' })
   })
 
   test('is refused with the reason of each host, once', async () => {
-    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    const gone = [
-      'postgres://127.0.0.1:1/a',
-      'postgres://127.0.0.1:1/b',
-      'postgres://127.0.0.1:2/a',
-    ]
-    const error = await idOf(open({ hosts: [...gone, reader] })).catch(error => error)
+    const sameGoneUrl = 'postgres://127.0.0.1:1/b'
+    const otherGoneUrl = 'postgres://127.0.0.1:2/a'
+    const pool = openPool({ hosts: [goneUrl, sameGoneUrl, otherGoneUrl, readOnlyUrl] })
+
+    const error: Error = await connectionOf(pool).then(fail, failure => failure)
+
     const { host } = new URL(database.url)
     expect(error.message).toBe(
-      `connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:2; ${host} does not accept writes`,
+      `${goneReason}; connect ECONNREFUSED 127.0.0.1:2; ${host} does not accept writes`,
     )
     expect(error.cause).toBeInstanceOf(AggregateError)
   })
+
+  test('asks hosts that have refused again, but not at once', async () => {
+    useFakeTimers()
+    const pool = openPool({ hosts: [goneUrl] })
+    const failure = () => connectionOf(pool).then(fail, error => error)
+
+    const first = await failure()
+    await vi.advanceTimersByTimeAsync(99)
+    const soonAfter = await failure()
+    await vi.advanceTimersByTimeAsync(1)
+    const later = await failure()
+
+    expect(soonAfter).toBe(first)
+    expect(later).not.toBe(first)
+  })
 })
+
+function fail(): never {
+  throw new Error('it succeeded')
+}

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   type Change,
   type ChangeStatement,
@@ -6,214 +7,257 @@ import {
   valuesOf,
 } from '@plant-store/engine'
 import fc from 'fast-check'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
 import type { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import { retrying } from '../src/postgres/retrying.ts'
-import { runGroup, stepsOf } from '../src/postgres/steps.ts'
+import { runGroup, type Step, stepsOf } from '../src/postgres/steps.ts'
 import { entities, type Note, note } from './notes.ts'
 
 const compiled = compileEntities(entities, postgresDialect)
-const change = (name: string, given: object = {}): Change => [
-  name,
-  ...valuesOf(compiled.changeStatements.get(name) as ChangeStatement, given),
-]
 const tables = ['notes', 'gardens'] as const
 type Table = (typeof tables)[number]
 
-const changeOf = fc.record({
+function statementOf(name: string): ChangeStatement {
+  const statement = compiled.changeStatements.get(name)
+  assert(statement !== undefined, `there is a statement ${name}`)
+  return statement
+}
+
+function changeOf(name: string, values: object = {}): Change {
+  return [name, ...valuesOf(statementOf(name), values)]
+}
+
+const randomChange = fc.record({
   table: fc.constantFrom(...tables),
   kind: fc.constantFrom('insert', 'insert', 'save', 'remove'),
   id: fc.bigInt(0n, 5n),
 })
-const anyGroup = fc
+const randomGroup = fc
   .array(
     fc.oneof(
-      { weight: 12, arbitrary: changeOf },
-      { weight: 1, arbitrary: fc.constant('clear') },
+      { weight: 12, arbitrary: randomChange },
+      { weight: 1, arbitrary: fc.constant('clear' as const) },
     ),
-    {
-      maxLength: 24,
-    },
+    { maxLength: 24 },
   )
   .map(group =>
-    group.map((each, n) =>
-      typeof each === 'string'
-        ? change('notes.clear')
-        : change(`${each.table}.${each.kind}`, note(each.id, `change ${n}`)),
-    ),
+    group.map((drawn, number) => {
+      if (drawn === 'clear') {
+        return changeOf('notes.clear')
+      }
+      const { table, kind, id } = drawn
+      return changeOf(`${table}.${kind}`, note(id, `change ${number}`))
+    }),
   )
 
-/** Runs queries as PostgreSQL does, on rows in memory. */
-function memory() {
-  const rows = { notes: new Map<bigint, Note>(), gardens: new Map<bigint, Note>() }
-  const sent: string[][] = []
-  const changeOne = (kind: string, table: Map<bigint, Note>, given: Note) => {
-    const { id } = given
-    if (kind === 'clear') {
-      return [[...table.keys()], table.clear()][0] as bigint[]
-    }
-    const isThere = table.has(id)
-    if (kind === 'remove') {
-      return table.delete(id) ? [id] : []
-    }
-    if (kind === 'insert' && isThere) {
-      return []
-    }
-    table.set(id, given)
-    return [id]
+/** A server that runs the statements of notes on rows in memory, as PostgreSQL does. */
+class MemoryServer implements Pick<ConnectionPool, 'run'> {
+  readonly tables = {
+    notes: new Map<bigint, Note>(),
+    gardens: new Map<bigint, Note>(),
   }
-  const run = (query: { name: string; values: unknown[] }) => {
-    const [table = '', kind = ''] = query.name.split('.')
-    const { parameters, takesArrays } = compiled.changeStatements.get(
-      query.name,
-    ) as ChangeStatement
-    const columns = takesArrays
-      ? (query.values as unknown[][])
-      : query.values.map(each => [each])
-    const given = (columns[0] ?? [0]).map((_, row) =>
-      Object.fromEntries(
-        parameters.map((name, column) => [name, columns[column]?.[row]]),
-      ),
-    ) as unknown as Note[]
-    if (kind === 'save' && new Set(given.map(({ id }) => id)).size < given.length) {
+  /** The names of the statements of each transaction. */
+  readonly transactions: (string | undefined)[][] = []
+
+  async run(queries: readonly pg.QueryConfig[]): Promise<readonly pg.QueryResult[]> {
+    this.transactions.push(queries.map(({ name }) => name))
+    return queries.map(query => this.#runQuery(query))
+  }
+
+  #runQuery({ name = '', values = [] }: pg.QueryConfig): pg.QueryResult {
+    const [table, kind] = name.split('.')
+    const notes = notesIn(name, values)
+    if (kind === 'save' && new Set(notes.map(({ id }) => id)).size < notes.length) {
       throw new Error('ON CONFLICT DO UPDATE command cannot affect row a second time')
     }
-    const changed = given.flatMap(each => changeOne(kind, rows[table as Table], each))
-    return { rows: changed.map(id => ({ id })), rowCount: changed.length }
+    const rows = this.tables[table as Table]
+    const changedIds = kind === 'clear' ? clear(rows) : change(rows, notes, `${kind}`)
+    return {
+      rows: changedIds.map(id => ({ id })),
+      rowCount: changedIds.length,
+      command: '',
+      oid: 0,
+      fields: [],
+    }
   }
-  const pool = {
-    async run(queries: { name: string; values: unknown[] }[]) {
-      sent.push(queries.map(({ name }) => name))
-      return queries.map(run)
-    },
-  }
-  // Of a pool `runGroup` changes this alone.
-  return { rows, sent, pool: pool as unknown as ConnectionPool }
 }
 
-test('a group in steps has the outcomes and the rows that its changes have one after another', async () => {
-  const property = fc.asyncProperty(
-    fc.array(anyGroup, { maxLength: 3 }),
-    async groups => {
-      const [together, apart] = [memory(), memory()]
-      for (const group of groups) {
-        const wanted: number[] = []
-        for (const each of group) {
-          wanted.push(...(await runGroup(apart.pool, compiled, [each])))
-        }
-        expect(await runGroup(together.pool, compiled, group)).toEqual(wanted)
-        expect(together.rows).toEqual(apart.rows)
-      }
-    },
-  )
-  await fc.assert(property, { numRuns: 300 })
-})
-
-test('between changes that are alone all lock rows in one order, and neighbours of one kind share a step', () => {
-  const property = fc.property(anyGroup, group => {
-    const steps = stepsOf(compiled, group)
-    expect(
-      steps
-        .flatMap(({ changes }) => changes.map(({ index }) => index))
-        .sort((a, b) => a - b),
-    ).toEqual([...group.keys()])
-    const keys: [table: number, id: bigint][] = []
-    for (const { name, changes } of steps) {
-      if (name === 'notes.clear') {
-        keys.length = 0
-      } else {
-        for (const { change } of changes) {
-          keys.push([tables.indexOf(name.split('.')[0] as Table), change[1] as bigint])
-        }
-      }
-      const ordered = keys.toSorted(([a, x], [b, y]) => a - b || Number(x - y))
-      expect(keys).toEqual(ordered)
-    }
-    for (const [n, { name, changes }] of steps.entries()) {
-      const before = steps[n - 1]
-      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays) {
-        continue
-      }
-      // A statement can replace a row only once.
-      expect(before.changes.at(-1)?.value).toEqual(changes[0]?.value)
-    }
+/** Returns the notes in the values of a query. Some statements have an array for each column. */
+function notesIn(name: string, values: readonly unknown[]): readonly Note[] {
+  const { parameters, takesArrays } = statementOf(name)
+  const columns = values.map(value => (takesArrays ? (value as unknown[]) : [value]))
+  const ids = columns[0] ?? []
+  return ids.map((_, row) => {
+    const entries = parameters.map((parameter, column) => [
+      parameter,
+      columns[column]?.[row],
+    ])
+    // The statements of notes have the columns of a note, or only its id.
+    return Object.fromEntries(entries) as Note
   })
-  fc.assert(property, { numRuns: 300 })
-})
+}
 
-const fifty = Array.from({ length: 50 }, (_, n) => (n * 7) % 50)
+function clear(rows: Map<bigint, Note>): readonly bigint[] {
+  const ids = [...rows.keys()]
+  rows.clear()
+  return ids
+}
 
-test.each([
-  ['creates of notes', 1, fifty.map(id => change('notes.insert', note(id)))],
-  [
-    'creates of notes and gardens in turns',
-    2,
-    fifty.flatMap(id => tables.map(table => change(`${table}.insert`, note(id)))),
-  ],
-  [
-    'a change that is alone between two others',
-    3,
-    ['insert', 'clear', 'insert'].map(kind => change(`notes.${kind}`, note(1))),
-  ],
-])('%s are %i steps', (_, count, group) => {
-  expect(stepsOf(compiled, group)).toHaveLength(count)
-})
-
-test('each change has its own rows, and of two inserts of a row only the first may have inserted it', async () => {
-  const { pool, rows, sent } = memory()
-  rows.gardens.set(7n, note(7)).set(8n, note(8))
-  const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(
-    each => change('notes.insert', each),
-  )
-  rows.notes.set(2n, note(2))
-  expect(await runGroup(pool, compiled, [...group, change('gardens.clear')])).toEqual([
-    0, 1, 0, 1, 2,
-  ])
-  expect(rows.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
-  expect(sent).toEqual([['notes.insert', 'notes.insert', 'gardens.clear']])
-})
-
-const coded = (code?: string) => Object.assign(new Error('rolled back'), { code })
-
-test.each(['40001', '40P01'])(
-  'what the server rolled back with %s is tried ten times, less and less often',
-  async code => {
-    const random = vi.spyOn(Math, 'random').mockReturnValue(1)
-    onTestFinished(() => random.mockRestore())
-    let attempts = 0
-    const attemptOf = (failures: number) => async () => {
-      if (attempts++ < failures) {
-        throw coded(code)
+/** Returns the ids of the rows that changed. */
+function change(
+  rows: Map<bigint, Note>,
+  notes: readonly Note[],
+  kind: string,
+): readonly bigint[] {
+  return notes
+    .filter(changed => {
+      if (kind === 'remove') {
+        return rows.delete(changed.id)
       }
-      return 'done'
-    }
-    const begunMs = performance.now()
-    expect(await retrying(60_000, attemptOf(4))).toBe('done')
-    const waitedMs = 2 + 4 + 8 + 16
-    // A timer may be a millisecond early.
-    expect(performance.now() - begunMs).toBeGreaterThan(waitedMs - 4)
-    random.mockReturnValue(0)
-    // Of a process that has run for long.
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(1e9)
-    onTestFinished(() => clock.mockRestore())
-    attempts = 0
-    expect(await retrying(60_000, attemptOf(9))).toBe('done')
-    attempts = 0
-    await expect(retrying(60_000, attemptOf(100))).rejects.toThrow('rolled back')
-    expect(attempts).toBe(10)
-  },
-)
+      if (kind === 'insert' && rows.has(changed.id)) {
+        return false
+      }
+      rows.set(changed.id, changed)
+      return true
+    })
+    .map(({ id }) => id)
+}
 
-test('what is too late, or failed otherwise, is not tried again', async () => {
-  let attempts = 0
-  const fail = async (code?: string) => {
-    attempts++
-    await new Promise(setImmediate)
-    throw coded(code)
-  }
-  for (const code of ['23505', undefined]) {
-    await expect(retrying(60_000, () => fail(code))).rejects.toThrow()
-  }
-  await expect(retrying(0, () => fail('40001'))).rejects.toThrow()
-  expect(attempts).toBe(3)
+describe('a group', () => {
+  test('has the outcomes and rows of its changes one after another', async () => {
+    const property = fc.asyncProperty(
+      fc.array(randomGroup, { maxLength: 3 }),
+      async groups => {
+        const together = new MemoryServer()
+        const apart = new MemoryServer()
+        const outcomes: number[] = []
+        const expectedOutcomes: number[] = []
+
+        for (const group of groups) {
+          outcomes.push(...(await runGroup(together, compiled, group)))
+          for (const single of group) {
+            expectedOutcomes.push(...(await runGroup(apart, compiled, [single])))
+          }
+        }
+
+        expect(outcomes).toEqual(expectedOutcomes)
+        expect(together.tables).toEqual(apart.tables)
+      },
+    )
+    await fc.assert(property, { numRuns: 300 })
+  })
+
+  test('counts the rows of each change, of two inserts of a row one', async () => {
+    const server = new MemoryServer()
+    server.tables.notes.set(2n, note(2))
+    server.tables.gardens.set(7n, note(7)).set(8n, note(8))
+    const group = [
+      changeOf('notes.insert', note(2, 'b')),
+      changeOf('notes.insert', note(1, 'a', 'topic')),
+      changeOf('notes.insert', note(1, 'again')),
+      changeOf('notes.insert', note(3)),
+      changeOf('gardens.clear'),
+    ]
+
+    const affectedRows = await runGroup(server, compiled, group)
+
+    expect(affectedRows).toEqual([0, 1, 0, 1, 2])
+    expect(server.tables.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
+    expect(server.transactions).toEqual([
+      ['notes.insert', 'notes.insert', 'gardens.clear'],
+    ])
+  })
 })
+
+describe('the steps of a group', () => {
+  test('contain each change once', () => {
+    const property = fc.property(randomGroup, group => {
+      const steps = stepsOf(compiled, group)
+
+      const numbers = steps.flatMap(({ changes }) => changes.map(({ index }) => index))
+      expect(numbers.toSorted((a, b) => a - b)).toEqual([...group.keys()])
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+
+  test('lock rows in order of table and id, between barriers', () => {
+    const property = fc.property(randomGroup, group => {
+      const sections = sectionsOf(stepsOf(compiled, group))
+
+      expect(sections).toEqual(sections.map(rows => rows.toSorted(byTableAndId)))
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+
+  test('divide changes of one kind only if they change one row twice', () => {
+    const property = fc.property(randomGroup, group => {
+      const steps = stepsOf(compiled, group)
+
+      const divided = steps.filter((step, number) => {
+        const before = steps[number - 1]
+        return before?.name === step.name && statementOf(step.name).takesArrays
+      })
+      for (const step of divided) {
+        const before = steps[steps.indexOf(step) - 1]
+        const reason = `${step.name} was divided within a row`
+        expect(before?.changes.at(-1)?.value, reason).toEqual(step.changes[0]?.value)
+      }
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+
+  const fiftyIds = Array.from({ length: 50 }, (_, number) => (number * 7) % 50)
+
+  test.each([
+    {
+      changes: 'creates of notes',
+      count: 1,
+      group: fiftyIds.map(id => changeOf('notes.insert', note(id))),
+    },
+    {
+      changes: 'creates of notes and gardens in turns',
+      count: 2,
+      group: fiftyIds.flatMap(id =>
+        tables.map(table => changeOf(`${table}.insert`, note(id))),
+      ),
+    },
+    {
+      changes: 'a barrier between two creates',
+      count: 3,
+      group: [
+        changeOf('notes.insert', note(1)),
+        changeOf('notes.clear'),
+        changeOf('notes.insert', note(1)),
+      ],
+    },
+  ])('are $count for $changes', ({ count, group }) => {
+    expect(stepsOf(compiled, group)).toHaveLength(count)
+  })
+})
+
+interface LockedRow {
+  readonly table: number
+  readonly id: bigint
+}
+
+/** Returns the rows that the steps lock, in sections that barriers divide. */
+function sectionsOf(steps: readonly Step[]): readonly (readonly LockedRow[])[] {
+  const sections: LockedRow[][] = [[]]
+  for (const { name, changes } of steps) {
+    if (name === 'notes.clear') {
+      sections.push([])
+      continue
+    }
+    const table = tables.findIndex(known => name.startsWith(`${known}.`))
+    for (const {
+      change: [, id],
+    } of changes) {
+      sections.at(-1)?.push({ table, id: BigInt(`${id}`) })
+    }
+  }
+  return sections
+}
+
+function byTableAndId(a: LockedRow, b: LockedRow): number {
+  return a.table - b.table || Number(a.id - b.id)
+}
