@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../../tooling/vitest.config.ts'
+import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // That the program is wired to PostgreSQL. The repositories keep their contracts on it in packages/persistence.
 const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.test.ts']

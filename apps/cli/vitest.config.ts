@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../../tooling/vitest.config.ts'
+import shared, { freshBuild } from '../../vitest.shared.ts'
 
 /** They start no program. */
 const ofParts = [

@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../../tooling/vitest.config.ts'
+import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // The build puts the page together, and the files of the API reference.
 export default mergeConfig(shared, { test: { globalSetup: freshBuild } })

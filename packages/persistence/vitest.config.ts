@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared from '../../tooling/vitest.config.ts'
+import shared from '../../vitest.shared.ts'
 
 export default mergeConfig(shared, {
   test: { globalSetup: '@plant-store/harness/postgres-setup' },

@@ -1,1 +1,1 @@
-export { default } from '../../tooling/vitest.config.ts'
+export { default } from '../../vitest.shared.ts'

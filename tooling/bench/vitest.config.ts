@@ -1,4 +1,4 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../vitest.config.ts'
+import shared, { freshBuild } from '../../vitest.shared.ts'
 
 export default mergeConfig(shared, { test: { globalSetup: freshBuild } })

@@ -1,1 +1,1 @@
-export { default } from '../vitest.config.ts'
+export { default } from '../../vitest.shared.ts'

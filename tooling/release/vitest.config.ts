@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../vitest.config.ts'
+import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // They pack, install and build.
 const patient = mergeConfig(shared, {

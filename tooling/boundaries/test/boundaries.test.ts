@@ -84,6 +84,29 @@ test('the imports between the folders of a package have one direction', () => {
   ).toEqual([])
 })
 
+test('sources, builds and scripts of the product name no tooling', () => {
+  const toolingNames = globSync('tooling/*/package.json', { cwd: root }).map(
+    manifest => JSON.parse(readFileSync(join(root, manifest), 'utf8')).name,
+  )
+  const tooling = new RegExp(`\\btooling/|(${toolingNames.join('|')})['"/]`)
+  const files = globSync('{apps,packages}/*/{src/**/*,*.{ts,cjs}}', { cwd: root }).filter(
+    file => /\.[cm]?[jt]s$/.test(file) && !file.endsWith('/vitest.config.ts'),
+  )
+  const scripts = globSync('{apps,packages}/*/package.json', { cwd: root }).map(file => {
+    const manifest = JSON.parse(readFileSync(join(root, file), 'utf8'))
+    return { file, text: JSON.stringify([manifest.scripts, manifest.dependencies]) }
+  })
+  const sources = [...files, 'turbo.json'].map(file => ({
+    file,
+    text: readFileSync(join(root, file), 'utf8'),
+  }))
+
+  const naming = [...sources, ...scripts].filter(({ text }) => tooling.test(text))
+
+  expect(files).toContain('apps/api/bundle.ts')
+  expect(naming.map(({ file }) => file)).toEqual([])
+})
+
 test('no runtime dependency is declared at the root, where every package would see it', () => {
   const { dependencies = {} } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),

@@ -1,5 +1,5 @@
 import { mergeConfig } from 'vitest/config'
-import shared from './vitest.config.ts'
+import shared from './vitest.shared.ts'
 
 /** For `pnpm mutate`. `long-texts` measures time, and takes minutes with every expression counted. */
 export default mergeConfig(shared, {

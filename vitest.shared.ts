@@ -3,7 +3,7 @@ import { join } from 'node:path'
 // Node would strip the types of our sources again for each thread and process that a test starts.
 process.env['NODE_COMPILE_CACHE'] ??= join(
   import.meta.dirname,
-  '../node_modules/.cache/node',
+  'node_modules/.cache/node',
 )
 
 /**
@@ -25,4 +25,4 @@ export default {
 }
 
 /** A `globalSetup` for tests that start a build. */
-export const freshBuild = join(import.meta.dirname, 'fresh-build.ts')
+export const freshBuild = join(import.meta.dirname, 'vitest.build.ts')

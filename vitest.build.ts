@@ -13,7 +13,7 @@ export default function setUp(project: {
 }
 
 function build(): void {
-  const turbo = join(import.meta.dirname, '../node_modules/turbo/bin/turbo')
+  const turbo = join(import.meta.dirname, 'node_modules/turbo/bin/turbo')
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [turbo, 'run', 'build', '--output-logs=errors-only'],
