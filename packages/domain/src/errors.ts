@@ -1,6 +1,9 @@
 export type PlantErrorCode = 'invalid-plant' | 'plant-not-found'
 
-/** Every way in which a rule can fail. A new code compiles only once every adapter that reports it knows it. */
+/**
+ * Every way in which a rule can fail. A new code compiles only once every adapter that
+ * reports it knows it.
+ */
 export type DomainErrorCode =
   | PlantErrorCode
   | 'invalid-id'
@@ -10,12 +13,15 @@ export type DomainErrorCode =
   | 'condition-failed'
   /** Too many changes are pending. Nothing was changed: try again later. */
   | 'store-busy'
-  /** The store cannot be read or written. A change may have been made or not: try again later. */
+  /**
+   * The store cannot be read or written. A change may have been made or not: try again
+   * later.
+   */
   | 'store-unavailable'
 
 /**
- * A wrong field and its problem, which follows the field's name in a message: `{ field: 'name', problem: 'is required'
- * }`.
+ * A wrong field and its problem, which follows the field's name in a message:
+ * `{ field: 'name', problem: 'is required' }`.
  */
 export interface Fault {
   readonly field: string
@@ -46,8 +52,8 @@ export class DomainError extends Error {
 }
 
 /**
- * Returns whether the error is a {@link DomainError} of any copy of this package, where `instanceof` knows only its
- * own.
+ * Returns whether the error is a {@link DomainError} of any copy of this package.
+ * `instanceof` knows only those of its own copy.
  */
 export function isDomainError(error: unknown): error is DomainError {
   return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
@@ -58,7 +64,10 @@ export type Problems<Field extends string = string> = Readonly<
   Record<Field, string | undefined>
 >
 
-/** Returns the error for a value that its `parse…` refuses. Its message and its faults name every problem. */
+/**
+ * Returns the error for a value that its `parse…` refuses. Its message and its faults
+ * name every problem.
+ */
 export function refusal(code: DomainErrorCode, problems: Problems): DomainError {
   const faults = Object.entries(problems).flatMap(([field, problem]) =>
     problem ? [{ field, problem }] : [],

@@ -1,6 +1,6 @@
 import { type Identified, textBytes } from './values.ts'
 
-/** Of the entities on one page. */
+/** The largest number of items on one page. */
 export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
@@ -14,13 +14,15 @@ export function pageLimitProblem(value: unknown): string | undefined {
   return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
 }
 
-/** The part of a list that is asked for. */
+/** Asks for a part of a list. */
 export interface PageQuery<Item extends Identified> {
-  /** At least 1. */
+  /** How many items the page has at most. At least 1. */
   readonly limit: number
-  /** Only greater ids (keyset pagination). */
+  /** The page has only greater ids (keyset pagination). */
   readonly after?: Item['id']
-  /** The page ends with the item at which its texts reach this size in UTF-8. At least 1. */
+  /**
+   * The page ends with the item at which its texts reach this size in UTF-8. At least 1.
+   */
   readonly textBytesMax?: number
 }
 
@@ -28,25 +30,32 @@ export interface Page<Item extends Identified> {
   readonly items: readonly Item[]
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: Item['id']
-  /** Of the whole list, if it was asked for. */
+  /** The number of items in the whole list. Absent unless the query asked for it. */
   readonly total?: Total
 }
 
-/** A number of entities, exact up to `totalMax`. */
+/** A number of items, exact up to `totalMax`. */
 export type Total = number | `${typeof totalMax}+`
 export const totalMax = 10_000
 
-/** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
+/**
+ * Reads a page. The repository must return `limit` items unless the list ends or the
+ * texts reach `textBytesMax`.
+ */
 export async function readPage<
   Item extends Identified,
   Query extends Omit<PageQuery<Item>, 'after'>,
 >(query: Query, read: (query: Query) => Promise<readonly Item[]>): Promise<Page<Item>> {
   const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
   // One more than the limit shows that there is a next page, without counting.
-  const found = await read({ ...query, limit: limit + 1 })
-  const items = found.slice(0, limit)
+  const rows = await read({ ...query, limit: limit + 1 })
+  const items = rows.slice(0, limit)
   const last = items.at(-1)
-  const bytes = () => found.reduce((sum, item) => sum + textBytes(item), 0)
-  const isCut = found.length > limit || bytes() >= textBytesMax
-  return last !== undefined && isCut ? { items, next: last.id } : { items }
+
+  const hasNext = rows.length > limit || bytesOf(rows) >= textBytesMax
+  return last !== undefined && hasNext ? { items, next: last.id } : { items }
+}
+
+function bytesOf(items: readonly object[]): number {
+  return items.reduce<number>((sum, item) => sum + textBytes(item), 0)
 }

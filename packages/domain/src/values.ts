@@ -10,18 +10,22 @@ export interface Identified {
   readonly id: Int64
 }
 
-export const int64Min = -(2n ** 63n)
-export const int64Max = 2n ** 63n - 1n
+// Literals, because Babel makes a power a call of Math.pow, which refuses bigints.
+export const int64Min = -9_223_372_036_854_775_808n
+export const int64Max = 9_223_372_036_854_775_807n
 
 /**
- * Text without lone surrogates and U+0000, which every store can keep unchanged. It may be empty, has no length limit,
- * and is never trimmed or normalised.
+ * Text without lone surrogates and U+0000, which every store can keep unchanged. It may
+ * be empty, has no length limit, and is never trimmed or normalised.
  */
 export type UnicodeText = string & { readonly [unicodeText]: true }
 
 export const int64Problem = `must be an integer from ${int64Min} to ${int64Max}`
 
-/** Returns whether the value is a bigint in range. A JavaScript number is none, as it may have been rounded. */
+/**
+ * Returns whether the value is a bigint in range. A JavaScript number is none, because it
+ * may have been rounded.
+ */
 export function isInt64(value: unknown): value is Int64 {
   return typeof value === 'bigint' && value >= int64Min && value <= int64Max
 }
@@ -47,14 +51,15 @@ export function idProblem(value: unknown, expected?: Int64): string | undefined 
 /**
  * Returns the id in an unknown value.
  *
- * @param value a bigint from `int64Min` to `int64Max`; a JavaScript number is refused, as it may have been rounded
+ * @param value a bigint from `int64Min` to `int64Max`; a JavaScript number is refused,
+ *   because it may have been rounded
  * @throws DomainError `invalid-id`
  */
 export function parseId<Id extends Int64>(value: unknown): Id {
   if (!isInt64(value)) {
     throw refusal('invalid-id', { id: int64Problem })
   }
-  // The entity whose id it is meant to be is the caller's choice.
+  // The caller says which kind of id it is.
   return value as Id
 }
 
@@ -101,7 +106,10 @@ export function isSame<Item extends object>(a: Item, b: Item): boolean {
   return members.every(member => a[member] === b[member])
 }
 
-/** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */
+/**
+ * Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that
+ * are strings.
+ */
 export function textBytes(value: object): number {
   let bytes = 0
   for (const text of Object.values(value)) {
@@ -115,13 +123,20 @@ export function textBytes(value: object): number {
 function utf8Bytes(text: string): number {
   let bytes = text.length
   // Most texts are ASCII, in which a search is faster than the loop.
-  const start = text.search(/[\x80-\uffff]/)
-  for (let at = start === -1 ? bytes : start; at < text.length; at++) {
-    const unit = text.charCodeAt(at)
-    // Each half of a surrogate pair counts two of its four bytes.
-    if (unit > 0x7f) {
-      bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
-    }
+  const firstOther = text.search(/[\x80-\uffff]/)
+  const start = firstOther === -1 ? text.length : firstOther
+  for (let at = start; at < text.length; at++) {
+    bytes += moreThanOneByte(text.charCodeAt(at))
   }
   return bytes
+}
+
+/** Returns how many bytes a UTF-16 code unit takes in UTF-8, less one. */
+function moreThanOneByte(unit: number): number {
+  if (unit <= 0x7f) {
+    return 0
+  }
+  // Each half of a surrogate pair counts two of its four bytes.
+  const isSurrogate = unit >= 0xd800 && unit <= 0xdfff
+  return unit <= 0x7ff || isSurrogate ? 1 : 2
 }

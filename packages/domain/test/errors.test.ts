@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { DomainError, isDomainError } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 
-test('an error of another copy of the domain, even in another realm, is a DomainError', async () => {
+test('an error of another copy, even in another realm, is a DomainError', async () => {
   const source = await readFile(new URL('../src/errors.ts', import.meta.url), 'utf8')
   const code = stripTypeScriptTypes(source)
   const other = runInNewContext(

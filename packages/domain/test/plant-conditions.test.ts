@@ -15,93 +15,243 @@ import { describe, expect, test } from 'vitest'
 const plant = (name: string) => parsePlant({ id: 1n, name })
 const id = parsePlantId(1n)
 const version = (text: string) => text as Version
-const [current, stale] = [version('current'), version('stale')]
+const current = version('current')
+const stale = version('stale')
 
-test.each([
-  ['no demand', {}, true, true],
-  ['its version', { matches: [current] }, true, false],
-  ['its version among others', { matches: [stale, current] }, true, false],
-  ['another version', { matches: [stale] }, false, false],
-  ['no version at all', { matches: [] }, false, false],
-  ['any version', { matches: 'any' }, true, false],
-  ['not its version', { differs: [current] }, false, true],
-  ['none of several', { differs: [stale, current] }, false, true],
-  ['not another version', { differs: [stale] }, true, true],
-  ['not one of none', { differs: [] }, true, true],
-  ['that there is none', { differs: 'any' }, false, true],
-  ['both, and both hold', { matches: [current], differs: [stale] }, true, false],
-  ['both, and the first fails', { matches: [stale], differs: [stale] }, false, false],
-  ['both, and the second fails', { matches: 'any', differs: [current] }, false, false],
-  ['what cannot be', { matches: 'any', differs: 'any' }, false, false],
-] as const satisfies readonly [string, Condition, boolean, boolean][])(
-  'a condition of %s',
-  async (_, condition, ofStored, ofNone) => {
-    expect([isMet(condition, current), isMet(condition, undefined)]).toEqual([
-      ofStored,
-      ofNone,
-    ])
-
-    for (const isStored of [true, false]) {
-      const holds = isStored ? ofStored : ofNone
-      const { store, plants, given } = await storeWith(isStored, condition)
-      const replaced = await store.replace(plant('new'), given).catch(codeOf)
-      const now = await plants.find(id)
-      if (holds) {
-        expect(now).toEqual({ plant: plant('new'), version: replaced })
-      } else {
-        expect([replaced, now?.plant.name]).toEqual([
-          'condition-failed',
-          isStored ? 'old' : undefined,
-        ])
-      }
-
-      const another = await storeWith(isStored, condition)
-      const refused = isStored ? 'condition-failed' : 'plant-not-found'
-      const old = await another.plants.find(id)
-      const found = await another.store.find(id, another.given).catch(codeOf)
-      expect(found).toEqual(isStored && holds ? old : refused)
-      const removed = await another.store.remove(id, another.given).catch(codeOf)
-      expect(removed).toBe(isStored && holds ? undefined : refused)
-      expect((await another.plants.find(id)) === undefined).toBe(!isStored || holds)
-    }
-  },
-)
-
-/** A store with a plant, whose version takes the place of `current` in the condition. */
-async function storeWith(isStored: boolean, condition: Condition) {
-  const plants = createMemoryPlantRepository()
-  const stored = isStored ? await plants.save(plant('old')) : current
-  const versions = (given: Condition['matches']) =>
-    typeof given === 'object'
-      ? given.map(each => (each === current ? stored : each))
-      : given
-  const given = {
-    matches: versions(condition.matches),
-    differs: versions(condition.differs),
-  }
-  return { plants, store: createPlantUseCases({ plants }), given }
+interface Row {
+  readonly what: string
+  readonly condition: Condition
+  /** Whether a plant with the version `current` meets the condition. */
+  readonly ofStored: boolean
+  /** Whether a missing plant meets it. */
+  readonly ofMissing: boolean
 }
 
-const codeOf = (error: DomainError) => error.code
+const rows: readonly Row[] = [
+  { what: 'nothing', condition: {}, ofStored: true, ofMissing: true },
+  {
+    what: 'its version',
+    condition: { matches: [current] },
+    ofStored: true,
+    ofMissing: false,
+  },
+  {
+    what: 'its version among others',
+    condition: { matches: [stale, current] },
+    ofStored: true,
+    ofMissing: false,
+  },
+  {
+    what: 'another version',
+    condition: { matches: [stale] },
+    ofStored: false,
+    ofMissing: false,
+  },
+  {
+    what: 'its version in capitals',
+    condition: { matches: [version('CURRENT')] },
+    ofStored: false,
+    ofMissing: false,
+  },
+  {
+    what: 'one of no versions',
+    condition: { matches: [] },
+    ofStored: false,
+    ofMissing: false,
+  },
+  {
+    what: 'any version',
+    condition: { matches: 'any' },
+    ofStored: true,
+    ofMissing: false,
+  },
+  {
+    what: 'not its version',
+    condition: { differs: [current] },
+    ofStored: false,
+    ofMissing: true,
+  },
+  {
+    what: 'none of several',
+    condition: { differs: [stale, current] },
+    ofStored: false,
+    ofMissing: true,
+  },
+  {
+    what: 'not another version',
+    condition: { differs: [stale] },
+    ofStored: true,
+    ofMissing: true,
+  },
+  {
+    what: 'not its version in capitals',
+    condition: { differs: [version('CURRENT')] },
+    ofStored: true,
+    ofMissing: true,
+  },
+  {
+    what: 'not one of none',
+    condition: { differs: [] },
+    ofStored: true,
+    ofMissing: true,
+  },
+  {
+    what: 'that there is none',
+    condition: { differs: 'any' },
+    ofStored: false,
+    ofMissing: true,
+  },
+  {
+    what: 'both, and both hold',
+    condition: { matches: [current], differs: [stale] },
+    ofStored: true,
+    ofMissing: false,
+  },
+  {
+    what: 'both, and the first fails',
+    condition: { matches: [stale], differs: [stale] },
+    ofStored: false,
+    ofMissing: false,
+  },
+  {
+    what: 'both, and the second fails',
+    condition: { matches: 'any', differs: [current] },
+    ofStored: false,
+    ofMissing: false,
+  },
+  {
+    what: 'what cannot be',
+    condition: { matches: 'any', differs: 'any' },
+    ofStored: false,
+    ofMissing: false,
+  },
+]
 
-test('a refusal says which condition failed', async () => {
+/**
+ * Returns a store with a plant, and the condition with the plant's version instead of
+ * `current`, in capitals too.
+ */
+async function storeWithPlant(condition: Condition) {
   const plants = createMemoryPlantRepository()
-  const store = createPlantUseCases({ plants })
+  const stored = await plants.save(plant('old'))
+  const versions: Readonly<Record<string, string>> = {
+    current: stored,
+    CURRENT: stored.toUpperCase(),
+  }
+  const translate = (list: Condition['matches']) =>
+    typeof list === 'object' ? list.map(each => version(versions[each] ?? each)) : list
+
+  return {
+    plants,
+    store: createPlantUseCases({ plants }),
+    asked: {
+      matches: translate(condition.matches),
+      differs: translate(condition.differs),
+    },
+  }
+}
+
+function emptyStore() {
+  const plants = createMemoryPlantRepository()
+  return { plants, store: createPlantUseCases({ plants }) }
+}
+
+/** Returns the code of an error that is caught. */
+function codeOf(error: DomainError): string {
+  return error.code
+}
+
+describe.each(rows)('a condition of $what', ({ condition, ofStored, ofMissing }) => {
+  test('is judged by the version', () => {
+    expect(isMet(condition, current)).toBe(ofStored)
+    expect(isMet(condition, undefined)).toBe(ofMissing)
+  })
+
+  test('decides whether a stored plant is replaced', async () => {
+    const { store, plants, asked } = await storeWithPlant(condition)
+    const before = await plants.find(id)
+
+    const replaced = await store.replace(plant('new'), asked).catch(codeOf)
+
+    const after = ofStored ? { plant: plant('new'), version: replaced } : before
+    expect(await plants.find(id)).toEqual(after)
+    expect(replaced === 'condition-failed').toBe(!ofStored)
+  })
+
+  test('decides whether a missing plant is created', async () => {
+    const { store, plants } = emptyStore()
+
+    const created = await store.replace(plant('new'), condition).catch(codeOf)
+
+    const after = ofMissing ? { plant: plant('new'), version: created } : undefined
+    expect(await plants.find(id)).toEqual(after)
+    expect(created === 'condition-failed').toBe(!ofMissing)
+  })
+
+  test('decides whether a stored plant is found', async () => {
+    const { store, plants, asked } = await storeWithPlant(condition)
+
+    const found = await store.find(id, asked).catch(codeOf)
+
+    expect(found).toEqual(ofStored ? await plants.find(id) : 'condition-failed')
+  })
+
+  test('decides whether a stored plant is removed', async () => {
+    const { store, plants, asked } = await storeWithPlant(condition)
+
+    const removed = await store.remove(id, asked).catch(codeOf)
+
+    expect(removed).toBe(ofStored ? undefined : 'condition-failed')
+    expect((await plants.find(id)) === undefined).toBe(ofStored)
+  })
+
+  test('says nothing about a missing plant that is read or removed', async () => {
+    const { store } = emptyStore()
+
+    expect(await store.find(id, condition).catch(codeOf)).toBe('plant-not-found')
+    expect(await store.remove(id, condition).catch(codeOf)).toBe('plant-not-found')
+  })
+})
+
+describe('a refusal says', () => {
   const refused = (message: string) => ({ code: 'condition-failed', message })
-  await expect(store.replace(plant('a'), { matches: [stale] })).rejects.toMatchObject(
-    refused('there is no plant with id 1'),
-  )
-  await store.create(plant('a'))
-  await expect(store.remove(id, { matches: [stale] })).rejects.toMatchObject(
-    refused('plant 1 does not have the expected version: read it again'),
-  )
-  await expect(
-    store.replace(plant('b'), { matches: 'any', differs: 'any' }),
-  ).rejects.toMatchObject(refused('plant 1 already exists'))
-  const version = await plants.save(plant('a'))
-  await expect(store.replace(plant('b'), { differs: [version] })).rejects.toMatchObject(
-    refused('plant 1 still has the excluded version'),
-  )
+
+  test('that there is no plant', async () => {
+    const { store } = emptyStore()
+
+    const replacing = store.replace(plant('a'), { matches: [stale] })
+
+    await expect(replacing).rejects.toMatchObject(refused('there is no plant with id 1'))
+  })
+
+  test('that the plant has another version', async () => {
+    const { store } = emptyStore()
+    await store.create(plant('a'))
+
+    const removing = store.remove(id, { matches: [stale] })
+
+    const message = 'plant 1 does not have the expected version: read it again'
+    await expect(removing).rejects.toMatchObject(refused(message))
+  })
+
+  test('that the plant exists', async () => {
+    const { store } = emptyStore()
+    await store.create(plant('a'))
+
+    const replacing = store.replace(plant('b'), { matches: 'any', differs: 'any' })
+
+    await expect(replacing).rejects.toMatchObject(refused('plant 1 already exists'))
+  })
+
+  test('that the plant has an excluded version', async () => {
+    const { store, plants } = emptyStore()
+    const stored = await plants.save(plant('a'))
+
+    const replacing = store.replace(plant('b'), { differs: [stored] })
+
+    const message = 'plant 1 still has the excluded version'
+    await expect(replacing).rejects.toMatchObject(refused(message))
+  })
 })
 
 test('a change of one expected version reads nothing', async () => {
@@ -109,107 +259,122 @@ test('a change of one expected version reads nothing', async () => {
   const first = await plants.save(plant('a'))
   const find = () => Promise.reject(new Error('it was read'))
   const store = createPlantUseCases({ plants: { ...plants, find } })
+
   const second = await store.replace(plant('b'), { matches: [first] })
   await store.remove(id, { matches: [second] })
+
   expect(await plants.find(id)).toBeUndefined()
 })
 
 describe('a change that is overtaken', () => {
+  type Change = (plants: PlantRepository) => Promise<unknown>
+  const saveTheirs: Change = plants => plants.save(plant('theirs'))
+
   /** Others change the plant right before each of the first conditional changes. */
-  const overtaken = async (
-    times: number,
-    change: (plants: PlantRepository) => Promise<unknown>,
-  ) => {
+  async function overtaken(times: number, change: Change) {
     const plants = createMemoryPlantRepository()
     await plants.save(plant('old'))
-    let left = times
-    const first = async () => {
-      if (left-- > 0) {
+    let timesLeft = times
+    const overtake = async () => {
+      if (timesLeft > 0) {
+        timesLeft--
         await change(plants)
       }
     }
     const store = createPlantUseCases({
       plants: {
         ...plants,
-        saveIf: (...given) => first().then(() => plants.saveIf(...given)),
-        removeIf: (...given) => first().then(() => plants.removeIf(...given)),
+        async saveIf(each, expected) {
+          await overtake()
+          return plants.saveIf(each, expected)
+        },
+        async removeIf(each, expected) {
+          await overtake()
+          return plants.removeIf(each, expected)
+        },
       },
     })
-    return { plants, store }
+    const storedName = async () => (await plants.find(id))?.plant.name
+    return { plants, store, storedName }
   }
 
-  test('is judged on the new state, and made when that meets the condition too', async () => {
-    const { plants, store } = await overtaken(99, plants => plants.save(plant('theirs')))
+  test('is judged again, and made if the new state is fine too', async () => {
+    const { store, storedName } = await overtaken(99, saveTheirs)
+
     await store.replace(plant('ours'), { matches: 'any' })
-    expect((await plants.find(id))?.plant.name).toBe('ours')
+
+    expect(await storedName()).toBe('ours')
   })
 
-  test('is refused when the new state does not meet the condition', async () => {
-    const removing = await overtaken(1, plants => plants.remove(id))
-    await expect(
-      removing.store.replace(plant('ours'), { matches: 'any' }),
-    ).rejects.toMatchObject({
-      code: 'condition-failed',
-    })
-    expect(await removing.plants.find(id)).toBeUndefined()
+  test('is refused if the plant is gone', async () => {
+    const { store, storedName } = await overtaken(1, plants => plants.remove(id))
 
-    const saving = await overtaken(1, plants => plants.save(plant('theirs')))
-    const known = (await saving.plants.find(id))?.version as Version
-    await expect(
-      saving.store.remove(id, { matches: [known, stale] }),
-    ).rejects.toMatchObject({
-      code: 'condition-failed',
-    })
-    expect((await saving.plants.find(id))?.plant.name).toBe('theirs')
+    const replacing = store.replace(plant('ours'), { matches: 'any' })
+
+    await expect(replacing).rejects.toMatchObject({ code: 'condition-failed' })
+    expect(await storedName()).toBeUndefined()
   })
 
-  test('ends with store-busy when others are always faster', async () => {
-    const { plants, store } = await overtaken(Number.POSITIVE_INFINITY, plants =>
-      plants.save(plant('theirs')),
-    )
-    for (const change of [
-      store.replace(plant('ours'), { matches: 'any' }),
-      store.remove(id, { matches: 'any' }),
-    ]) {
-      await expect(change).rejects.toMatchObject({ code: 'store-busy' })
-    }
-    expect((await plants.find(id))?.plant.name).toBe('theirs')
+  test('is refused if the plant has another version', async () => {
+    const { plants, store, storedName } = await overtaken(1, saveTheirs)
+    const stored = await plants.find(id)
+
+    const known = stored?.version ?? stale
+    const removing = store.remove(id, { matches: [known, stale] })
+
+    await expect(removing).rejects.toMatchObject({ code: 'condition-failed' })
+    expect(await storedName()).toBe('theirs')
   })
 
-  test('fails as the repository fails', async () => {
-    const busy = new DomainError('store-busy', 'too much')
-    const fail = () => Promise.reject(busy)
-    const plants = {
-      ...createMemoryPlantRepository(),
-      find: fail,
-      saveIf: fail,
-      removeIf: fail,
+  test('ends with store-busy if others are always faster', async () => {
+    const { store, storedName } = await overtaken(Number.POSITIVE_INFINITY, saveTheirs)
+    const busy = {
+      code: 'store-busy',
+      message: expect.stringContaining('keeps changing'),
     }
-    const store = createPlantUseCases({ plants })
-    for (const condition of [{ matches: [current] }, { matches: 'any' }] as const) {
-      await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
-      await expect(store.remove(id, condition)).rejects.toBe(busy)
-    }
+
+    const replacing = store.replace(plant('ours'), { matches: 'any' })
+    await expect(replacing).rejects.toMatchObject(busy)
+    const removing = store.remove(id, { matches: 'any' })
+    await expect(removing).rejects.toMatchObject(busy)
+
+    expect(await storedName()).toBe('theirs')
   })
 })
 
-test('a version is 1 to 64 of the printable ASCII characters, without quotation marks', () => {
-  for (const text of ['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"]) {
+test.each([
+  { what: 'one version', condition: { matches: [current] } },
+  { what: 'any version', condition: { matches: 'any' } },
+] as const)('a change of $what fails as the repository fails', async ({ condition }) => {
+  const busy = new DomainError('store-busy', 'too much')
+  const fail = () => Promise.reject(busy)
+  const plants = createMemoryPlantRepository()
+  const failing = { ...plants, find: fail, saveIf: fail, removeIf: fail }
+  const store = createPlantUseCases({ plants: failing })
+
+  await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
+  await expect(store.remove(id, condition)).rejects.toBe(busy)
+})
+
+test.each(['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"])(
+  '%j is a version',
+  text => {
     expect(isVersion(text)).toBe(true)
-  }
-  for (const other of [
-    '',
-    'x'.repeat(65),
-    '"',
-    'a b',
-    'é',
-    '\x7f',
-    '\0',
-    'a\n',
-    undefined,
-    1,
-    ['a'],
-  ]) {
-    expect(isVersion(other)).toBe(false)
-  }
+  },
+)
+
+test.each([
+  '',
+  'x'.repeat(65),
+  '"',
+  'a b',
+  'é',
+  '\x7f',
+  '\0',
+  'a\n',
+  undefined,
+  1,
+  ['a'],
+])('%j is no version', value => {
+  expect(isVersion(value)).toBe(false)
 })

@@ -1,23 +1,23 @@
 import {
   DomainError,
   int64Max,
+  int64Min,
   isSame,
+  type PlantId,
   parsePlant,
   parsePlantId,
   plantMembers,
 } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-/** Any character of Unicode. (fast-check's own unit for that takes seconds to get ready.) */
-const character = fc
-  .integer({ min: 0, max: 0x10ffff - 0x800 })
-  .map(n => String.fromCodePoint(n < 0xd800 ? n : n + 0x800))
+const seven = parsePlantId(7n)
 
-function refusalOf(input: unknown, id?: bigint): DomainError {
+/** Returns the error with which a value is refused. */
+function refusalOf(input: unknown, id?: PlantId): DomainError {
   try {
-    parsePlant(input, id === undefined ? undefined : parsePlantId(id))
+    parsePlant(input, id)
   } catch (error) {
     if (error instanceof DomainError) {
       return error
@@ -26,123 +26,168 @@ function refusalOf(input: unknown, id?: bigint): DomainError {
   }
   throw new Error('it was accepted')
 }
-const faultyFields = (input: unknown, id?: bigint) =>
-  refusalOf(input, id).faults.map(({ field }) => field)
 
-test('a plant has a tag only when one was given, and no member that a plant does not have', () => {
-  const others = { Name: 'b', extra: {}, constructor: 1 }
-  for (const input of [{ tag: undefined }, others]) {
-    const plant = parsePlant({ id: 1n, name: 'a', ...input })
-    expect(Object.entries(plant)).toEqual(Object.entries({ id: 1n, name: 'a' }))
-  }
-})
+function faultyFields(input: unknown, id?: PlantId): string[] {
+  return refusalOf(input, id).faults.map(({ field }) => field)
+}
 
-test('keeps any Unicode text, and refuses any other, at random', () => {
-  fc.assert(
-    fc.property(
-      fc.string({ unit: character }),
-      fc.bigInt(-(2n ** 63n), int64Max),
-      (text, id) => {
-        if (text.includes('\0')) {
-          expect(faultyFields({ id, name: text, tag: text })).toEqual(['name', 'tag'])
-        } else {
-          expect(parsePlant({ id, name: text, tag: text })).toEqual({
-            id,
-            name: text,
-            tag: text,
-          })
-        }
-      },
-    ),
-  )
-  fc.assert(
-    fc.property(
-      fc.string(),
-      fc.integer({ min: 0xd800, max: 0xdfff }),
-      fc.string(),
-      (before, unit, after) => {
-        expect(
-          faultyFields({ id: 1n, name: before + String.fromCharCode(unit) + after }),
-        ).toEqual(['name'])
-      },
-    ),
-  )
-})
+describe('a plant', () => {
+  test('has no tag if none was given', () => {
+    const plant = parsePlant({ id: 1n, name: 'a', tag: undefined })
 
-test('reads own members only', () => {
-  expect(faultyFields(Object.create({ id: 1n, name: 'a' }))).toEqual(['id', 'name'])
-  for (const prototype of [{ tag: 'inherited' }, null]) {
-    const input = Object.assign(Object.create(prototype), { id: 1n, name: 'a' })
+    expect(Object.entries(plant)).toEqual([
+      ['id', 1n],
+      ['name', 'a'],
+    ])
+  })
+
+  test('has no member that plants do not have', () => {
+    const others = { Name: 'b', extra: {}, constructor: 1 }
+
+    const plant = parsePlant({ id: 1n, name: 'a', ...others })
+
+    expect(plant).toEqual({ id: 1n, name: 'a' })
+    expect(Object.keys(plant)).toEqual(['id', 'name'])
+  })
+
+  test('has own members only', () => {
+    const inheriting = Object.create({ id: 1n, name: 'a' })
+    const withInheritedTag = Object.create({ tag: 'inherited' })
+    Object.assign(withInheritedTag, { id: 1n, name: 'a' })
+
+    expect(faultyFields(inheriting)).toEqual(['id', 'name'])
+    expect(parsePlant(withInheritedTag)).toEqual({ id: 1n, name: 'a' })
+  })
+
+  test('may come as an object without a prototype', () => {
+    const input = Object.assign(Object.create(null), { id: 1n, name: 'a' })
+
     expect(parsePlant(input)).toEqual({ id: 1n, name: 'a' })
-  }
-})
+  })
 
-test('refuses what is no object', () => {
-  const faults = [{ field: 'plant', problem: 'must be an object' }]
-  for (const input of [null, [{ id: 1n, name: 'a' }]]) {
+  test.each([
+    { what: 'null', input: null },
+    { what: 'a list', input: [{ id: 1n, name: 'a' }] },
+    { what: 'a text', input: 'a' },
+  ])('is not $what', ({ input }) => {
+    const faults = [{ field: 'plant', problem: 'must be an object' }]
+
     expect(refusalOf(input)).toMatchObject({ code: 'invalid-plant', faults })
-  }
-})
-
-test.each([
-  [{}, ['id', 'name']],
-  [{ id: 1n }, ['name']],
-  [{ name: 'a' }, ['id']],
-  [{ id: null, name: null, tag: null }, ['id', 'name', 'tag']],
-  [{ id: '1', name: ['a'], tag: {} }, ['id', 'name', 'tag']],
-  [{ id: int64Max + 1n, name: '\ud800', tag: 'a\0' }, ['id', 'name', 'tag']],
-  [{ id: 1n, name: 'a', tag: null }, ['tag']],
-])('reports every fault of %o at once', (input, fields) => {
-  const error = refusalOf(input)
-  expect(error.code).toBe('invalid-plant')
-  expect(error.faults.map(({ field }) => field)).toEqual(fields)
-  expect(error.message).toBe(
-    error.faults.map(({ field, problem }) => `${field} ${problem}`).join('; '),
-  )
-})
-
-test('says in words what to mend', () => {
-  expect(refusalOf({ id: 1, tag: '\ud800' }).message).toBe(
-    'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text without lone surrogates',
-  )
-  expect(refusalOf({ id: 1n, name: 7, tag: '\0' }).message).toBe(
-    'name must be a string; tag must not contain U+0000',
-  )
-})
-
-test('takes the id from elsewhere, when the plant itself has none or the same', () => {
-  expect(parsePlant({ name: 'a' }, parsePlantId(7n))).toEqual({ id: 7n, name: 'a' })
-  expect(parsePlant({ id: 7n, name: 'a' }, parsePlantId(7n))).toEqual({
-    id: 7n,
-    name: 'a',
   })
 })
 
-test('refuses an id that is not the one it is for, beside the other faults', () => {
-  expect(refusalOf({ id: 8n, tag: 1 }, 7n).message).toBe(
-    'id must equal 7; name is required; tag must be a string',
+describe('at random, a text', () => {
+  /** A character of Unicode. fast-check's own unit takes seconds to get ready. */
+  const character = fc
+    .integer({ min: 0, max: 0x10ffff - 0x800 })
+    .map(n => String.fromCodePoint(n < 0xd800 ? n : n + 0x800))
+
+  test('is kept if it is Unicode without U+0000', () => {
+    const text = fc.string({ unit: character })
+    const property = fc.property(text, fc.bigInt(int64Min, int64Max), (text, id) => {
+      const plant = { id, name: text, tag: text }
+      if (text.includes('\0')) {
+        expect(faultyFields(plant)).toEqual(['name', 'tag'])
+      } else {
+        expect(parsePlant(plant)).toEqual(plant)
+      }
+    })
+
+    fc.assert(property)
+  })
+
+  test('is refused if it has a lone surrogate', () => {
+    const surrogate = fc.integer({ min: 0xd800, max: 0xdfff })
+    const parts = [fc.string(), surrogate, fc.string()] as const
+    const property = fc.property(...parts, (before, unit, after) => {
+      const name = before + String.fromCharCode(unit) + after
+      expect(faultyFields({ id: 1n, name })).toEqual(['name'])
+    })
+
+    fc.assert(property)
+  })
+})
+
+describe('a refusal', () => {
+  test.each([
+    { input: {}, fields: ['id', 'name'] },
+    { input: { id: 1n }, fields: ['name'] },
+    { input: { name: 'a' }, fields: ['id'] },
+    { input: { id: null, name: null, tag: null }, fields: ['id', 'name', 'tag'] },
+    { input: { id: '1', name: ['a'], tag: {} }, fields: ['id', 'name', 'tag'] },
+    {
+      input: { id: int64Max + 1n, name: '\ud800', tag: 'a\0' },
+      fields: ['id', 'name', 'tag'],
+    },
+    { input: { id: 1n, name: 'a', tag: null }, fields: ['tag'] },
+  ])('of $input names every fault at once', ({ input, fields }) => {
+    const { code, faults, message } = refusalOf(input)
+
+    expect(code).toBe('invalid-plant')
+    expect(faults.map(({ field }) => field)).toEqual(fields)
+    const words = faults.map(({ field, problem }) => `${field} ${problem}`)
+    expect(message).toBe(words.join('; '))
+  })
+
+  test('says in words what to mend', () => {
+    const numberAndSurrogate = refusalOf({ id: 1, tag: '\ud800' })
+    const numberAndZero = refusalOf({ id: 1n, name: 7, tag: '\0' })
+
+    expect(numberAndSurrogate.message).toBe(
+      'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text without lone surrogates',
+    )
+    expect(numberAndZero.message).toBe(
+      'name must be a string; tag must not contain U+0000',
+    )
+  })
+})
+
+describe('an id from elsewhere', () => {
+  test('is that of a plant without one, or with the same', () => {
+    expect(parsePlant({ name: 'a' }, seven)).toEqual({ id: 7n, name: 'a' })
+    expect(parsePlant({ id: 7n, name: 'a' }, seven)).toEqual({ id: 7n, name: 'a' })
+  })
+
+  test('is not that of a plant with another, which is a fault like others', () => {
+    expect(refusalOf({ id: 8n, tag: 1 }, seven).message).toBe(
+      'id must equal 7; name is required; tag must be a string',
+    )
+    expect(faultyFields({ id: null, name: 'a' }, seven)).toEqual(['id'])
+  })
+})
+
+describe('two plants', () => {
+  const monstera = { id: 1n, name: 'Monstera', tag: 'climber' }
+
+  test('are the same if every member is', () => {
+    expect(isSame(parsePlant(monstera), parsePlant(monstera))).toBe(true)
+  })
+
+  test.each([{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }])(
+    'differ if one has %o',
+    member => {
+      const other = parsePlant({ ...monstera, ...member })
+
+      expect(isSame(parsePlant(monstera), other)).toBe(false)
+    },
   )
-  expect(faultyFields({ id: null, name: 'a' }, 7n)).toEqual(['id'])
 })
 
-test('two plants are the same when every member is', () => {
-  const members = { id: 1n, name: 'Monstera', tag: 'climber' }
-  const plant = parsePlant(members)
-  expect(isSame(plant, parsePlant(members))).toBe(true)
-  for (const other of [{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }]) {
-    expect(isSame(plant, parsePlant({ ...members, ...other }))).toBe(false)
-  }
-})
-
-test('the list of members has each with its kind, and with whether a plant needs it', () => {
-  const kinds = Object.entries(fullPlant(1n, 'text')).map(([member, value]) => [
-    member,
-    typeof value === 'bigint' ? 'integer' : 'text',
-  ])
+describe('the list of members', () => {
   const members = Object.entries(plantMembers)
-  expect(members.map(([member, { type }]) => [member, type])).toEqual(kinds)
-  const required = members
-    .filter(([, { isRequired }]) => isRequired)
-    .map(([member]) => member)
-  expect(required).toEqual(faultyFields({}))
+
+  test('has each with its kind', () => {
+    const kinds = Object.entries(fullPlant(1n, 'text')).map(([name, value]) => [
+      name,
+      typeof value === 'bigint' ? 'integer' : 'text',
+    ])
+
+    expect(members.map(([name, { type }]) => [name, type])).toEqual(kinds)
+  })
+
+  test('says which a plant needs', () => {
+    const required = members.filter(([, { isRequired }]) => isRequired)
+
+    expect(required.map(([name]) => name)).toEqual(faultyFields({}))
+  })
 })

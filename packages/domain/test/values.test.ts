@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import {
   DomainError,
   idProblem,
@@ -97,13 +98,33 @@ test.each([
   expect(pageLimitProblem(limit)).toBe('must be an integer from 1 to 1000')
 })
 
-test('a record is an object with members', () => {
-  for (const value of [{}, { id: 1n }, Object.create(null), Object.create({ id: 1n })]) {
-    expect(isRecord(value)).toBe(true)
-  }
-  for (const value of [undefined, null, 1n, 'text', true, [], [{}], () => {}]) {
+test.each([
+  { what: 'an empty object', value: {} },
+  { what: 'an object', value: { id: 1n } },
+  { what: 'an object without a prototype', value: Object.create(null) },
+  { what: 'an object with inherited members', value: Object.create({ id: 1n }) },
+])('$what is a record', ({ value }) => {
+  expect(isRecord(value)).toBe(true)
+})
+
+test.each([undefined, null, 1n, 'text', true, [], [{}], () => {}])(
+  '%o is no record',
+  value => {
     expect(isRecord(value)).toBe(false)
-  }
+  },
+)
+
+test('the sources have no power of a bigint, which Babel makes a Math.pow', () => {
+  const folder = new URL('../src/', import.meta.url)
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const sources = names.filter(name => name.endsWith('.ts'))
+
+  const withPower = sources.filter(name =>
+    readFileSync(new URL(name, folder), 'utf8').includes(' ** '),
+  )
+
+  expect(sources).toContain('values.ts')
+  expect(withPower).toEqual([])
 })
 
 test('a member is an own one', () => {

@@ -29,14 +29,17 @@ export interface VersionedPlant {
 }
 
 /**
- * A plant was stored under an id that was free: created, alone or with others, saved as a new one, or imported. The
- * version also names this event, and no other.
+ * A plant was stored under an id that was free: created, alone or with others, saved as a
+ * new one, or imported. The version also names this event, and no other.
  */
 export interface PlantAdded extends VersionedPlant {
   readonly addedAt: Date
 }
 
-/** What each member of a plant holds, in their order. Omitting one is a compile error. */
+/**
+ * The members of a plant in their order, with the kind of each. Omitting one is a compile
+ * error.
+ */
 export const plantMembers: {
   readonly [Member in keyof Required<Plant>]: {
     readonly type: 'integer' | 'text'
@@ -49,18 +52,20 @@ export const plantMembers: {
 }
 
 /**
- * Returns the plant in an unknown value, the only way to a {@link Plant}. Ignores members that a plant does not have.
+ * Returns the plant in an unknown value. This is the only way to a {@link Plant}. Ignores
+ * members that a plant does not have.
  *
  * @param input an object with the members of a plant
- * @param id the id of the plant, if that is known: `input.id` may then be missing, and must otherwise equal it
+ * @param id the id of the plant, if that is known: `input.id` may then be missing, and
+ *   must otherwise equal it
  * @throws DomainError `invalid-plant` with every fault
  */
 export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (!isRecord(input)) {
     throw refusal('invalid-plant', { plant: 'must be an object' })
   }
-  const given = member(input, 'id')
-  const plantId = given === undefined ? id : given
+  const ownId = member(input, 'id')
+  const plantId = ownId === undefined ? id : ownId
   const name = member(input, 'name')
   const tag = member(input, 'tag')
 
@@ -72,7 +77,10 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (!isFaultless(problems)) {
     throw refusal('invalid-plant', problems)
   }
-  return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
+
+  const plant = tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }
+  // None of its members has a problem.
+  return plant as Plant
 }
 
 /** Returns the plant id in an unknown value, by {@link parseId}. */

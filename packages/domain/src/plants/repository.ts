@@ -8,7 +8,8 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * The promise of a change resolves once the change is durable: a crash right after it
  * loses nothing. It rejects with DomainError `store-busy` (nothing was changed) or
  * `store-unavailable`. Changes of one id take effect one after another.
- * `plantRepositoryContract` of `@plant-store/domain/testing` tests every promise made here.
+ *
+ * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise made here.
  */
 export interface PlantRepository {
   /**

@@ -43,7 +43,9 @@ export interface PlantUseCases {
   replace(plant: Plant, condition?: Condition): Promise<Version>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
   replaceAll(plants: readonly Plant[]): Promise<readonly ReplaceOutcome[]>
-  /** @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition */
+  /**
+   * @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition
+   */
   remove(id: PlantId, condition?: Condition): Promise<void>
 }
 

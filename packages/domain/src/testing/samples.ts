@@ -1,11 +1,14 @@
 import { int64Max, int64Min } from '../values.ts'
 
-/** Ids at which a 53-bit, 32-bit, unsigned or textual representation fails, in numeric order. */
+/**
+ * Ids at which a 53-bit, 32-bit, unsigned or textual representation fails, in numeric
+ * order.
+ */
 export const edgeIds = [
   int64Min,
   int64Min + 1n,
-  -(2n ** 53n) - 1n,
-  -(2n ** 31n) - 1n,
+  -9_007_199_254_740_993n,
+  -2_147_483_649n,
   -10n,
   -9n,
   -1n,
@@ -13,12 +16,12 @@ export const edgeIds = [
   1n,
   9n,
   10n,
-  2n ** 31n,
-  2n ** 32n,
-  2n ** 53n - 1n,
-  2n ** 53n,
-  2n ** 53n + 1n,
-  2n ** 53n + 2n,
+  2_147_483_648n,
+  4_294_967_296n,
+  9_007_199_254_740_991n,
+  9_007_199_254_740_992n,
+  9_007_199_254_740_993n,
+  9_007_199_254_740_994n,
   int64Max - 1n,
   int64Max,
 ]
