@@ -1,95 +1,143 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import { openStorage } from '@plant-store/persistence'
+import { openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { startProxy } from './proxy.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { type FaultyProxy, startProxy, type Tamper } from './proxy.ts'
 import { plant, plantId } from './store-folder.ts'
 
-const stack = new AsyncDisposableStack()
 let database: TestDatabase
+/** One connection, which the tests ask often. */
 let admin: pg.Pool
-const urls = { directly: '', 'behind pgbouncer': '' }
-const ask = async (sql: string) =>
-  (await admin.query({ text: sql, rowMode: 'array' })).rows.flat()
 
 beforeAll(async () => {
-  database = stack.use(await createTestDatabase())
-  urls.directly = database.url
-  if (hasPgbouncer) {
-    const settings = { pool_mode: 'transaction', default_pool_size: '8' }
-    const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), settings))
-    const path = `${new URL(database.url).pathname}?pool_mode=transaction`
-    urls['behind pgbouncer'] = new URL(path, pooler.url).href
-  }
-  // Of one connection, which takes queries in turn.
+  database = await createTestDatabase()
   admin = new pg.Pool({ connectionString: database.url, max: 1 })
-  stack.defer(() => admin.end())
-  await (await open(database.url))[Symbol.asyncDispose]()
+  await using storage = await openStorage({ url: database.url })
+  await storage.check()
 })
-beforeEach(() => ask('truncate plants'))
-afterAll(() => stack.disposeAsync())
+afterAll(async () => {
+  await admin.end()
+  await database[Symbol.asyncDispose]()
+})
 
-const open = (url: string) => openStorage({ url, timeoutMs: 5_000 })
+/** What happens to the message with this number, and to those before it. */
+type FaultAt = (number: number) => Tamper
 
-/** Waits until the server has ended what it had got on connections that were cut. */
-async function settled(): Promise<void> {
-  const busy = `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-    and (state <> 'idle' or wait_event <> 'ClientRead')`
-  while ((await ask(busy)).length > 0) {
-    await sleep(1)
+const failing: FaultAt = faultAt => countingTamper(faultAt, 'spoil')
+const lastToArrive: FaultAt = faultAt => countingTamper(faultAt, 'cut')
+const lastAfterFailedBegin: FaultAt = faultAt => {
+  const tamper = countingTamper(faultAt, 'cut')
+  return message => tamper(message) ?? (message.startsWith('begin') ? 'spoil' : undefined)
+}
+
+function countingTamper(faultAt: number, fault: 'spoil' | 'cut'): Tamper {
+  let number = 0
+  return () => (number++ === faultAt ? fault : undefined)
+}
+
+test('a group is stored as a whole or not if any message fails', async () => {
+  expect(await findTornGroups(database.url, failing)).toEqual([])
+})
+
+test('a group is stored as a whole or not whichever message is the last', async () => {
+  expect(await findTornGroups(database.url, lastToArrive)).toEqual([])
+})
+
+test('a group is stored as a whole or not after a begin that failed', async () => {
+  expect(await findTornGroups(database.url, lastAfterFailedBegin)).toEqual([])
+})
+
+test(
+  'a group is stored as a whole or not if it is cut before pgbouncer',
+  needs('pgbouncer', hasPgbouncer),
+  async () => {
+    const settings = { pool_mode: 'transaction', default_pool_size: '8' }
+    await using pooler = await startPgbouncer(inject('postgresUrl'), settings)
+    const path = `${new URL(database.url).pathname}?pool_mode=transaction`
+    const url = new URL(path, pooler.url).href
+
+    expect(await findTornGroups(url, lastToArrive)).toEqual([])
+  },
+)
+
+/** What became of a group of changes. */
+interface GroupOutcome {
+  readonly faultAt: number
+  readonly hasSucceeded: boolean
+  /** The ids of the stored plants. */
+  readonly storedIds: string
+}
+
+const idsBefore = '1,2'
+const idsAfter = '2,3'
+
+/**
+ * Changes plants once for each message of a group, so that each message has the fault once.
+ * Returns the outcomes that no server may have.
+ */
+async function findTornGroups(
+  url: string,
+  faultAt: FaultAt,
+): Promise<readonly GroupOutcome[]> {
+  await using proxy = await startProxy(url)
+  await using storage = await openStorage({ url: proxy.url, timeoutMs: 5_000 })
+  const torn: GroupOutcome[] = []
+  for (let number = 0; ; number++) {
+    await preparePlants(storage)
+    const { hasSucceeded, messages } = await changeThrough(
+      proxy,
+      storage,
+      faultAt(number),
+    )
+    const storedIds = await readIds()
+    const isWhole = storedIds === idsAfter || (storedIds === idsBefore && !hasSucceeded)
+    if (!isWhole) {
+      torn.push({ faultAt: number, hasSucceeded, storedIds })
+    }
+    if (messages <= number) {
+      return torn
+    }
   }
 }
 
-describe.each([
-  ['directly', 'fails', {}],
-  ['directly', 'is the last to arrive', {}],
-  ['directly', 'is the last to arrive after a begin that failed', {}],
-  // Whose connections to the server outlive ours.
-  ['behind pgbouncer', 'is the last to arrive', needs('pgbouncer', hasPgbouncer)],
-] as const)('%s', (way, fault, options) => {
-  test(
-    `a group is stored as a whole or not at all if any of its messages ${fault}`,
-    options,
-    async () => {
-      await using proxy = await startProxy(urls[way])
-      await using far = await open(proxy.url)
-      const { plants } = far
-      const wrong: unknown[] = []
-      for (let faultAt = 0, isOver = false; !isOver; faultAt++) {
-        await ask('truncate plants')
-        // Opens a connection, if the last one was cut.
-        const before = () => plants.saveAll([plant(1), plant(2)])
-        await before().catch(before)
-        let count = 0
-        proxy.tamper(message => {
-          if (count++ === faultAt) {
-            return fault === 'fails' ? 'spoil' : 'cut'
-          }
-          return fault.includes('begin') && message.startsWith('begin')
-            ? 'spoil'
-            : undefined
-        })
-        const changes = [
-          plants.save(plant(3)),
-          plants.remove(plantId(1)),
-          plants.save(plant(2, 'replaced')),
-        ]
-        const succeeded = await Promise.all(changes).then(
-          () => true,
-          () => false,
-        )
-        proxy.tamper()
-        isOver = count <= faultAt
-        await settled()
-        const stored = `${await ask('select id from plants order by id')}`
-        if (stored !== '2,3' && (succeeded || stored !== '1,2')) {
-          wrong.push({ faultAt, succeeded, stored })
-        }
-      }
-      expect(wrong).toEqual([])
-    },
+/** Stores the plants 1 and 2. If the last connection was cut, this opens another. */
+async function preparePlants({ plants }: Storage): Promise<void> {
+  await admin.query('truncate plants')
+  const save = () => plants.saveAll([plant(1), plant(2)])
+  await save().catch(save)
+}
+
+/** Changes plants in one group while the proxy tampers with its messages. */
+async function changeThrough(proxy: FaultyProxy, { plants }: Storage, tamper: Tamper) {
+  let messages = 0
+  proxy.tamper(message => {
+    messages++
+    return tamper(message)
+  })
+  const changes = await Promise.allSettled([
+    plants.save(plant(3)),
+    plants.remove(plantId(1)),
+    plants.save(plant(2, 'replaced')),
+  ])
+  proxy.tamper()
+  await until('the server to end what it has got', isServerIdle)
+  const hasSucceeded = changes.every(({ status }) => status === 'fulfilled')
+  return { hasSucceeded, messages }
+}
+
+async function isServerIdle(): Promise<boolean> {
+  const { rows: busy } = await admin.query(
+    `select 1 from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()
+      and (state <> 'idle' or wait_event <> 'ClientRead')`,
   )
-})
+  return busy.length === 0
+}
+
+async function readIds(): Promise<string> {
+  const { rows } = await admin.query('select id from plants order by id')
+  return rows.map(({ id }) => id).join()
+}

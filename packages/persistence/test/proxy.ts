@@ -1,75 +1,113 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import {
+  type AddressInfo,
+  connect,
+  createServer,
+  type Server,
+  type Socket,
+} from 'node:net'
 
-/** What happens to a message to the server: it is replaced by one that fails, or the connection ends after it. */
+/**
+ * A fault of a message to the server. A spoilt message is replaced by one that fails. After
+ * a message that is cut, the connection ends.
+ */
 export type Fault = 'spoil' | 'cut' | undefined
 
-/** Of a simple query its SQL, and of other messages their type, such as `E` for Execute. */
+/**
+ * Chooses the fault of a message. It gets the SQL of a simple query, and the type of any
+ * other message, such as `E` for Execute.
+ */
 export type Tamper = (message: string) => Fault
 
-/** Stands between the store and its server, where networks fail. */
-export async function startProxy(databaseUrl: string) {
-  const port = Number(new URL(databaseUrl).port)
-  const sockets = new Set<Socket>()
-  let answersMax = Number.POSITIVE_INFINITY
-  let tamper: Tamper = () => undefined
-  const listener = createServer(near => {
-    const far = connect(port, '127.0.0.1')
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-    }
-    const take = messageTaker()
-    near
-      .on('data', (chunk: Buffer) => {
-        for (const message of take(chunk)) {
-          const fault = message.name === undefined ? undefined : tamper(message.name)
-          far.write(fault === 'spoil' ? spoiled(message) : message.bytes)
-          if (fault !== 'cut') {
-            continue
-          }
-          near.destroy()
-          return
-        }
-      })
-      // The server still runs what it has got.
-      .on('close', () => far.end())
-    far
-      .on('data', chunk => {
-        if (answersMax-- > 0) {
-          near.write(chunk)
-        }
-      })
-      .on('close', () => near.destroy())
-  }).listen(0, '127.0.0.1')
+const withoutFault: Tamper = () => undefined
+
+/** Starts a proxy between the store and its server. */
+export async function startProxy(databaseUrl: string): Promise<FaultyProxy> {
+  const listener = createServer()
+  listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
-  const cut = () => {
-    for (const socket of sockets) {
-      socket.destroy()
+  return new FaultyProxy(databaseUrl, listener)
+}
+
+/** Stands between the store and its server, where networks fail. */
+export class FaultyProxy implements AsyncDisposable {
+  readonly url: string
+  readonly #listener: Server
+  readonly #serverPort: number
+  readonly #sockets = new Set<Socket>()
+  /** How many more pieces of answers pass. */
+  #answersLeft = Number.POSITIVE_INFINITY
+  #tamper = withoutFault
+
+  constructor(databaseUrl: string, listener: Server) {
+    const url = new URL(databaseUrl)
+    this.#serverPort = Number(url.port)
+    // A listener on a port has an address of this form.
+    const { port } = listener.address() as AddressInfo
+    url.host = `127.0.0.1:${port}`
+    this.url = url.href
+    this.#listener = listener
+    listener.on('connection', client => this.#onConnection(client))
+  }
+
+  /** Gives every message from now on the fault that `by` chooses. */
+  tamper(by: Tamper = withoutFault): void {
+    this.#tamper = by
+  }
+
+  /** Lets so many more pieces of answers through. */
+  swallowAnswersAfter(pieces: number): void {
+    this.#answersLeft = pieces
+  }
+
+  /** Ends all connections. New ones are good again. */
+  cut(): void {
+    this.#answersLeft = Number.POSITIVE_INFINITY
+    this.#endConnections()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close()
+    this.#endConnections()
+    await once(this.#listener, 'close')
+  }
+
+  #onConnection(client: Socket): void {
+    const server = connect(this.#serverPort, '127.0.0.1')
+    for (const socket of [client, server]) {
+      this.#sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => this.#sockets.delete(socket))
+    }
+    const reader = new MessageReader()
+    client.on('data', (chunk: Buffer) => {
+      this.#onRequest(client, server, reader.read(chunk))
+    })
+    // The server still runs what it has got.
+    client.on('close', () => server.end())
+    server.on('data', chunk => {
+      if (this.#answersLeft-- > 0) {
+        client.write(chunk)
+      }
+    })
+    server.on('close', () => client.destroy())
+  }
+
+  #onRequest(client: Socket, server: Socket, messages: readonly Message[]): void {
+    for (const message of messages) {
+      const fault = message.name === undefined ? undefined : this.#tamper(message.name)
+      server.write(fault === 'spoil' ? spoilt(message) : message.bytes)
+      if (fault === 'cut') {
+        client.destroy()
+        return
+      }
     }
   }
-  const url = new URL(databaseUrl)
-  url.host = `127.0.0.1:${(listener.address() as AddressInfo).port}`
-  return {
-    url: url.href,
-    /** Asks for the fault of each message from now on. */
-    tamper(by: Tamper = () => undefined) {
-      tamper = by
-    },
-    /** Lets so many more pieces of answers through. */
-    swallowAnswersAfter(pieces: number) {
-      answersMax = pieces
-    },
-    /** Ends all connections; new ones are good again. */
-    cut() {
-      answersMax = Number.POSITIVE_INFINITY
-      cut()
-    },
-    async [Symbol.asyncDispose]() {
-      listener.close()
-      cut()
-      await once(listener, 'close')
-    },
+
+  #endConnections(): void {
+    for (const socket of this.#sockets) {
+      socket.destroy()
+    }
   }
 }
 
@@ -79,50 +117,68 @@ interface Message {
   readonly bytes: Buffer
 }
 
-/** Returns a function that takes what a client sends, and returns the messages that are complete. */
-function messageTaker() {
-  let rest: Buffer<ArrayBufferLike> = Buffer.alloc(0)
-  let isFirst = true
-  return (chunk: Buffer): Message[] => {
-    rest = Buffer.concat([rest, chunk])
+/** Divides what a client sends into messages. */
+class MessageReader {
+  /** The beginning of a message that is not complete. */
+  #rest: Buffer = Buffer.alloc(0)
+  /** Whether the next message is the first of its connection, which has no type. */
+  #isFirst = true
+
+  /** Returns the messages that are complete with this chunk. */
+  read(chunk: Buffer): readonly Message[] {
+    this.#rest = Buffer.concat([this.#rest, chunk])
     const messages: Message[] = []
     for (;;) {
-      const start = isFirst ? 0 : 1
-      if (rest.length < start + 4) {
+      const message = this.#next()
+      if (message === undefined) {
         return messages
       }
-      const length = start + rest.readInt32BE(start)
-      if (rest.length < length) {
-        return messages
-      }
-      const bytes = rest.subarray(0, length)
-      const type = String.fromCharCode(bytes[0] as number)
-      const name = isFirst
-        ? undefined
-        : type === 'Q'
-          ? bytes.toString('utf8', 5, length - 1).trim()
-          : type
-      messages.push({ name, bytes })
-      rest = rest.subarray(length)
-      isFirst = false
+      messages.push(message)
     }
+  }
+
+  #next(): Message | undefined {
+    const lengthStart = this.#isFirst ? 0 : 1
+    if (this.#rest.length < lengthStart + 4) {
+      return undefined
+    }
+    const end = lengthStart + this.#rest.readInt32BE(lengthStart)
+    if (this.#rest.length < end) {
+      return undefined
+    }
+
+    const bytes = this.#rest.subarray(0, end)
+    const name = this.#isFirst ? undefined : nameOf(bytes)
+    this.#rest = this.#rest.subarray(end)
+    this.#isFirst = false
+    return { name, bytes }
   }
 }
 
-/** A simple query is cancelled by the server, as `pg_cancel_backend` does. Others name a portal that does not exist. */
-function spoiled({ name, bytes }: Message): Buffer {
-  if (name === 'S') {
+const simpleQuery = 'Q'
+const sync = 'S'
+
+function nameOf(bytes: Buffer): string {
+  const type = bytes.toString('latin1', 0, 1)
+  return type === simpleQuery ? bytes.toString('utf8', 5, bytes.length - 1).trim() : type
+}
+
+/**
+ * Returns a message that fails in place of another. The server cancels a simple query, as
+ * `pg_cancel_backend` does. Other messages name a portal that does not exist.
+ */
+function spoilt({ name, bytes }: Message): Buffer {
+  if (name === sync) {
     return bytes
   }
-  const body =
-    bytes[0] === 'Q'.charCodeAt(0)
-      ? 'Qselect pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0'
-      : 'Enone\0\0\0\0\0'
-  const message = Buffer.concat([
-    Buffer.from(body.slice(0, 1)),
-    Buffer.alloc(4),
-    Buffer.from(body.slice(1)),
-  ])
+  const isSimpleQuery = bytes.toString('latin1', 0, 1) === simpleQuery
+  return isSimpleQuery
+    ? messageOf(simpleQuery, 'select pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0')
+    : messageOf('E', 'none\0\0\0\0\0')
+}
+
+function messageOf(type: string, body: string): Buffer {
+  const message = Buffer.concat([Buffer.from(type), Buffer.alloc(4), Buffer.from(body)])
   message.writeInt32BE(message.length - 1, 1)
   return message
 }
