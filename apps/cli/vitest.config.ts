@@ -7,6 +7,7 @@ const ofParts = [
   'commands-page',
   'import-input-and-result',
   'output-file',
+  'standard-output',
   'command-error',
   'store-in-environment',
   'terminal',

@@ -12,6 +12,7 @@ import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
+import { ignoreStreamErrors, writeToStream } from './standard-output.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)
@@ -55,13 +56,10 @@ throwInsteadOfExiting(program)
 
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') {
-      process.exit(exitCodes.outputClosed)
-    }
-  })
+  ignoreStreamErrors()
+  help = ''
   try {
-    await program.parseAsync(upToUnknown(args), { from: 'user' })
+    await program.parseAsync(upToUnknown(args), { from: 'user' }).catch(printHelp)
   } catch (error) {
     process.exitCode = printError(error, args.includes('--json'))
   }
@@ -91,11 +89,24 @@ function upToUnknown(args: readonly string[]): readonly string[] {
   return args
 }
 
+/** What commander prints on standard output: help, or the version. */
+let help = ''
+
+/** Prints what commander wanted to, because it would not notice that it cannot. */
+async function printHelp(error: unknown): Promise<never> {
+  await writeToStream(process.stdout, help === '' ? [] : [help])
+  throw error
+}
+
 /** Makes commander throw instead of ending the process, so that one place does. */
 function throwInsteadOfExiting(command: CommandUnknownOpts): void {
   command.exitOverride().configureOutput({
+    writeOut: text => {
+      help += text
+    },
     outputError: (text, write) => {
-      write(`plant-store: ${oneLine(text).replace(/^error: /, '')} (see --help)\n`)
+      const words = oneLine(text).replace(/^error: /, '')
+      write(`plant-store: ${printable(words)} (see --help)\n`)
     },
   })
   for (const each of command.commands) {
@@ -110,6 +121,9 @@ function printError(error: unknown, json: boolean): number {
   // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+  }
+  if (error instanceof CommandError && error.exitCode === exitCodes.outputClosed) {
+    return error.exitCode
   }
   const message = oneLine(explain(error as Error))
   process.stderr.write(

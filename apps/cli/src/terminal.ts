@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { printable } from '@plant-store/engine'
+import { printableLines, writeToStream } from './standard-output.ts'
 
 export const jsonOption = new Option('--json', 'print JSON')
 
@@ -16,11 +17,41 @@ export interface Output {
   readonly file?: string
 }
 
-/** Prints a result: JSON for programs, a sentence for people. A restored store may have names with control characters. */
-export function print({ json, file }: Output, result: unknown, words: string): void {
+/**
+ * Prints a result: JSON for programs, a sentence for people. Escapes names that contain
+ * control characters, because a terminal would obey them.
+ *
+ * @throws CommandError if the result cannot be written
+ */
+export async function print(
+  { json, file }: Output,
+  result: unknown,
+  words: string,
+): Promise<void> {
   const stream = file === '-' ? process.stderr : process.stdout
   const text = json ? JSON.stringify(result) : words
-  stream.write(`${text.split('\n').map(printable).join('\n')}\n`)
+  await writeToStream(stream, [`${printableLines(text)}\n`])
+}
+
+/**
+ * Prints a new secret.
+ *
+ * @param undo removes what has the secret. It is called if the secret cannot be printed,
+ *   because nobody has seen it then
+ * @throws CommandError like {@link print}
+ */
+export async function printSecret(
+  { json }: Output,
+  result: object,
+  secret: string,
+  undo: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await print({ json }, result, secret)
+  } catch (error) {
+    await undo()
+    throw error
+  }
 }
 
 /** Returns lines whose cells stand below each other, or the other words if there is none below the head. */

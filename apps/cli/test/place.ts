@@ -15,6 +15,18 @@ import { run } from '../src/program.ts'
 /** Arguments, or a text with a space between them. */
 export type Args = string | readonly string[]
 
+/** How a standard stream differs from a file that takes everything. */
+interface StreamOptions {
+  readonly isTTY?: boolean
+  /** The code of the system's error for each write, such as `ENOSPC`. */
+  readonly errorCode?: string
+}
+
+interface StandardStreams {
+  readonly stdout?: StreamOptions
+  readonly stderr?: StreamOptions
+}
+
 /** A folder with a store, or for one elsewhere, and the commands that are run in it. */
 export class Place implements AsyncDisposable {
   readonly #temporary = temporaryFolder()
@@ -46,10 +58,11 @@ export class Place implements AsyncDisposable {
   async run(
     args: Args,
     input: string | Buffer | Readable = '',
-    isTTY = false,
+    streams: StandardStreams = {},
   ): Promise<Result> {
     const folderBefore = process.cwd()
-    const [stdout, stderr] = [new Output(), Object.assign(new Output(), { isTTY })]
+    const stdout = new Output(streams.stdout)
+    const stderr = new Output(streams.stderr)
     const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(input)])
     const spies = [
       vi.spyOn(process, 'stdout', 'get').mockReturnValue(stdout as never),
@@ -171,9 +184,21 @@ export function countsInWords(
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 
 class Output extends Writable {
+  readonly isTTY: boolean
+  readonly #errorCode: string | undefined
   readonly #chunks: Buffer[] = []
 
-  override _write(chunk: Buffer, _: string, done: () => void): void {
+  constructor({ isTTY = false, errorCode }: StreamOptions = {}) {
+    super()
+    this.isTTY = isTTY
+    this.#errorCode = errorCode
+  }
+
+  override _write(chunk: Buffer, _: string, done: (error?: Error) => void): void {
+    if (this.#errorCode !== undefined) {
+      done(Object.assign(new Error(this.#errorCode), { code: this.#errorCode }))
+      return
+    }
     this.#chunks.push(chunk)
     done()
   }

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { startCommand } from '@plant-store/harness/command'
+import { commandProgram, startCommand } from '@plant-store/harness/command'
 import { createTestSchema, portTakenForTest } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
@@ -80,6 +81,35 @@ test('serve --check says what a start would, with options that win over the envi
     stdout: '',
     stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: /dev/null is not a file\n`,
   })
+})
+
+/** Runs the program in a shell, with its standard output in a file. */
+function runInShell(script: string) {
+  return spawnSync('/bin/sh', ['-c', script, process.execPath, commandProgram], {
+    cwd: place.folder,
+    env: { DATABASE_URL: place.url },
+    encoding: 'utf8',
+  })
+}
+
+test('an export fails if its file takes only a part of the last write', async () => {
+  await place.load(0, 20)
+
+  // One block is 512 or 1,024 bytes, and a plant takes more than 100.
+  const { status, stderr } = runInShell('ulimit -f 1; exec "$0" "$1" export > plants')
+
+  expect(status).toBe(1)
+  expect(stderr).toMatch(/^plant-store: the output could not be written: .*\n$/)
+})
+
+test('a token that meets a full disk is not kept', async () => {
+  await place.createStore()
+
+  const { status, stderr } = runInShell('"$0" "$1" token create --name shop > /dev/full')
+
+  expect(status).toBe(1)
+  expect(stderr).toMatch(/^plant-store: the output could not be written: .*full\n$/)
+  expect((await place.counts()).tokens).toBe(0)
 })
 
 test('serve takes no arguments, and options with values', async () => {

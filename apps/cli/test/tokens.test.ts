@@ -99,7 +99,7 @@ test('scopes and expiry are as asked for', async () => {
 test('a name is taken until its token is revoked', async () => {
   await place.run('token create --name shop')
   const taken =
-    /^plant-store: a token named shop already exists: revoke it, or choose another name\n$/
+    /^plant-store: a token named shop already exists: choose another name, or revoke it with plant-store token revoke\n$/
   await place.fails('token create --name shop', 1, taken)
   expect(await place.run('token revoke shop')).toEqual({
     code: 0,

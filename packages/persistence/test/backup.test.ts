@@ -457,7 +457,9 @@ test('a backup is made in the place of nothing else than a file, and only where 
   for (const suffix of ['-wal', '-shm', '-journal']) {
     expect(await refusal(file + suffix, true)).toBe(` belongs to ${file}`)
   }
-  expect(await refusal(join(folder, 'link'), true)).toBe(' is a dangling link')
+  expect(await refusal(join(folder, 'link'), true)).toBe(
+    ' is a link: name the file that it leads to',
+  )
   expect(await refusal(join(folder, 'folder'), true)).toBe(' is a folder')
   expect(await refusal('/dev/null', true)).toBe(' is not a file')
   expect(await refusal(backup, false)).toBe(' already exists: use --force to replace it')

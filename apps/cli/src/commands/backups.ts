@@ -14,7 +14,7 @@ import {
 } from '@plant-store/persistence'
 import { onInterrupt, throwWithAdvice } from '../command-error.ts'
 import { backupFolder } from '../files/backup-folder.ts'
-import { forceOption, refuseStore } from '../files/output-file.ts'
+import { filePath, forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import {
   counted,
@@ -29,7 +29,7 @@ import {
 
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
-  .argument('<file>', 'to write, or with --keep a folder')
+  .argument('<file>', 'to write, or with --keep a folder', filePath)
   .addOption(
     new Option(
       '--keep <count>',
@@ -51,7 +51,7 @@ export const backup = new Command('backup')
     ).catch(throwWithAdvice)
     const removed = keep !== undefined && folder?.keepNewest(keep)
     const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
-    print(
+    await print(
       flags,
       flat(report),
       `${describe(report)} backed up from ${name}, and checked${rest}`,
@@ -67,7 +67,7 @@ export const restore = new Command('restore')
   .description(
     'Check a backup and replace the store with it. No server may have the store open.',
   )
-  .argument('<file>', 'made by backup')
+  .argument('<file>', 'made by backup', filePath)
   .option('--force', 'replace an existing store')
   .addOption(jsonOption)
   .action(async (file, flags) => {
@@ -81,7 +81,7 @@ export const restore = new Command('restore')
       ? 'There was no store before. Start the server with this DATABASE_URL.'
       : 'Start the server.'
     const words = `${describe(report)} restored from ${file}${tokenChanges(revokedTokens, lostTokens)}\n${next}`
-    print(flags, { ...facts, revokedTokens, lostTokens }, words)
+    await print(flags, { ...facts, revokedTokens, lostTokens }, words)
   })
 
 type Names = readonly string[] | null
@@ -103,7 +103,7 @@ export const check = new Command('check')
   .description(
     'Check every page of the store and count what it has. PostgreSQL is only counted.',
   )
-  .argument('[file]', 'to check instead, such as a backup')
+  .argument('[file]', 'to check instead, such as a backup', filePath)
   .addOption(jsonOption)
   .action(async (file, output) => {
     const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
@@ -111,7 +111,7 @@ export const check = new Command('check')
     const advice = file === undefined ? undefined : 'use an older backup'
     const report = await inspectStore(url).catch(error => throwWithAdvice(error, advice))
     if (report.bytes === undefined) {
-      return print(
+      return await print(
         output,
         flat(report),
         `${describe(report)}: counted; check its pages with pg_amcheck`,
@@ -120,7 +120,7 @@ export const check = new Command('check')
     const lastBackup = file === undefined ? await readLastBackup(url) : undefined
     const rest =
       lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
-    print(
+    await print(
       output,
       { ...flat(report), intact: true, lastBackup },
       `${describe(report)}: intact${rest}`,

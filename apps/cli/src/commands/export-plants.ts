@@ -77,7 +77,7 @@ async function runExport(
 
   const seconds = (performance.now() - startedMs) / 1000
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  const printResult = (more: object, rest: string) => {
+  const printResult = async (more: object, rest: string) => {
     const result = {
       exported,
       ...more,
@@ -85,7 +85,7 @@ async function runExport(
       format,
       file: file === '-' ? null : file,
     }
-    print({ json, file }, result, `${words}${rest}`)
+    await print({ json, file }, result, `${words}${rest}`)
   }
   const left = Object.fromEntries(
     Object.entries(others).filter(([, count]) => count !== 0),
@@ -95,11 +95,11 @@ async function runExport(
       ? ''
       : `; ${countedAll(left)} not included: a backup has them`
   if (source.unread === undefined) {
-    return printResult(without(others), rest)
+    return await printResult(without(others), rest)
   }
   const unread = source.unread() ?? null
   if (unread === 0 || json) {
-    printResult({ unread, ...without(others) }, `; none missing${rest}`)
+    await printResult({ unread, ...without(others) }, `; none missing${rest}`)
   }
   if (unread === 0) {
     return

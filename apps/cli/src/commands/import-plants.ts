@@ -3,7 +3,7 @@ import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/dom
 import { explain } from '@plant-store/engine'
 import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
 import { openInput } from '../files/input-file.ts'
-import { isSameFile, refuseStore } from '../files/output-file.ts'
+import { filePath, isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import { detectFormat, formatNames, formats } from '../formats/formats.ts'
 import { type Entry, lineBytesMaxDefault } from '../formats/lines.ts'
@@ -31,6 +31,7 @@ export const importPlants = new Command('import')
   .option(
     '--rejects <file>',
     'the file for rejected lines (by default FILE.rejects.ndjson, and for - plant-store.rejects.ndjson)',
+    filePath,
   )
   .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
   .addOption(jsonOption)
@@ -119,7 +120,7 @@ async function runImport(
   const { counts } = result
   const rejects = counts.rejected > 0 ? rejectsPath : null
   const all = { ...counts, rejects, seconds, interrupted: signal.aborted }
-  print({ json }, all, result.summary(dryRun ? undefined : seconds))
+  await print({ json }, all, result.summary(dryRun ? undefined : seconds))
   if (signal.aborted) {
     throw new CommandError(
       `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,

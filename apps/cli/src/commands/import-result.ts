@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
 import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
 import { CommandError, withFile } from '../command-error.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
@@ -13,16 +15,14 @@ export class ImportResult implements Disposable {
   readonly #rejectsPath: string
   #rejects: number | undefined
 
-  /** @throws CommandError if a file of this name cannot be replaced */
+  /** @throws CommandError if a file of this name cannot be made or replaced */
   constructor(rejectsPath: string) {
     this.#rejectsPath = rejectsPath
-    const found = withFile(rejectsPath, () =>
-      lstatSync(rejectsPath, { throwIfNoEntry: false }),
-    )
-    if (found && !found.isFile()) {
-      throw new CommandError(
-        `${rejectsPath} is not a file: name another one with --rejects`,
-      )
+    try {
+      withFile(rejectsPath, () => tryToReplace(rejectsPath))
+    } catch (error) {
+      const { message } = error as Error
+      throw new CommandError(`${message} (--rejects names the file for rejected lines)`)
     }
   }
 
@@ -93,4 +93,24 @@ export class ImportResult implements Disposable {
       rejects,
     ].join('')
   }
+}
+
+/**
+ * Makes sure that a file can be made or replaced, so that no import stops half-way. Leaves
+ * an existing file as it is.
+ *
+ * @throws Error with the reason
+ */
+function tryToReplace(file: string): void {
+  const stat = lstatSync(file, { throwIfNoEntry: false })
+  if (stat?.isSymbolicLink()) {
+    throw new Error('it is a link: name the file that it leads to')
+  }
+  if (stat !== undefined && !stat.isFile()) {
+    throw new Error('it is not a file')
+  }
+  // The folder decides whether a file may be replaced, so making one beside it shows that.
+  const probe = join(dirname(file), `.plant-store-${randomUUID()}`)
+  closeSync(openSync(probe, 'wx'))
+  rmSync(probe)
 }

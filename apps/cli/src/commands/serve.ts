@@ -1,6 +1,7 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { defaultStoreUrl, type OpeningPlan } from '@plant-store/engine'
 import { CommandError } from '../command-error.ts'
+import { print } from '../terminal.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
@@ -45,7 +46,7 @@ docs/settings.md in the repository lists all settings. Requests need an access t
       throw new AggregateError(faults.map(fault => new CommandError(fault)))
     }
     if (plan !== undefined) {
-      process.stdout.write(`${describePlan(plan)}\n`)
+      await print({}, plan, describePlan(plan))
     }
   })
 

@@ -10,7 +10,7 @@ import {
 import { unitMs } from '@plant-store/api/units'
 import { CommandError } from '../command-error.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import { jsonOption, listed, minute, print, table } from '../terminal.ts'
+import { jsonOption, listed, minute, print, printSecret, table } from '../terminal.ts'
 
 const createToken = new Command('create')
   .description(
@@ -39,10 +39,11 @@ const createToken = new Command('create')
     const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
     if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken') {
       throw new CommandError(
-        `a token named ${name} already exists: revoke it, or choose another name`,
+        `a token named ${name} already exists: choose another name, or revoke it with plant-store token revoke`,
       )
     }
-    print({ json }, { token: secret, ...toJson(token) }, secret)
+    const result = { token: secret, ...toJson(token) }
+    await printSecret({ json }, result, secret, () => storage.tokens.remove(name))
     // On standard error, so that a script receives only the token.
     const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
     if (!json) {
@@ -69,7 +70,7 @@ const listTokens = new Command('list')
       minute(lastUsedAt, 'never'),
     ])
     const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
-    print(output, tokens.map(toJson), table(head, rows, 'There are no tokens.'))
+    await print(output, tokens.map(toJson), table(head, rows, 'There are no tokens.'))
   })
 
 const revokeToken = new Command('revoke')
@@ -81,7 +82,11 @@ const revokeToken = new Command('revoke')
     if (!(await storage.tokens.remove(name))) {
       throw new CommandError(`there is no token named ${name}`)
     }
-    print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
+    await print(
+      output,
+      { revoked: name },
+      `${name} is revoked; servers refuse it within 5 s.`,
+    )
   })
 
 export const token = new Command('token')

@@ -1,4 +1,5 @@
 import { Command } from '@commander-js/extra-typings'
+import { explain } from '@plant-store/engine'
 import {
   courierLimits,
   mintSecret,
@@ -16,6 +17,7 @@ import {
   jsonOption,
   minute,
   print,
+  printSecret,
   table,
 } from '../terminal.ts'
 
@@ -42,7 +44,8 @@ const addWebhook = new Command('add')
       { id, url, allowsPrivate: allowPrivate, createdAt: new Date() },
       secret,
     )
-    print({ json }, { id, url, allowPrivate, secret }, secret)
+    const result = { id, url, allowPrivate, secret }
+    await printSecret({ json }, result, secret, () => storage.webhooks.remove(id))
     // On standard error, so that a script receives only the secret.
     if (!json) {
       process.stderr.write(
@@ -74,7 +77,7 @@ const listWebhooks = new Command('list')
       each.url,
     ])
     const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'OLDEST', 'FAILING SINCE', 'URL']
-    print(output, all, table(head, rows, 'There are no webhooks.'))
+    await print(output, all, table(head, rows, 'There are no webhooks.'))
   })
 
 const logWebhook = new Command('log')
@@ -105,7 +108,7 @@ const logWebhook = new Command('log')
       reason ?? '-',
     ])
     const head = ['PLANT', 'ADDED', 'FAILED', 'NEXT ATTEMPT', 'REASON']
-    print({ json }, all, table(head, rows, `Nothing waits for ${id}.`))
+    await print({ json }, all, table(head, rows, `Nothing waits for ${id}.`))
   })
 
 const rotateSecret = new Command('rotate')
@@ -114,8 +117,22 @@ const rotateSecret = new Command('rotate')
   .addOption(jsonOption)
   .action(async (id, { json }) => {
     const secret = mintSecret()
-    await changeWebhook(id, webhooks => webhooks.rotate(id as WebhookId, secret))
-    print({ json }, { id, secret }, secret)
+    await changeWebhook(id, async webhooks => {
+      const all = await webhooks.list()
+      if (!all.some(webhook => webhook.id === id)) {
+        return false
+      }
+      // Print it first: nobody could read a secret that replaces the old one unseen.
+      await print({ json }, { id, secret }, secret)
+      return webhooks.rotate(id as WebhookId, secret).catch(cause => {
+        throw new CommandError(
+          `${explain(cause)} (the old secret may still sign: rotate it again)`,
+        )
+      })
+    })
+    if (!json) {
+      process.stderr.write(`The old secret of ${id} no longer signs.\n`)
+    }
   })
 
 const commandOnOne = (name: 'remove' | 'retry', description: string, done: string) =>
@@ -125,7 +142,7 @@ const commandOnOne = (name: 'remove' | 'retry', description: string, done: strin
     .addOption(jsonOption)
     .action(async (id, output) => {
       await changeWebhook(id, webhooks => webhooks[name](id as WebhookId))
-      print(output, { [done]: id }, `${id} is ${done}.`)
+      await print(output, { [done]: id }, `${id} is ${done}.`)
     })
 
 export const webhook = new Command('webhook')

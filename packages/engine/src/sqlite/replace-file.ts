@@ -1,12 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  existsSync,
-  lstatSync,
-  readdirSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
+import { existsSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from '../types.ts'
@@ -15,7 +8,8 @@ import { syncFile } from './private-file.ts'
 /**
  * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
  *
- * @param named the file, or a symbolic link to it
+ * A symbolic link is refused, because in a shared folder another user may have put it there.
+ *
  * @param write makes the file, at a path in the same folder
  * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
  */
@@ -26,7 +20,7 @@ export async function replaceFile<Result>(
 ): Promise<Result> {
   // Imported late: the entry of this package exports this function, and PostgreSQL needs no driver of SQLite.
   const { openExclusively } = await import('./connection.ts')
-  const file = existsSync(named) ? realpathSync(named) : resolve(named)
+  const file = resolve(named)
   refuseTarget(file, named, force)
   removeStalePartials(dirname(file))
   const partial = partialBeside(file)
@@ -86,7 +80,7 @@ function refuseTarget(file: string, named: string, force: boolean): void {
 
   const stat = lstatSync(file, { throwIfNoEntry: false })
   if (stat?.isSymbolicLink()) {
-    throw new Error(`${named} is a dangling link`)
+    throw new Error(`${named} is a link: name the file that it leads to`)
   }
   if (stat?.isDirectory()) {
     throw new Error(`${named} is a folder`)
