@@ -1,2 +1,8 @@
-export const milliseconds = (date: Date) => BigInt(date.getTime())
-export const toDate = (milliseconds: bigint) => new Date(Number(milliseconds))
+/** Returns a time as the tables have it, in milliseconds since 1970. */
+export function milliseconds(date: Date): bigint {
+  return BigInt(date.getTime())
+}
+
+export function toDate(milliseconds: bigint): Date {
+  return new Date(Number(milliseconds))
+}

@@ -44,7 +44,8 @@ async function createTable(
   db: Kysely<unknown>,
   { name, int64, tableOptions }: Dialect,
 ): Promise<void> {
-  // The default is for rows that other programs insert. It is random, so that no plant that the server wrote has it.
+  // The default is for rows that other programs insert. It is random, so that no plant
+  // that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
   await db.schema
     .createTable('plants')

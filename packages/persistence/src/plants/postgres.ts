@@ -6,8 +6,9 @@ import type { PlantRow, VersionedRow } from './tables.ts'
 const { now, read, changeMany } = postgresDialect
 
 /**
- * An entry of PostgreSQL's index has at most 2,704 bytes, so the index has the start of a
- * tag. A condition on a tag must name the start, too.
+ * The columns of the index by which the plants of a tag are found. An entry has at most
+ * 2,704 bytes, so the index has only the start of a tag. A condition on a tag must name
+ * the start, too.
  */
 export const tagIndex = sql`substr(tag, 1, 200), id`
 
@@ -22,13 +23,16 @@ export function postgresPlants(): PlantStatements {
     page: page(
       p => sql`
         select id, name, tag from plants
-        where id >= ${p('from')} order by id limit ${p('limit')}`,
+        where id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
     ),
     pageOfTag: page(
       p => sql`
         select id, name, tag from plants
         where ${hasTag(p('tag'))} and id >= ${p('from')}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
     ),
     counted: page(
       p => sql`
@@ -37,18 +41,23 @@ export function postgresPlants(): PlantStatements {
             select 1 from plants limit ${p('countMax')}
           ) as counted) as total
         from plants
-        where id >= ${p('from')} order by id limit ${p('limit')}`,
+        where id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
       sql`, total`,
     ),
     countedOfTag: page(
       p => sql`
         select id, name, tag,
           (select count(*) from (
-            select 1 from plants where ${hasTag(p('tag'))} limit ${p('countMax')}
+            select 1 from plants
+            where ${hasTag(p('tag'))}
+            limit ${p('countMax')}
           ) as counted) as total
         from plants
         where ${hasTag(p('tag'))} and id >= ${p('from')}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
       sql`, total`,
     ),
     windowOfTag: read(
@@ -56,7 +65,8 @@ export function postgresPlants(): PlantStatements {
         select max(id) as last, count(*) as count, sum(bytes) as bytes from (
           select id, octet_length(name) as bytes from plants
           where ${hasTag(p('tag'))} and id >= ${p('from')}
-          order by id limit ${p('limit')}
+          order by id
+          limit ${p('limit')}
         ) as sizes`,
     ),
     search: page(
@@ -64,14 +74,17 @@ export function postgresPlants(): PlantStatements {
         select id, name, tag from plants
         where id >= ${p('from')} and id <= ${p('to')}
           and ${nameContains(p('name_contains'))}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
     ),
     searchOfTag: page(
       p => sql`
         select id, name, tag from plants
-        where ${hasTag(p('tag'))} and id >= ${p('from')} and id <= ${p('to')}
+        where ${hasTag(p('tag'))}
+          and id >= ${p('from')} and id <= ${p('to')}
           and ${nameContains(p('name_contains'))}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
     ),
 
     insert: changeMany(byId, p => announcing(insert(p))),

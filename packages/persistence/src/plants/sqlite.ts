@@ -5,7 +5,7 @@ import type { PlantRow, VersionedRow } from './tables.ts'
 
 const { now, read, change, changeAfter } = sqliteDialect
 
-/** SQLite reads the tag and the id of an entry, which has no limit of size. */
+/** The columns of the index by which the plants of a tag are found. */
 export const tagIndex = sql`tag, id`
 
 /** Returns the statements of plants as SQLite gets them. */
@@ -16,34 +16,46 @@ export function sqlitePlants(): PlantStatements {
     page: page(
       (p, columns) => sql`
         select ${columns} from plants
-        where id >= ${p('from')} order by id limit ${p('limit')}`,
+        where id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
     ),
     pageOfTag: page(
       (p, columns) => sql`
         select ${columns} from plants
-        where tag = ${p('tag')} and id >= ${p('from')} order by id limit ${p('limit')}`,
+        where tag = ${p('tag')} and id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
     ),
     counted: page(
       (p, columns) => sql`
         select ${columns},
           (select count(*) from (select 1 from plants limit ${p('countMax')})) as total
         from plants
-        where id >= ${p('from')} order by id limit ${p('limit')}`,
+        where id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
     ),
     countedOfTag: page(
       (p, columns) => sql`
         select ${columns},
           (select count(*) from (
-            select 1 from plants where tag = ${p('tag')} limit ${p('countMax')}
+            select 1 from plants
+            where tag = ${p('tag')}
+            limit ${p('countMax')}
           )) as total
         from plants
-        where tag = ${p('tag')} and id >= ${p('from')} order by id limit ${p('limit')}`,
+        where tag = ${p('tag')} and id >= ${p('from')}
+        order by id
+        limit ${p('limit')}`,
     ),
     windowOfTag: read(
       p => sql`
         select max(id) as last, count(*) as count, sum(bytes) as bytes from (
           select id, octet_length(name) as bytes from plants
-          where tag = ${p('tag')} and id >= ${p('from')} order by id limit ${p('limit')}
+          where tag = ${p('tag')} and id >= ${p('from')}
+          order by id
+          limit ${p('limit')}
         )`,
     ),
     search: page(
@@ -51,14 +63,17 @@ export function sqlitePlants(): PlantStatements {
         select ${columns} from plants
         where id >= ${p('from')} and id <= ${p('to')}
           and ${nameContains(p('name_contains'))}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
     ),
     searchOfTag: page(
       (p, columns) => sql`
         select ${columns} from plants
-        where tag = ${p('tag')} and id >= ${p('from')} and id <= ${p('to')}
+        where tag = ${p('tag')}
+          and id >= ${p('from')} and id <= ${p('to')}
           and ${nameContains(p('name_contains'))}
-        order by id limit ${p('limit')}`,
+        order by id
+        limit ${p('limit')}`,
     ),
 
     insert: changeAfter({ onlyIf: anyWebhook, build: announce }, byId, insert),
@@ -81,8 +96,8 @@ const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
 
 /**
  * Adds a delivery of a plant for each active webhook, unless the plant exists. It runs
- * before the insert, which must not change whether the plant exists. SQLite has a single
- * writer, so nothing else changes that in between.
+ * before the insert, because afterwards every plant exists. SQLite has a single writer,
+ * so nothing else adds the plant in between.
  */
 const announce = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   with added (id, name, tag, version) as (

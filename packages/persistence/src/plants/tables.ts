@@ -19,19 +19,23 @@ export const plantColumns: Readonly<Record<keyof PlantRow, ColumnType>> = {
   tag: 'text',
 }
 
-export function fromPlant(
-  { id, name, tag }: Plant,
-  version = newVersion(),
-): VersionedRow {
-  return { id, name, tag: tag ?? null, version }
+/** Returns the row of a plant, with a new version. */
+export function fromPlant({ id, name, tag }: Plant): VersionedRow {
+  return { id, name, tag: tag ?? null, version: newVersion() }
 }
 
-/** Rows were parsed before they were written. */
+/** Returns the plant of a row. */
 export function toPlant({ id, name, tag }: PlantRow): Plant {
-  return (tag === null ? { id, name } : { id, name, tag }) as Plant
+  const plant = tag === null ? { id, name } : { id, name, tag }
+  // Every plant was parsed before its row was written.
+  return plant as Plant
 }
 
-/** Returns the plant of a row that has no other columns, mostly the row itself: a page has up to 1,000. */
+/**
+ * Returns the plant of a row that has no other columns. It is the row itself unless the
+ * tag is null, because a page has up to 1,000 rows.
+ */
 export function plantOf(row: PlantRow): Plant {
+  // Every plant was parsed before its row was written.
   return row.tag === null ? toPlant(row) : (row as Plant)
 }

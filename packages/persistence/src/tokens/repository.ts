@@ -13,39 +13,39 @@ export function createTokenRepository(
       const [row] = await read(statements.find, { hash })
       return row && toToken(row)
     },
+
     async insert({ name, scopes, createdAt, expiresAt }, hash) {
-      const inserted = await submit(statements.insert, {
+      const insertedRows = await submit(statements.insert, {
         name,
         hash,
         scopes: scopes.join(' '),
         created_at: milliseconds(createdAt),
-        expires_at: expiresAt ? milliseconds(expiresAt) : null,
+        expires_at: expiresAt === undefined ? null : milliseconds(expiresAt),
       })
-      return inserted === 1 ? 'inserted' : 'name-taken'
+      return insertedRows === 1 ? 'inserted' : 'name-taken'
     },
+
     async list() {
       const rows = await read(statements.list, {})
-      // Sorted here, as databases sort text differently.
-      return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1)).map(toToken)
+      // Sorted here, because databases sort text differently.
+      return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(toToken)
     },
+
     async markUsed(hash, usedAt) {
       await submit(statements.markUsed, { hash, usedAt: milliseconds(usedAt) })
     },
+
     async remove(name) {
       return (await submit(statements.remove, { name })) === 1
     },
   }
 }
 
-function toToken({
-  name,
-  scopes,
-  created_at,
-  expires_at,
-  last_used_at,
-}: TokenRow): AccessToken {
+function toToken(row: TokenRow): AccessToken {
+  const { name, scopes, created_at, expires_at, last_used_at } = row
   return {
     name,
+    // Scopes were checked before they were written.
     scopes: scopes.split(' ').filter(Boolean) as Scope[],
     createdAt: toDate(created_at),
     ...(expires_at !== null && { expiresAt: toDate(expires_at) }),

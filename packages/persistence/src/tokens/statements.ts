@@ -39,8 +39,8 @@ export function tokenStatements({ tables, read, change }: Dialect): TokenStateme
         .updateTable('access_tokens')
         .set({ last_used_at: p('usedAt') })
         .where('hash', '=', p('hash'))
-        .where(({ eb, or }) =>
-          or([eb('last_used_at', 'is', null), eb('last_used_at', '<', p('usedAt'))]),
+        .where(({ eb }) =>
+          eb('last_used_at', 'is', null).or('last_used_at', '<', p('usedAt')),
         ),
     ),
     // This change is a barrier because changes of tokens are ordered by hash, but a

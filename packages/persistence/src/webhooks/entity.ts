@@ -63,7 +63,8 @@ async function createTables(
     .addColumn('reason', 'text')
     .modifyEnd(tableOptions)
     .execute()
-  // First retries that are due, then new deliveries in order. With `added_at`, figures need no row.
+  // The index has due retries first, then new deliveries in order. It has `added_at`, so
+  // that figures need no row.
   await db.schema
     .createIndex('outbox_due')
     .on('outbox')

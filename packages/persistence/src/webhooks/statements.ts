@@ -51,7 +51,10 @@ type WebhookChanges = {
   readonly retry: ChangeStatement<Id>
 }
 
-/** Of many rows, each of these changes some. They are repeated until they change none. */
+/**
+ * Changes of the outbox. `retryDeliveries` and `removeDeliveries` change a part of the
+ * rows, and are repeated until they change none.
+ */
 type DeliveryChanges = {
   readonly retryDeliveries: ChangeStatement<Id>
   readonly removeDeliveries: ChangeStatement<Id>

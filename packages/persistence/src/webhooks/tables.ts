@@ -18,7 +18,7 @@ export interface WebhookRow {
   leased_until: Generated<bigint>
 }
 
-/** What is read of a webhook, besides its leases. */
+/** The columns that are read of a webhook. Its leases are read separately. */
 export interface KnownWebhookRow
   extends Omit<
     Selectable<WebhookRow>,
