@@ -76,24 +76,34 @@ function checkLevels(text: string): void {
   }
 
   let level = 0
-  for (let at = 0; at < text.length; at++) {
+  let at = 0
+  while (at < text.length) {
     const code = text.charCodeAt(at)
-    if (code === quote) {
-      at = endOfString(text, at)
-      // V8 reports a string that never ends.
-      if (at === -1) {
-        return
-      }
-    } else if (code === openBrace || code === openBracket) {
-      level += 1
-    } else if (code === closeBrace || code === closeBracket) {
-      level -= 1
+    const end = code === quote ? endOfString(text, at) : at
+    // V8 reports a string that never ends.
+    if (end === -1) {
+      return
     }
 
+    level += levelChangeOf(code)
     if (level > levelsMax) {
       const message = `More than ${levelsMax} levels of arrays and objects at position ${at}`
       throw new SyntaxError(message)
     }
+    at = end + 1
+  }
+}
+
+function levelChangeOf(code: number): number {
+  switch (code) {
+    case openBrace:
+    case openBracket:
+      return 1
+    case closeBrace:
+    case closeBracket:
+      return -1
+    default:
+      return 0
   }
 }
 

@@ -32,72 +32,104 @@ export function exactMember(source: string): bigint | number {
 
 /** Reads a text. @param text valid JSON */
 export function readJson(text: string): unknown {
-  let at = 0
-  const skipSpace = () => {
-    while (' \t\n\r'.includes(text[at] ?? 'end')) {
-      at++
+  return new Reader(text).readValue('outermost')
+}
+
+/** Where a value stands: only a number that is a member of a record becomes a bigint. */
+type Place = 'outermost' | 'element' | 'member' | 'below'
+
+const words: Readonly<Record<string, unknown>> = { true: true, false: false, null: null }
+
+class Reader {
+  readonly #text: string
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  readValue(place: Place): unknown {
+    this.#skipSpace()
+    switch (this.#text[this.#at]) {
+      case '"':
+        return this.#readString()
+      case '{':
+        return this.#readObject(place)
+      case '[':
+        return this.#readArray(place)
+      default:
+        return this.#readWord(place)
     }
   }
-  const readString = (): string => {
-    const start = at++
-    while (text[at] !== '"') {
-      at += text[at] === '\\' ? 2 : 1
+
+  #readString(): string {
+    const start = this.#at
+    this.#at += 1
+    while (this.#text[this.#at] !== '"') {
+      this.#at += this.#text[this.#at] === '\\' ? 2 : 1
     }
-    return JSON.parse(text.slice(start, ++at)) as string
+    this.#at += 1
+    return JSON.parse(this.#text.slice(start, this.#at)) as string
   }
-  const readValue = (place: 'outermost' | 'element' | 'member' | 'below'): unknown => {
-    const isOutermost = place === 'outermost'
-    skipSpace()
-    const first = text[at] as string
-    if (first === '"') {
-      return readString()
-    }
-    if (first === '{') {
-      at++
-      const members = new Map<string, unknown>()
-      for (skipSpace(); text[at] !== '}'; skipSpace()) {
-        if (text[at] === ',') {
-          at++
-        }
-        skipSpace()
-        const name = readString()
-        if (members.has(name)) {
-          throw new RepeatedMember(name)
-        }
-        skipSpace()
-        at++
-        members.set(
-          name,
-          readValue(isOutermost || place === 'element' ? 'member' : 'below'),
-        )
+
+  #readObject(place: Place): object {
+    const isRecord = place === 'outermost' || place === 'element'
+    const members = new Map<string, unknown>()
+    this.#at += 1
+    while (!this.#isAtEnd('}')) {
+      const name = this.#readString()
+      if (members.has(name)) {
+        throw new RepeatedMember(name)
       }
-      at++
-      return Object.fromEntries(members)
+      this.#skipSpace()
+      this.#at += 1
+      members.set(name, this.readValue(isRecord ? 'member' : 'below'))
     }
-    if (first === '[') {
-      at++
-      const elements: unknown[] = []
-      for (skipSpace(); text[at] !== ']'; skipSpace()) {
-        if (text[at] === ',') {
-          at++
-        }
-        elements.push(readValue(isOutermost ? 'element' : 'below'))
-      }
-      at++
-      return elements
+    return Object.fromEntries(members)
+  }
+
+  #readArray(place: Place): unknown[] {
+    const elements: unknown[] = []
+    this.#at += 1
+    while (!this.#isAtEnd(']')) {
+      elements.push(this.readValue(place === 'outermost' ? 'element' : 'below'))
     }
-    const start = at
-    while (at < text.length && !' \t\n\r,]}'.includes(text[at] as string)) {
-      at++
+    return elements
+  }
+
+  #readWord(place: Place): unknown {
+    const start = this.#at
+    while (this.#at < this.#text.length && !' \t\n\r,]}'.includes(this.#charHere())) {
+      this.#at += 1
     }
-    const word = text.slice(start, at)
-    if (word === 'true' || word === 'false') {
-      return word === 'true'
-    }
-    if (word === 'null') {
-      return null
+    const word = this.#text.slice(start, this.#at)
+    if (word in words) {
+      return words[word]
     }
     return place === 'member' ? exactMember(word) : Number(word)
   }
-  return readValue('outermost')
+
+  /** Skips white space and a comma. Returns whether the bracket follows, and skips it. */
+  #isAtEnd(bracket: string): boolean {
+    this.#skipSpace()
+    if (this.#charHere() === ',') {
+      this.#at += 1
+      this.#skipSpace()
+    }
+    if (this.#charHere() !== bracket) {
+      return false
+    }
+    this.#at += 1
+    return true
+  }
+
+  #skipSpace(): void {
+    while (' \t\n\r'.includes(this.#text[this.#at] ?? 'end')) {
+      this.#at += 1
+    }
+  }
+
+  #charHere(): string {
+    return this.#text[this.#at] ?? ''
+  }
 }
