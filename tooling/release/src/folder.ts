@@ -12,6 +12,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
+import { copyDocuments } from './documents.ts'
 import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
 import { pnpmCommand, run } from './run.ts'
@@ -67,6 +68,7 @@ export function makeFolder(place: string): Release {
   )) {
     copyFileSync(join(deploy, file), join(folder, file))
   }
+  copyDocuments(join(root, 'docs'), join(folder, 'docs'))
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   writeFileSync(join(folder, 'third-party.txt'), toTerms(parts))
   return { name, sbom: toSbom(version, parts) }

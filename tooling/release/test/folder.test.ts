@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import {
+  existsSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -77,6 +78,23 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(
       components.length,
     )
+  })
+
+  test('carries the documents, whose links lead to files in it', () => {
+    const pages = globSync('docs/**/*.md', { cwd: folder })
+    const missing = pages.flatMap(page => {
+      const text = readFileSync(join(folder, page), 'utf8')
+      const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)]
+      return links
+        .map(([, path = '']) => join(folder, page, '..', path))
+        .filter(file => !existsSync(file))
+        .map(file => `${page}: ${file}`)
+    })
+
+    expect(pages).toEqual(
+      expect.arrayContaining(['docs/install.md', 'docs/operating.md']),
+    )
+    expect(missing).toEqual([])
   })
 
   test('needs the C library that the documentation names, and no newer one', () => {
