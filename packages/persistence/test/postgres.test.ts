@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict'
 import {
   type Plant,
+  type PlantId,
   type PlantRepository,
   parsePlant,
   type UnicodeText,
@@ -8,10 +10,10 @@ import {
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { Commit } from '@plant-store/engine'
 import type { TestDatabase } from '@plant-store/harness/postgres'
-import { anySeed, createRandom } from '@plant-store/harness/random'
+import { anySeed, createRandom, type Random } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 let database: TestDatabase
 let storage: Storage
@@ -31,98 +33,138 @@ afterAll(async () => {
 const plant = (id: number, name: string, tag?: string): Plant =>
   parsePlant({ id: BigInt(id), name, tag })
 
-test('changes of the same few plants that are all on their way at once take effect in their order', async () => {
-  const seed = anySeed()
-  const { below } = createRandom(seed)
-  const memory = createMemoryPlantRepository()
-  const ids = Array.from({ length: 8 }, (_, n) => plant(n, '').id)
-  for (let round = 0; round < 8; round++) {
-    // The versions of each store differ, but mark the same states.
-    const before = await Promise.all(
-      [storage.plants, memory].map(on =>
-        Promise.all(ids.map(async id => (await on.find(id))?.version)),
-      ),
-    )
-    const changes = Array.from({ length: 200 }, (_, n) => {
-      const one = plant(
-        below(8),
-        `plant ${n}`,
-        below(2) === 0 ? undefined : `tag ${below(3)}`,
-      )
-      const expected = (on: PlantRepository) =>
-        before[on === memory ? 1 : 0]?.[Number(one.id)]
-      return (
-        [
-          on => on.insert(one),
-          on => on.save(one),
-          on => on.remove(one.id),
-          on => on.saveIf(one, expected(on)),
-          on => on.saveIf(one, undefined),
-          on => on.removeIf(one.id, expected(on) ?? ('none' as Version)),
-        ] as Change[]
-      )[below(6)] as Change
-    })
-    const outcomes = await Promise.all(changes.map(change => change(storage.plants)))
-    const wanted = await Promise.all(changes.map(change => change(memory)))
-    const withoutVersion = (outcome: unknown) =>
-      /^(v\d+|[0-9a-f]{16})$/.test(`${outcome}`) ? 'saved' : outcome
-    expect(outcomes.map(withoutVersion), `seed ${seed}`).toEqual(
-      wanted.map(withoutVersion),
-    )
-    expect(await storage.plants.page({ limit: 100 }), `seed ${seed}`).toEqual(
-      await memory.page({ limit: 100 }),
-    )
+function tagOf(text: string): UnicodeText {
+  const { tag } = plant(0, '', text)
+  assert(tag !== undefined, 'the plant has a tag')
+  return tag
+}
+
+describe('concurrent changes of the same few plants', () => {
+  const plantsCount = 8
+  const ids = Array.from({ length: plantsCount }, (_, id) => plant(id, '').id)
+
+  /** A change, given the versions that the plants had before. */
+  type RandomChange = (
+    plants: PlantRepository,
+    versions: ReadonlyMap<PlantId, Version>,
+  ) => Promise<unknown>
+
+  function randomChange({ below, chance, pick }: Random, name: string): RandomChange {
+    const tag = chance(0.5) ? `tag ${below(3)}` : undefined
+    const changed = plant(below(plantsCount), name, tag)
+    const { id } = changed
+    // No plant has this version.
+    const noVersion = 'none' as Version
+    return pick<RandomChange>([
+      plants => plants.insert(changed),
+      plants => plants.save(changed),
+      plants => plants.remove(id),
+      plants => plants.saveIf(changed, undefined),
+      (plants, versions) => plants.saveIf(changed, versions.get(id)),
+      (plants, versions) => plants.removeIf(id, versions.get(id) ?? noVersion),
+    ])
   }
+
+  /** Makes changes at once. Resolves to the outcome of each, without versions. */
+  async function changeAtOnce(
+    plants: PlantRepository,
+    changes: readonly RandomChange[],
+  ): Promise<readonly unknown[]> {
+    const versions = new Map<PlantId, Version>()
+    for (const id of ids) {
+      const found = await plants.find(id)
+      if (found !== undefined) {
+        versions.set(id, found.version)
+      }
+    }
+    const outcomes = await Promise.all(changes.map(change => change(plants, versions)))
+    // The versions of two stores differ, but mark the same states.
+    const isVersion = (outcome: unknown) => /^(v\d+|[0-9a-f]{16})$/.test(`${outcome}`)
+    return outcomes.map(outcome => (isVersion(outcome) ? 'saved' : outcome))
+  }
+
+  test('take effect in their order', async () => {
+    const seed = anySeed()
+    const random = createRandom(seed)
+    const memory = createMemoryPlantRepository()
+
+    for (let round = 0; round < 8; round++) {
+      const changes = Array.from({ length: 200 }, (_, number) =>
+        randomChange(random, `plant ${number}`),
+      )
+      const outcomes = await changeAtOnce(storage.plants, changes)
+      const expected = await changeAtOnce(memory, changes)
+      const stored = await storage.plants.page({ limit: 100 })
+      const expectedPlants = await memory.page({ limit: 100 })
+
+      const where = `round ${round} of seed ${seed}`
+      expect(outcomes, where).toEqual(expected)
+      expect(stored, where).toEqual(expectedPlants)
+    }
+  })
 })
 
-test('a store that is joined reports its own commits, and closes its connections', async () => {
+test('an attached store reports its own commits, and closes its connections', async () => {
   await using own = await createTestDatabase()
-  const begunMs = performance.now()
   const commits: Commit[] = []
+  const startedMs = performance.now()
   {
     await using store = await openStorage({ url: own.url })
-    await using joined = await attachStorage(store.share(), {
+    await using attached = await attachStorage(store.share(), {
       onCommit: commit => commits.push(commit),
     })
     await store.plants.insert(plant(1, 'a'))
-    await joined.plants.insert(plant(2, 'b'))
+    await attached.plants.insert(plant(2, 'b'))
   }
+  const tookMs = performance.now() - startedMs
+
   expect(commits).toEqual([{ changes: 1, ms: expect.any(Number) }])
-  expect(commits[0]?.ms).toBeLessThan(performance.now() - begunMs)
-  const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+  expect(commits[0]?.ms).toBeLessThan(tookMs)
+  const others = `select pid from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`
   await expect.poll(() => own.query(others)).toEqual([])
 })
 
-type Change = (on: PlantRepository) => Promise<unknown>
-
-test('finds plants by tags that are longer than an entry of an index, and differ at their end', async () => {
-  const { below } = createRandom(1)
-  const long = Array.from({ length: 50_000 }, () =>
-    String.fromCodePoint(0x4e00 + below(20_000)),
-  ).join('')
-  await storage.plants.insert(plant(1, 'a', `${long}a`))
-  await storage.plants.insert(plant(2, 'b', `${long}b`))
-  await storage.plants.save(plant(3, 'b', `${long}b`))
-  const found = await storage.plants.page({
-    limit: 10,
-    tag: plant(0, '', `${long}b`).tag as UnicodeText,
-  })
-  expect(found.map(({ id }) => id)).toEqual([2n, 3n])
-})
-
-test('finds the plants of a tag by an index', async () => {
-  await using own = await createTestSchema()
-  const other = await openStorage({ url: own.url })
-  await own.query(
-    `insert into plants select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n; analyze plants`,
-  )
-  const tag = plant(0, '', 'tag 7').tag as UnicodeText
-  // More often than the server plans for each value.
-  for (let n = 0; n < 10; n++) {
-    expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
+describe('the plants of a tag', () => {
+  /** An entry of an index has at most 2,704 bytes. */
+  function createLongText(): string {
+    const { below } = createRandom(1)
+    const characters = Array.from({ length: 50_000 }, () =>
+      String.fromCodePoint(0x4e00 + below(20_000)),
+    )
+    return characters.join('')
   }
-  await other[Symbol.asyncDispose]()
-  const counted = `select idx_tup_read::int as count from pg_stat_user_indexes
-    where indexrelname = 'plants_by_tag' and schemaname = current_schema()`
-  await expect.poll(() => own.query(counted)).toEqual([{ count: 500 }])
+
+  test('are found if tags are too long for an index, and differ at the end', async () => {
+    const long = createLongText()
+    await storage.plants.insert(plant(1, 'a', `${long}a`))
+    await storage.plants.insert(plant(2, 'b', `${long}b`))
+    await storage.plants.save(plant(3, 'b', `${long}b`))
+
+    const found = await storage.plants.page({ limit: 10, tag: tagOf(`${long}b`) })
+
+    expect(found.map(({ id }) => id)).toEqual([2n, 3n])
+  })
+
+  test('are found by an index', async () => {
+    await using own = await createTestSchema()
+    const sizes: number[] = []
+    {
+      await using ownStorage = await openStorage({ url: own.url })
+      await own.query(`
+        insert into plants
+        select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n;
+        analyze plants`)
+      // The server plans the first five times for the value, and then perhaps for any.
+      for (let times = 0; times < 10; times++) {
+        const page = await ownStorage.plants.page({ limit: 100, tag: tagOf('tag 7') })
+        sizes.push(page.length)
+      }
+    }
+
+    expect(sizes).toEqual(Array(10).fill(50))
+    const rowsRead = `select idx_tup_read::int as count from pg_stat_user_indexes
+      where indexrelname = 'plants_by_tag' and schemaname = current_schema()`
+    await expect.poll(() => own.query(rowsRead)).toEqual([{ count: 500 }])
+  })
 })
