@@ -14,7 +14,9 @@ test('storages that change the same rows in opposite orders never deadlock', asy
   expect(await countDeadlocks(database)).toBe(0)
 })
 
-/** Changes the same rows of two entities on two storages, which begin at opposite ends. */
+/**
+ * Changes the same rows of two entities on two storages, which begin at opposite ends.
+ */
 async function changeInOppositeOrders(url: string): Promise<void> {
   await using first = await openStorage({ url })
   await using second = await openStorage({ url })

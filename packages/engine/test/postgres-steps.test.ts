@@ -67,7 +67,8 @@ class MemoryServer implements Pick<ConnectionPool, 'run'> {
   #runQuery({ name = '', values = [] }: pg.QueryConfig): pg.QueryResult {
     const [table, kind] = name.split('.')
     const notes = notesIn(name, values)
-    if (kind === 'save' && new Set(notes.map(({ id }) => id)).size < notes.length) {
+    const ids = new Set(notes.map(({ id }) => id))
+    if (kind === 'save' && ids.size < notes.length) {
       throw new Error('ON CONFLICT DO UPDATE command cannot affect row a second time')
     }
     const rows = this.tables[table as Table]
@@ -82,10 +83,16 @@ class MemoryServer implements Pick<ConnectionPool, 'run'> {
   }
 }
 
-/** Returns the notes in the values of a query. Some statements have an array for each column. */
+/**
+ * Returns the notes in the values of a query. Some statements have an array for each
+ * column.
+ */
 function notesIn(name: string, values: readonly unknown[]): readonly Note[] {
   const { parameters, takesArrays } = statementOf(name)
-  const columns = values.map(value => (takesArrays ? (value as unknown[]) : [value]))
+  // A statement that takes arrays has an array for each parameter.
+  const columns = takesArrays
+    ? (values as readonly unknown[][])
+    : values.map(value => [value])
   const ids = columns[0] ?? []
   return ids.map((_, row) => {
     const entries = parameters.map((parameter, column) => [
@@ -150,7 +157,8 @@ describe('a group', () => {
   test('counts the rows of each change, of two inserts of a row one', async () => {
     const server = new MemoryServer()
     server.tables.notes.set(2n, note(2))
-    server.tables.gardens.set(7n, note(7)).set(8n, note(8))
+    server.tables.gardens.set(7n, note(7))
+    server.tables.gardens.set(8n, note(8))
     const group = [
       changeOf('notes.insert', note(2, 'b')),
       changeOf('notes.insert', note(1, 'a', 'topic')),
@@ -162,7 +170,8 @@ describe('a group', () => {
     const affectedRows = await runGroup(server, compiled, group)
 
     expect(affectedRows).toEqual([0, 1, 0, 1, 2])
-    expect(server.tables.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
+    const stored = server.tables.notes.get(1n)
+    expect(stored).toEqual(note(1, 'a', 'topic'))
     expect(server.transactions).toEqual([
       ['notes.insert', 'notes.insert', 'gardens.clear'],
     ])
@@ -174,8 +183,10 @@ describe('the steps of a group', () => {
     const property = fc.property(randomGroup, group => {
       const steps = stepsOf(compiled, group)
 
-      const numbers = steps.flatMap(({ changes }) => changes.map(({ index }) => index))
-      expect(numbers.toSorted((a, b) => a - b)).toEqual([...group.keys()])
+      const changes = steps.flatMap(step => step.changes)
+      const numbers = changes.map(({ index }) => index)
+      const sorted = numbers.toSorted((a, b) => a - b)
+      expect(sorted).toEqual([...group.keys()])
     })
     fc.assert(property, { numRuns: 300 })
   })
@@ -199,8 +210,9 @@ describe('the steps of a group', () => {
       })
       for (const step of divided) {
         const before = steps[steps.indexOf(step) - 1]
-        const reason = `${step.name} was divided within a row`
-        expect(before?.changes.at(-1)?.value, reason).toEqual(step.changes[0]?.value)
+        const lastBefore = before?.changes.at(-1)
+        const [first] = step.changes
+        expect(lastBefore?.value, `before a ${step.name}`).toEqual(first?.value)
       }
     })
     fc.assert(property, { numRuns: 300 })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 
 const notes = entityOf('notes')
-/** As an entity that a later release adds. */
+/** An entity that a later release adds. */
 const gardens: Entity<Notes, Note> = {
   ...entityOf('gardens'),
   migrations: { 2: createTable('gardens') },

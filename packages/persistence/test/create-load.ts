@@ -3,10 +3,12 @@ import { DomainError, type PlantRepository, parsePlant } from '@plant-store/doma
 
 const creatorsCount = 32
 
-/** How long a creator waits after a refusal. A client does not come again at once, either. */
+/**
+ * How long a creator waits after a refusal. A client does not come again at once, either.
+ */
 const pauseAfterRefusalMs = 5
 
-/** What became of the creates of a load. */
+/** The outcomes of the creates of a load. */
 export interface LoadReport {
   readonly insertedIds: readonly bigint[]
   /** The ids of creates that were refused. The plants may be stored all the same. */

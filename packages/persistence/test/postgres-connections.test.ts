@@ -72,7 +72,10 @@ test(
   },
 )
 
-/** Reads sixty plants at once, on a store that has one connection for changes and one for reads. */
+/**
+ * Reads sixty plants at once, on a store that has one connection for changes and one for
+ * reads.
+ */
 async function readTogether(url: string): Promise<readonly (bigint | undefined)[]> {
   await using storage = await openStorage({ url, readConnectionsMax: 4 })
   await storage.plants.save(plant(0))

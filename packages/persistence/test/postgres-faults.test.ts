@@ -104,7 +104,8 @@ async function retry(
   // After a slow recovery there are tens of thousands, more than may be pending at once.
   for (let start = 0; start < ids.length; start += 1_000) {
     const some = ids.slice(start, start + 1_000)
-    const outcomes = await Promise.all(some.map(id => storage.plants.insert(plant(id))))
+    const retries = some.map(id => storage.plants.insert(plant(id)))
+    const outcomes = await Promise.all(retries)
     const wrong = some.filter((id, index) => {
       const expected = stored.has(id) ? 'id-taken' : 'inserted'
       return outcomes[index] !== expected
@@ -119,9 +120,10 @@ describe('a table that is locked for long', () => {
     await storage.plants.insert(plant(1n))
     await using other = await openSession()
     await other.query('begin; lock table plants in access exclusive mode')
-    const reads = Array.from({ length: 100 }, () => storage.plants.find(plant(1n).id))
-    const changes = Array.from({ length: 100 }, (_, id) =>
-      storage.plants.insert(plant(BigInt(id))),
+    const { id } = plant(1n)
+    const reads = Array.from({ length: 100 }, () => storage.plants.find(id))
+    const changes = Array.from({ length: 100 }, (_, number) =>
+      storage.plants.insert(plant(BigInt(number))),
     )
     const refusals = Promise.all([...reads, ...changes].map(refusalOf))
     await nextTurn()
@@ -135,7 +137,7 @@ describe('a table that is locked for long', () => {
     })
     await refusals
     await other.query('rollback')
-    const found = await eventually(() => storage.plants.find(plant(1n).id))
+    const found = await eventually(() => storage.plants.find(id))
     expect(found?.plant).toEqual(plant(1n))
     const outcome = await eventually(() => storage.plants.insert(plant(-1n)))
     expect(outcome).toBe('inserted')
@@ -174,13 +176,14 @@ describe('a server that takes no writes', () => {
 })
 
 describe('of two hosts that accept writes', () => {
+  const hostOf = (url: string) => new URL(url).host
   const urlOf = (hosts: readonly string[], databaseName = 'postgres') => {
     const { username, password } = new URL(server.url)
     return `postgres://${username}:${password}@${hosts.join(',')}/${databaseName}`
   }
 
   test('none is taken, because changes on one are missing on the other', async () => {
-    const hosts = [server.url, inject('postgresUrl')].map(url => new URL(url).host)
+    const hosts = [hostOf(server.url), hostOf(inject('postgresUrl'))]
     const [first, second] = hosts.toSorted()
     const reason = `${first} and ${second} both accept writes: stop the one that is not the primary`
 
@@ -201,7 +204,7 @@ describe('of two hosts that accept writes', () => {
 
   test('none is taken once a former primary comes back', async () => {
     const name = new URL(database.url).pathname.slice(1)
-    const hosts = [inject('postgresUrl'), server.url].map(url => new URL(url).host)
+    const hosts = [hostOf(inject('postgresUrl')), hostOf(server.url)]
     await using farStorage = await open(urlOf(hosts, name))
     await farStorage.plants.insert(plant(1n))
 

@@ -23,7 +23,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** What happens to the message with this number, and to those before it. */
+/** Chooses the faults of messages, of which the one with this number is decisive. */
 type FaultAt = (number: number) => Tamper
 
 const failing: FaultAt = faultAt => countingTamper(faultAt, 'spoil')
@@ -63,7 +63,7 @@ test(
   },
 )
 
-/** What became of a group of changes. */
+/** The outcome of a group of changes. */
 interface GroupOutcome {
   readonly faultAt: number
   readonly hasSucceeded: boolean
@@ -75,8 +75,8 @@ const idsBefore = '1,2'
 const idsAfter = '2,3'
 
 /**
- * Changes plants once for each message of a group, so that each message has the fault once.
- * Returns the outcomes that no server may have.
+ * Changes plants once for each message of a group, so that each message has the fault
+ * once. Returns the outcomes that no server may have.
  */
 async function findTornGroups(
   url: string,

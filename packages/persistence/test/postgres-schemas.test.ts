@@ -93,9 +93,8 @@ async function keepsStoreAfterReconnect(
     `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`,
   )
-  await expect
-    .poll(() => storage.plants.insert(plant(2)).catch(() => 'unavailable'))
-    .not.toBe('unavailable')
+  const insert = () => storage.plants.insert(plant(2)).catch(() => 'unavailable')
+  await expect.poll(insert).not.toBe('unavailable')
 
   const stored = await database.query('select id from public.plants order by id')
   expect(stored).toEqual([{ id: '1' }, { id: '2' }])

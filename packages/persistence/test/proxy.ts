@@ -8,8 +8,8 @@ import {
 } from 'node:net'
 
 /**
- * A fault of a message to the server. A spoilt message is replaced by one that fails. After
- * a message that is cut, the connection ends.
+ * A fault of a message to the server. A spoilt message is replaced by one that fails.
+ * After a message that is cut, the connection ends.
  */
 export type Fault = 'spoil' | 'cut' | undefined
 
@@ -160,7 +160,11 @@ const sync = 'S'
 
 function nameOf(bytes: Buffer): string {
   const type = bytes.toString('latin1', 0, 1)
-  return type === simpleQuery ? bytes.toString('utf8', 5, bytes.length - 1).trim() : type
+  if (type !== simpleQuery) {
+    return type
+  }
+  const sql = bytes.subarray(5, -1)
+  return sql.toString().trim()
 }
 
 /**
@@ -178,7 +182,7 @@ function spoilt({ name, bytes }: Message): Buffer {
 }
 
 function messageOf(type: string, body: string): Buffer {
-  const message = Buffer.concat([Buffer.from(type), Buffer.alloc(4), Buffer.from(body)])
+  const message = Buffer.from(`${type}\0\0\0\0${body}`)
   message.writeInt32BE(message.length - 1, 1)
   return message
 }

@@ -98,7 +98,8 @@ export function attachPostgres<Entered extends Entities>(
     },
     async close() {
       await reads.drain()
-      await Promise.all([changing, reading].map(pool => pool[Symbol.asyncDispose]()))
+      await changing[Symbol.asyncDispose]()
+      await reading[Symbol.asyncDispose]()
     },
   }
   return createStorage(driver, { queueChangesMax, ...observer })

@@ -27,18 +27,19 @@ export function settingsQuery(
   { statementTimeoutMs, schema }: SessionSettings,
   scope: SettingsScope,
 ): string {
-  const settings: [name: string, expression: string][] = [
-    ['statement_timeout', pg.escapeLiteral(`${statementTimeoutMs}`)],
-    ['client_min_messages', "'warning'"],
-    [
-      'synchronous_commit',
-      `case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end`,
-    ],
-  ]
-  if (schema !== undefined) {
-    settings.push(['search_path', pg.escapeLiteral(pg.escapeIdentifier(schema))])
-  }
-  return `select ${settings.map(setting => setConfig(setting, scope)).join(', ')}`
+  const isLocal = scope === 'transaction'
+  const searchPath = searchPathOf(schema)
+  return `
+    select set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),
+      set_config('client_min_messages', 'warning', ${isLocal}),
+      set_config(
+        'synchronous_commit',
+        case current_setting('synchronous_commit')
+          when 'remote_apply' then 'remote_apply' else 'on'
+        end,
+        ${isLocal}
+      ),
+      set_config('search_path', ${searchPath}, ${isLocal})`
 }
 
 /**
@@ -47,14 +48,17 @@ export function settingsQuery(
  * slow pipe.
  */
 export const patienceQuery = `
-  select ${setConfig(['idle_in_transaction_session_timeout', "'0'"], 'transaction')},
-    ${setConfig(['lock_timeout', "'0'"], 'transaction')},
-    case when current_setting('transaction_timeout', true) is not null
-      then ${setConfig(['transaction_timeout', "'0'"], 'transaction')} end`
+  select set_config('idle_in_transaction_session_timeout', '0', true),
+    set_config('lock_timeout', '0', true),
+    case
+      when current_setting('transaction_timeout', true) is not null
+      then set_config('transaction_timeout', '0', true)
+    end`
 
-function setConfig(
-  [name, expression]: readonly [name: string, expression: string],
-  scope: SettingsScope,
-): string {
-  return `set_config('${name}', ${expression}, ${scope === 'transaction'})`
+/** Returns an expression. Without a schema, the search path stays as it is. */
+function searchPathOf(schema: string | undefined): string {
+  if (schema === undefined) {
+    return "current_setting('search_path')"
+  }
+  return pg.escapeLiteral(pg.escapeIdentifier(schema))
 }

@@ -106,11 +106,15 @@ async function readSchemas(
 /** Returns the names of schemas in the search path, which may not exist. */
 function namesIn({ role, setting }: SearchPath): readonly string[] {
   const names = setting.match(/"(?:[^"]|"")*"|[^\s,"]+/g) ?? []
-  return names.map(name => {
-    const isQuoted = name.startsWith('"')
-    const plain = isQuoted ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase()
-    return plain === '$user' ? role : plain
-  })
+  return names.map(unquoted).map(name => (name === '$user' ? role : name))
+}
+
+/** Returns an identifier as the server reads it. */
+function unquoted(identifier: string): string {
+  if (!identifier.startsWith('"')) {
+    return identifier.toLowerCase()
+  }
+  return identifier.slice(1, -1).replaceAll('""', '"')
 }
 
 /** Finds every schema that has a store, on the search path or not. */

@@ -59,9 +59,14 @@ export class WritableHost {
     await Promise.all(this.#hosts.map(host => host.end()))
   }
 
+  #forgetLater(): void {
+    const timer = setTimeout(() => this.forget(), askAgainAfterMs)
+    timer.unref()
+  }
+
   #ask(): Promise<HostPool> {
     const answer = findWritable(this.#hosts)
-    answer.catch(() => setTimeout(() => this.forget(), askAgainAfterMs).unref())
+    answer.catch(() => this.#forgetLater())
     return answer
   }
 }
