@@ -2,7 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { parsePlant } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 import { detectFormat, type FormatName, formats } from '../src/formats/formats.ts'
-import { lineBytesMaxDefault, wholeLines } from '../src/formats/lines.ts'
+import {
+  type LineReading,
+  lineBytesMaxDefault,
+  lineEndOf,
+  lineFeed,
+  plantReading,
+  wholeLines,
+} from '../src/formats/lines.ts'
 import { anyPlants, eachPiece } from './any-plants.ts'
 
 /** Reads a file that arrives in pieces: each line with its plant, or with its fault and what it was. */
@@ -10,15 +17,21 @@ async function read(
   format: FormatName,
   file: Buffer,
   pieceBytes: number,
-  lineBytesMax = lineBytesMaxDefault,
+  limits: number | Partial<LineReading> = {},
 ) {
+  const { lineBytesMax = lineBytesMaxDefault, lineEnd = lineEndOf(file) } =
+    typeof limits === 'number' ? { lineBytesMax: limits } : limits
   async function* pieces() {
     for (let at = 0; at < file.length; at += pieceBytes) {
       yield file.subarray(at, at + pieceBytes)
     }
   }
   const found: unknown[][] = []
-  for await (const entries of formats[format].read(pieces(), lineBytesMax)) {
+  for await (const entries of formats[format].read(pieces(), {
+    ...plantReading,
+    lineBytesMax,
+    lineEnd,
+  })) {
     for (const entry of entries) {
       const { line, raw } = entry
       // Of a line that is too long, no more than what is shown is kept in memory.
@@ -26,7 +39,7 @@ async function read(
         expect(raw.buffer.byteLength).toBeLessThan(100_000)
       }
       found.push(
-        'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.plant],
+        'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.item],
       )
     }
   }
@@ -72,17 +85,17 @@ const csvEntries = [
   [6, 'there is a quote in a field that does not begin with one', 'a 2" pipe,3,x'],
   [
     7,
-    'there is something between a closing quote and the next comma',
+    'there is something between a closing quote and the next separator',
     '"closed" early,4,x',
   ],
   [
     8,
-    'there is something between a closing quote and the next comma',
+    'there is something between a closing quote and the next separator',
     '"never closed,5,x',
   ],
   [9, 'the line is not UTF-8', '"\xc3(",6,x'],
   [10, 'there are 4 fields, and 3 columns', 'é,7,x,y'],
-  [11, { id: 8n, name: '' }],
+  [11, 'name is required', ',8,'],
   [12, 'the line is not UTF-8', '"\xe9\n",9,'],
   [14, { id: 10n, name: 'é\n\nlong', tag: 'é' }],
   [
@@ -95,7 +108,7 @@ const csvEntries = [
     'id must be an integer from -9223372036854775808 to 9223372036854775807',
     'x,12x,x',
   ],
-  [19, 'there is 1 field, and 3 columns', '13'],
+  [19, 'id is required', '13'],
   [20, { id: 14n, name: '14' }],
   [21, 'a quote is opened that is never closed', '"open at the end,15,x'],
   [22, { id: 16n, name: 'last', tag: 'x' }],
@@ -141,7 +154,11 @@ test('a record of CSV that is longer than the limit spoils its first line only, 
       [
         [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
         [3, { id: 2n, name: 'short' }],
-        [4, 'there is 1 field, and 2 columns', 'or'],
+        [
+          4,
+          'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required',
+          'or',
+        ],
         [5, 'there is a quote in a field that does not begin with one', 'lines"'],
         [6, { id: 3n, name: 'a\nb' }],
       ],
@@ -182,7 +199,11 @@ test.each([
     }
   }
   const found: number[][] = []
-  for await (const entries of formats[format].read(arriving(), 12)) {
+  for await (const entries of formats[format].read(arriving(), {
+    ...plantReading,
+    lineBytesMax: 12,
+    lineEnd: lineFeed,
+  })) {
     if (entries.length > 0) {
       found.push(entries.map(({ line }) => line))
     }
@@ -197,34 +218,140 @@ test('of a line that is too long, the middle is dropped', async () => {
     }
   }
   const found: string[] = []
-  for await (const lines of wholeLines(chunks(), 6)) {
+  for await (const lines of wholeLines(chunks(), {
+    lineBytesMax: 6,
+    lineEnd: lineFeed,
+  })) {
     found.push(`${lines}`)
   }
   expect(found).toEqual(['ab\n', 'cdefghij\n', 'qr'])
 })
 
 test.each([
-  [
-    'id,tag\n',
-    'does not name the column name: it must name the columns id and name, and perhaps tag',
-  ],
-  [
-    'name\n',
-    'does not name the column id: it must name the columns id and name, and perhaps tag',
-  ],
-  ['id,name,id\n', 'names the column id twice'],
-  ['id,"name\n', 'is not a CSV header: a quote is opened that is never closed'],
-  [`id,name${'x'.repeat(100)}\n`, 'is too long to be a header'],
-  [Buffer.from('\ufeffid,name\n', 'utf16le'), 'is not UTF-8'],
-])('CSV that begins with %j is refused as a whole', async (header, reason) => {
+  {
+    why: 'it lacks the column name',
+    header: 'id,tag\n',
+    reason:
+      'does not name the column name (it must name the columns id and name, and perhaps tag): line 1 is id,tag',
+  },
+  {
+    why: 'it lacks the column id',
+    header: 'number;name\n',
+    reason:
+      'does not name the column id (it must name the columns id and name, and perhaps tag): line 1 is number;name',
+  },
+  {
+    why: 'it names a column twice, in two cases',
+    header: 'id,name,ID\n',
+    reason: 'names the column id twice: line 1 is id,name,ID',
+  },
+  {
+    why: 'it never closes a quote',
+    header: 'id,"name\n',
+    reason: 'is not CSV: a quote is opened that is never closed: line 1 is id,"name',
+  },
+  {
+    why: 'it is longer than a line may be',
+    header: `id,name${'x'.repeat(100)}\n`,
+    reason: 'is too long',
+  },
+  {
+    why: 'it is not UTF-8',
+    header: Buffer.from('id,name,\xe9\n', 'latin1'),
+    reason: 'is not UTF-8',
+  },
+])('a CSV header is refused if $why', async ({ header, reason }) => {
   const file = Buffer.concat([Buffer.from(header), Buffer.from('1,a\n')])
-  await expect(read('csv', file, 1_000, 100)).rejects.toThrow(`the first line ${reason}`)
+
+  const reading = read('csv', file, 1_000, 100)
+
+  await expect(reading).rejects.toThrow(new Error(`the header ${reason}`))
+})
+
+test('a CSV header that continues behind a CR is refused', async () => {
+  const file = bytes('id,name,tag\r1,a,x\n')
+
+  const reading = read('csv', file, 1_000, { lineEnd: lineFeed })
+
+  await expect(reading).rejects.toThrow(
+    'the header contains a CR without an LF: line 1 is id,name,tag\r1,a,x',
+  )
+})
+
+test.each([
+  { what: 'commas', file: 'id,name,tag\n1,a,x\n2,b,\n' },
+  { what: 'semicolons', file: 'id;name;tag\n1;a;x\n2;b;\n' },
+  { what: 'tabs', file: 'id\tname\ttag\n1\ta\tx\n2\tb\t\n' },
+  { what: 'bars', file: 'id|name|tag\n1|a|x\n2|b|\n' },
+  { what: 'a named separator', file: 'sep=:\nid:name:tag\n1:a:x\n2:b:\n' },
+  { what: 'sep= in quotes', file: '"sep=;"\r\nid;name;tag\r\n1;a;x\r\n2;b;\r\n' },
+  { what: 'a header in capitals', file: 'ID,Name,TAG\n1,a,x\n2,b,\n' },
+  { what: 'blanks around the header', file: ' id , name,tag \n1,a,x\n2,b,\n' },
+  { what: 'a header in quotes', file: '"Id";"Name";"Tag"\n1;a;x\n2;b;\n' },
+  { what: 'a missing last field', file: 'id,name,tag\n1,a,x\n2,b\n' },
+  { what: 'empty fields beyond the header', file: 'id,name,tag\n1,a,x,\n2,b,,,\n' },
+  { what: 'rows without content', file: ',,\nid,name,tag\n,,\n1,a,x\n  \n2,b,\n,,' },
+  { what: 'CR alone', file: 'id,name,tag\r1,a,x\r2,b,' },
+  { what: 'CR LF', file: 'id,name,tag\r\n1,a,x\r\n2,b,\r\n' },
+])('CSV with $what is read, in pieces of any size', async ({ file }) => {
+  const content = bytes(file)
+  const plants = [
+    { id: 1n, name: 'a', tag: 'x' },
+    { id: 2n, name: 'b' },
+  ]
+  for (let pieceBytes = 1; pieceBytes <= content.length; pieceBytes++) {
+    const found = await read('csv', content, pieceBytes)
+
+    expect(
+      found.map(([, plant]) => plant),
+      `in pieces of ${pieceBytes}`,
+    ).toEqual(plants)
+  }
+})
+
+test('a CSV row is numbered as an editor does, after what is skipped', async () => {
+  const file = bytes('sep=;\n\nid;name\n;\n1;a\nx;b\n')
+
+  const found = await read('csv', file, 1_000)
+
+  expect(found.map(([line]) => line)).toEqual([5, 6])
+})
+
+test('a separator or a line end in quotes is part of a text', async () => {
+  const file = bytes('id;name\r1;"a;b\nc\rd,e"\r')
+
+  const found = await read('csv', file, 1_000)
+
+  expect(found).toEqual([[2, { id: 1n, name: 'a;b\nc\rd,e' }]])
+})
+
+test('a CSV name that is empty needs quotes', async () => {
+  const file = bytes('id,name\n1,""\n2,\n3\n')
+
+  const found = await read('csv', file, 1_000)
+
+  expect(found).toEqual([
+    [2, { id: 1n, name: '' }],
+    [3, 'name is required', '2,'],
+    [4, 'name is required', '3'],
+  ])
+})
+
+test('NDJSON whose lines end in CR alone is read', async () => {
+  const file = bytes('{"id":1,"name":"a"}\r{"id":2,"name":"b"}\r')
+
+  const found = await read('ndjson', file, 7)
+
+  expect(found).toEqual([
+    [1, { id: 1n, name: 'a' }],
+    [2, { id: 2n, name: 'b' }],
+  ])
 })
 
 test('columns of CSV that no plant has are ignored, as are members of JSON', async () => {
   const plants = [
     [2, { id: 1n, name: 'a' }],
-    [3, 'there are 3 fields, and 4 columns'],
+    [3, 'name is required'],
   ]
   const csv = await read('csv', bytes('tags,id,,name\nx,1,"",a\nx,2,b\n'), 1_000)
   expect(csv.map(entry => entry.slice(0, 2))).toEqual(plants)
@@ -285,11 +412,29 @@ test.each([
   expect(detectFormat(Buffer.from(beginning), 'plants', given)).toBe(expected)
 })
 
-test('a JSON array is refused, without advice to use a program that may round ids', () => {
-  const message = 'plants: must have one JSON object on each line, not a JSON array'
-  for (const given of [undefined, 'ndjson'] as const) {
-    expect(() => detectFormat(Buffer.from(' [1]'), 'plants', given)).toThrow(
-      expect.objectContaining({ message }),
-    )
-  }
+test.each([
+  { what: 'a JSON array', beginning: ' [1]', advice: "jq -c '.[]'" },
+  {
+    what: 'an object on several lines',
+    beginning: '{\n  "id": 1,\n  "name": "a"\n}\n',
+    advice: "jq -c '.'",
+  },
+  {
+    what: 'an object on several lines',
+    beginning: '{"id": 1,\r\n "name": "a"}\r\n',
+    advice: "jq -c '.'",
+  },
+])('$what is refused, with advice: $beginning', ({ what, beginning, advice }) => {
+  const detect = () => detectFormat(Buffer.from(beginning), 'plants')
+
+  const message = `plants: must have one JSON object on each line, not ${what}: convert it with ${advice} (1.7 or later: earlier versions round ids)`
+  expect(detect).toThrow(expect.objectContaining({ message }))
+})
+
+test('a first line that was cut does not stop an import', () => {
+  const beginning = Buffer.from('{"id":1,"name":"cu\n{"id":2,"name":"b"}\n')
+
+  const format = detectFormat(beginning, 'plants')
+
+  expect(format).toBe('ndjson')
 })

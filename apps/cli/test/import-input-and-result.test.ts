@@ -1,5 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { linkSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  linkSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -17,6 +24,9 @@ import type { Entry } from '../src/formats/lines.ts'
 
 const { signal } = new AbortController()
 
+/** Returns a text in UTF-16 with the high byte first. */
+const swapped = (text: string) => Buffer.from(text, 'utf16le').swap16()
+
 describe('a file to read', () => {
   const mark = Buffer.from([0xef, 0xbb, 0xbf])
   const long = Buffer.from('é'.repeat(300_000))
@@ -27,7 +37,16 @@ describe('a file to read', () => {
     ['part of a byte order mark', mark.subarray(0, 2), mark.subarray(0, 2)],
     ['a byte order mark alone', mark, Buffer.of()],
     ['a text', Buffer.from('{}'), Buffer.from('{}')],
-    ['two byte order marks', Buffer.concat([mark, mark]), mark],
+    [
+      'two byte order marks',
+      Buffer.concat([mark, mark, mark.subarray(0, 1)]),
+      mark.subarray(0, 1),
+    ],
+    ['UTF-16', Buffer.from('{"é🌱"}', 'utf16le'), Buffer.from('{"é🌱"}')],
+    ['UTF-16 with a mark', Buffer.from('\ufeffé🌱', 'utf16le'), Buffer.from('é🌱')],
+    ['UTF-16 in the other order', swapped('{"é🌱"}'), Buffer.from('{"é🌱"}')],
+    ['UTF-16 in the other order with a mark', swapped('\ufeffé'), Buffer.from('é')],
+    ['gzip of UTF-16', gzipSync(Buffer.from('\ufeffé', 'utf16le')), Buffer.from('é')],
     ['a long text', Buffer.concat([mark, long]), long],
     ['gzip', gzipSync(Buffer.concat([mark, long])), long],
     ['gzip of nothing', gzipSync(''), Buffer.of()],
@@ -56,6 +75,18 @@ describe('a file to read', () => {
       'none: no such file or folder',
     )
     await expect(openInput(folder, signal)).rejects.toThrow(`${folder}: it is a folder`)
+  })
+
+  test.each([
+    ['half a character', Buffer.from('\ufeffab', 'utf16le').subarray(0, -1)],
+    ['a lone surrogate', Buffer.from('\ufeffa\ud800b', 'utf16le')],
+  ])('that has %s of UTF-16 is refused', async (_, content) => {
+    const path = join(temporaryFolder(), 'file')
+    writeFileSync(path, content)
+
+    const reading = openInput(path, signal).then(({ chunks }) => buffer(chunks))
+
+    await expect(reading).rejects.toThrow(`${path}: it is not valid UTF-16`)
   })
 
   test('may be a pipe that is removed as soon as it is open', async () => {
@@ -103,7 +134,7 @@ const plant = parsePlant({ id: 1n, name: 'a' })
 const entry = (line: number, bytes = 1): Entry => ({
   line,
   raw: Buffer.alloc(bytes, 'x'),
-  plant,
+  item: plant,
 })
 
 describe('parts', () => {
@@ -172,7 +203,34 @@ test('an import counts what became of its lines, and writes down what it rejecte
   expect(result.summary()).toBe(
     `5 valid plants; 3 lines rejected, see ${path}; nothing was stored`,
   )
-  expect(() => new ImportResult(join(path, 'below')).add([unreadable])).toThrow(
-    `${path}/below: a part of the path is not a folder`,
+})
+
+test.each([
+  {
+    what: 'below a file',
+    name: 'file/rejects',
+    reason: 'a part of the path is not a folder',
+  },
+  { what: 'in no folder', name: 'none/rejects', reason: 'no such file or folder' },
+  { what: 'that is a folder', name: '', reason: 'it is not a file' },
+])('a file for rejects $what is refused at the start', ({ name, reason }) => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'file'), '')
+  const path = join(folder, name)
+
+  const start = () => new ImportResult(path)
+
+  expect(start).toThrow(
+    `${path}: ${reason} (--rejects names the file for rejected lines)`,
   )
+  expect(readdirSync(folder)).toEqual(['file'])
+})
+
+test('a file for rejects that is not needed is not made', () => {
+  const folder = temporaryFolder()
+
+  using result = new ImportResult(join(folder, 'rejects'))
+  result.add([entry(1)], ['inserted'])
+
+  expect(readdirSync(folder)).toEqual([])
 })

@@ -184,7 +184,9 @@ describe('an import', () => {
     ['import - --format xml', 2, /Allowed choices are ndjson, csv/],
     ['import plants --rejects ./plants', 2, /is the file to import/],
     ['import array', 1, /must have one JSON object on each line, not a JSON array/],
-    ['import utf16', 1, /: the first line is not UTF-8 \(nothing was imported\)/],
+    ['import latin', 1, /: the header is not UTF-8 \(nothing was imported\)/],
+    ['import pretty', 1, /not an object on several lines: convert it with jq -c '\.'/],
+    ['import no/folder/plants', 1, /^plant-store: no\/folder\/plants: no such file or/],
     [
       'import bad --rejects no/such/folder',
       1,
@@ -194,7 +196,8 @@ describe('an import', () => {
     writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
     writeFileSync(place.path('bad'), 'id,name\nx,a\n')
     writeFileSync(place.path('array'), '[{"id":1,"name":"a"}]')
-    writeFileSync(place.path('utf16'), Buffer.from('\ufeffid,name\n', 'utf16le'))
+    writeFileSync(place.path('pretty'), '{\n  "id": 1,\n  "name": "a"\n}\n')
+    writeFileSync(place.path('latin'), Buffer.from('id,name,\xe9\n', 'latin1'))
     await place.fails(args, exitCode, message)
     if (existsSync(place.store)) {
       expect(await place.count()).toBe(0)

@@ -6,7 +6,12 @@ import { openInput } from '../files/input-file.ts'
 import { filePath, isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import { detectFormat, formatNames, formats } from '../formats/formats.ts'
-import { type Entry, lineBytesMaxDefault } from '../formats/lines.ts'
+import {
+  type Entry,
+  lineBytesMaxDefault,
+  lineEndOf,
+  plantReading,
+} from '../formats/lines.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, print, showProgress } from '../terminal.ts'
 import { ImportResult } from './import-result.ts'
@@ -42,9 +47,12 @@ Creates the store if it does not exist. Each line follows the rules of POST /pla
 import: it goes into the rejects file as a line of JSON with "line", "reason" and "raw" ("rawBase64" if it is not UTF-8),
 and the exit code is 3. An import with rejects replaces the rejects file.
 
-The first line of CSV names ${columnsInWords}, in any order.
-Other columns are ignored, as other members of JSON are. An optional member with nothing between the commas is absent. ""
-is an empty text.
+The first line of CSV names ${columnsInWords(plantReading.required)}, in any order and in upper
+or lower case. Other columns are ignored, as other members of JSON are. A field with nothing in it is absent, so a name
+is then missing. "" is an empty text. Fields are separated by commas, semicolons, tabs or |, as the first line shows, or
+as a line such as sep=; before it says. Rows without content are skipped, and the last fields of a row may be missing.
+
+A file is UTF-8, or UTF-16 as spreadsheets write it. Lines end in LF, CR LF, or all of them in CR alone.
 
 Plants are stored 10,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace. --dry-run does not look for ids in the store.`,
@@ -69,6 +77,7 @@ async function runImport(
   const signal = onInterrupt()
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)
+  const lineEnd = lineEndOf(input.beginning)
   if (isSameFile(from, rejectsPath)) {
     const advice = 'name another file with --rejects'
     throw new CommandError(
@@ -93,12 +102,16 @@ async function runImport(
     let kept = 'nothing was imported'
     try {
       for await (const part of inParts(
-        formats[format].read(input.chunks, lineLimit),
+        formats[format].read(input.chunks, {
+          ...plantReading,
+          lineBytesMax: lineLimit,
+          lineEnd,
+        }),
         signal,
       )) {
         // One at a time: while the next lines are parsed, servers can write to a store in a file.
         const outcomes = await add(
-          part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])),
+          part.flatMap(entry => ('item' in entry ? [entry.item] : [])),
         )
         const last = part.at(-1)
         if (last && !dryRun) {

@@ -33,10 +33,10 @@ export class ImportResult implements Disposable {
       if ('reason' in entry) {
         return [entry]
       }
-      const { line, raw, plant } = entry
+      const { line, raw, item } = entry
       const outcome = outcomes[plants++]
       return outcome === 'id-taken'
-        ? [{ line, raw, reason: idTaken(plant.id).message }]
+        ? [{ line, raw, reason: idTaken(item.id).message }]
         : []
     })
     if (rejected.length > 0) {

@@ -1,73 +1,53 @@
 import { isUtf8 } from 'node:buffer'
-import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
+import { type Plant, plantMembers } from '@plant-store/domain'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
-import { counted, listed } from '../terminal.ts'
+import { listed } from '../terminal.ts'
 import {
+  carriageReturn,
   type Entry,
   endOfLine,
   type Format,
   judge,
+  lineFeed,
+  type Reading,
   wholeLines,
   withoutLineEnd,
 } from './lines.ts'
 
-const allColumns = Object.keys(plantMembers) as readonly (keyof Plant)[]
-/** What each field of a record is. Columns without a member are ignored, as unknown members of JSON are. */
-type Columns = readonly (keyof Plant | undefined)[]
-const requiredColumns = allColumns.filter(column => plantMembers[column].isRequired)
-const optionalColumns = allColumns.filter(column => !plantMembers[column].isRequired)
+type Column = keyof Plant
 
-export const columnsInWords = `the columns ${listed(requiredColumns)}, and perhaps ${listed(optionalColumns)}`
+const allColumns = Object.keys(plantMembers) as readonly Column[]
 
 const quote = 0x22
+const blank = 0x20
+
+/** What spreadsheets put between fields. */
+const separators = [',', ';', '\t', '|']
 
 /**
- * CSV of RFC 4180 with a header. An optional member is absent if its field is empty, and an empty text if its field is
- * `""`. Broken quotes spoil only the line in which they begin.
+ * CSV of RFC 4180 with a header, and what spreadsheets write instead: other separators, and
+ * rows without their last fields. An optional member is absent if its field is empty, and an
+ * empty text if its field is `""`. Broken quotes spoil only the line in which they begin.
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
   write: plants =>
     stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
-  async *read(chunks, lineBytesMax) {
-    let columns: Columns = []
-    let line = 1
-    /** The start of a record whose last quote is still open. */
-    let open: Buffer[] = []
-
-    const read = (isLast: boolean) => {
-      const { records, rest } = recordsIn(Buffer.concat(open), lineBytesMax, isLast)
-      open = [rest]
-      const entries: Entry[] = []
-      for (const record of records) {
-        const raw = withoutLineEnd(record.lines)
-        if (columns.length === 0) {
-          columns = readHeader(record, lineBytesMax)
-        } else if (raw.length > 0) {
-          entries.push(
-            judge({ line, raw }, lineBytesMax, () =>
-              parsePlant(toMembers(record, columns)),
-            ),
-          )
-        }
-        for (let at = 0; at < record.lines.length; at = endOfLine(record.lines, at)) {
-          line++
-        }
-      }
-      return entries
+  async *read<Item>(chunks: AsyncIterable<Buffer>, reading: Reading<Item>) {
+    const reader = new CsvReader(reading)
+    for await (const piece of wholeLines(chunks, reading)) {
+      yield reader.add(piece)
     }
-
-    for await (const piece of wholeLines(chunks, lineBytesMax)) {
-      const openBytes = open.reduce((sum, { length }) => sum + length, 0)
-      open.push(piece)
-      // What cannot be the end of the record is not read again and again.
-      if (openBytes === 0 || openBytes > lineBytesMax || piece.includes(quote)) {
-        yield read(false)
-      }
-    }
-    yield read(true)
+    yield reader.end()
   },
+}
+
+/** The meaning of the fields of each record. */
+interface Header {
+  readonly separator: string
+  /** The member in each field, or `undefined` for a column that is ignored. */
+  readonly columns: readonly (Column | undefined)[]
 }
 
 interface CsvRecord {
@@ -78,98 +58,275 @@ interface CsvRecord {
   readonly fault?: string | undefined
 }
 
+interface Records {
+  readonly records: readonly CsvRecord[]
+  /** The start of a record whose last quote is still open. */
+  readonly rest: Buffer
+}
+
 const unclosed = 'a quote is opened that is never closed'
 const faults: Readonly<Record<string, string>> = {
   INVALID_OPENING_QUOTE: 'there is a quote in a field that does not begin with one',
   CSV_INVALID_CLOSING_QUOTE:
-    'there is something between a closing quote and the next comma',
+    'there is something between a closing quote and the next separator',
   CSV_QUOTE_NOT_CLOSED: unclosed,
 }
 
-/** Splits a piece into records, and after a fault begins again at the next line. The rest awaits its closing quote. */
-function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
-  const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
-  const records: CsvRecord[] = []
-  let at = 0
-  while (at < piece.length) {
-    const start = at
-    try {
-      parse(piece.subarray(start), {
-        record_delimiter: ['\r\n', '\n'],
-        relax_column_count: true,
-        cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
-        on_record(fields: CsvRecord['fields'], { bytes }) {
-          const end = start + bytes
-          if (end - at > lineBytesMax && endOfLine(piece, at) < end) {
-            throw new Error(tooLong)
-          }
-          records.push({ lines: piece.subarray(at, end), fields })
-          at = end
-        },
-      })
-    } catch (error) {
-      const { code = '', message } = error as NodeJS.ErrnoException
-      let fault = faults[code] ?? message
-      if (fault === unclosed && piece.length - at > lineBytesMax) {
-        fault = tooLong
+class CsvReader<Item> {
+  readonly #reading: Reading<Item>
+  /** Absent until the first line with content has been read. */
+  #header: Header | undefined
+  /** From a line such as `sep=;` before the header. */
+  #namedSeparator: string | undefined
+  /** The number of the next line. */
+  #line = 1
+  /** The start of a record whose last quote is still open. */
+  #open: Buffer[] = []
+
+  constructor(reading: Reading<Item>) {
+    this.#reading = reading
+  }
+
+  /** Takes whole lines, and returns what became of the records that they end. */
+  add(piece: Buffer): Entry<Item>[] {
+    const openBytes = this.#open.reduce((sum, { length }) => sum + length, 0)
+    this.#open.push(piece)
+    const mayEndRecord = openBytes === 0 || piece.includes(quote)
+    // Lines that cannot end the record are not parsed again and again.
+    if (!mayEndRecord && openBytes <= this.#reading.lineBytesMax) {
+      return []
+    }
+    return this.#read(false)
+  }
+
+  end(): Entry<Item>[] {
+    return this.#read(true)
+  }
+
+  #read(isLast: boolean): Entry<Item>[] {
+    let piece = Buffer.concat(this.#open)
+    while (this.#header === undefined) {
+      const first = this.#readHeader(piece, isLast)
+      if (first === undefined) {
+        this.#open = [piece]
+        return []
       }
-      if (fault === unclosed && !isLast) {
-        break
+      piece = piece.subarray(first.length)
+    }
+
+    const header = this.#header
+    const { records, rest } = this.#split(piece, header.separator, isLast)
+    this.#open = [rest]
+    const entries: Entry<Item>[] = []
+    for (const record of records) {
+      const raw = withoutLineEnd(record.lines, this.#reading.lineEnd)
+      if (!isWithoutContent(raw, [header.separator])) {
+        entries.push(this.#judge(record, raw, header))
       }
-      const end = endOfLine(piece, at)
-      records.push({ lines: piece.subarray(at, end), fields: [], fault })
-      at = end
+      this.#countLines(record.lines)
+    }
+    return entries
+  }
+
+  #judge(record: CsvRecord, raw: Buffer, header: Header): Entry<Item> {
+    const { lineBytesMax, parse: parseItem } = this.#reading
+    const read = () => parseItem(membersOf(record, header))
+    return judge({ line: this.#line, raw }, lineBytesMax, read)
+  }
+
+  /**
+   * Reads the header, or a line before it.
+   *
+   * @returns the lines that it has read, or `undefined` if the piece is only a part of them
+   * @throws Error if there is no header, because every other line depends on it
+   */
+  #readHeader(piece: Buffer, isLast: boolean): Buffer | undefined {
+    const { lineEnd } = this.#reading
+    if (piece.length === 0) {
+      return undefined
+    }
+    const firstLine = piece.subarray(0, endOfLine(piece, 0, lineEnd))
+    const raw = withoutLineEnd(firstLine, lineEnd)
+    const separator = /^"?sep=([^\w"])"?$/i.exec(raw.toString())?.[1]
+    if (separator !== undefined && this.#line === 1) {
+      this.#namedSeparator = separator
+      this.#countLines(firstLine)
+      return firstLine
+    }
+    if (isWithoutContent(raw, separators)) {
+      this.#countLines(firstLine)
+      return firstLine
+    }
+
+    const candidates =
+      this.#namedSeparator === undefined ? separators : [this.#namedSeparator]
+    const readings = candidates.map(candidate => {
+      const [record] = this.#split(piece, candidate, isLast, 1).records
+      return { separator: candidate, record }
+    })
+    const chosen = readings.find(({ record }) => this.#isHeader(record)) ?? readings[0]
+    if (chosen?.record === undefined) {
+      return undefined
+    }
+    this.#header = {
+      separator: chosen.separator,
+      columns: this.#columnsOf(chosen.record),
+    }
+    this.#countLines(chosen.record.lines)
+    return chosen.record.lines
+  }
+
+  #isHeader(record: CsvRecord | undefined): boolean {
+    if (record === undefined || record.fault !== undefined) {
+      return false
+    }
+    const columns = record.fields.map(columnNamed)
+    return this.#reading.required.every(column => columns.includes(column))
+  }
+
+  #columnsOf({ lines, fields, fault }: CsvRecord): Header['columns'] {
+    const { lineBytesMax, lineEnd, required } = this.#reading
+    const raw = withoutLineEnd(lines, lineEnd)
+    if (raw.length > lineBytesMax) {
+      throw new Error('the header is too long')
+    }
+    if (!isUtf8(raw)) {
+      throw new Error('the header is not UTF-8')
+    }
+    const invalid = (reason: string) =>
+      new Error(`the header ${reason}: line ${this.#line} is ${quoted(raw)}`)
+    if (fault !== undefined) {
+      throw invalid(`is not CSV: ${fault}`)
+    }
+    if (lineEnd === lineFeed && raw.includes(carriageReturn)) {
+      throw invalid('contains a CR without an LF')
+    }
+
+    const columns = fields.map(columnNamed)
+    const repeated = columns.find(
+      (column, index) => column !== undefined && columns.indexOf(column) !== index,
+    )
+    if (repeated !== undefined) {
+      throw invalid(`names the column ${repeated} twice`)
+    }
+    const missing = required.find(column => !columns.includes(column))
+    if (missing !== undefined) {
+      const words = columnsInWords(required)
+      throw invalid(`does not name the column ${missing} (it must name ${words})`)
+    }
+    return columns
+  }
+
+  /**
+   * Splits a piece into records, and after a fault begins again at the next line.
+   *
+   * @param recordsMax after how many records it stops
+   */
+  #split(
+    piece: Buffer,
+    separator: string,
+    isLast: boolean,
+    recordsMax = Number.MAX_SAFE_INTEGER,
+  ): Records {
+    const { lineBytesMax, lineEnd } = this.#reading
+    const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
+    const records: CsvRecord[] = []
+    let at = 0
+    while (at < piece.length && records.length < recordsMax) {
+      const start = at
+      try {
+        parse(piece.subarray(start), {
+          delimiter: separator,
+          record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
+          relax_column_count: true,
+          to: recordsMax - records.length,
+          cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
+          on_record(fields: CsvRecord['fields'], { bytes }) {
+            const end = start + bytes
+            if (end - at > lineBytesMax && endOfLine(piece, at, lineEnd) < end) {
+              throw new Error(tooLong)
+            }
+            records.push({ lines: piece.subarray(at, end), fields })
+            at = end
+          },
+        })
+      } catch (error) {
+        const { code = '', message } = error as NodeJS.ErrnoException
+        let fault = faults[code] ?? message
+        if (fault === unclosed && piece.length - at > lineBytesMax) {
+          fault = tooLong
+        }
+        if (fault === unclosed && !isLast) {
+          break
+        }
+        const end = endOfLine(piece, at, lineEnd)
+        records.push({ lines: piece.subarray(at, end), fields: [], fault })
+        at = end
+      }
+    }
+    return { records, rest: piece.subarray(at) }
+  }
+
+  #countLines(lines: Buffer): void {
+    let at = 0
+    while (at < lines.length) {
+      at = endOfLine(lines, at, this.#reading.lineEnd)
+      this.#line++
     }
   }
-  return { records, rest: piece.subarray(at) }
 }
 
-/** @throws Error, as every other line depends on the header */
-function readHeader({ lines, fields, fault }: CsvRecord, lineBytesMax: number): Columns {
-  const invalid = (reason: string) => new Error(`the first line ${reason}`)
-  if (withoutLineEnd(lines).length > lineBytesMax) {
-    throw invalid('is too long to be a header')
-  }
-  if (!isUtf8(lines)) {
-    throw invalid('is not UTF-8')
-  }
-  if (fault !== undefined) {
-    throw invalid(`is not a CSV header: ${fault}`)
-  }
-  const columns = fields.map(name => allColumns.find(column => column === name))
-  const repeated = columns.find(
-    (column, index) => column !== undefined && columns.indexOf(column) !== index,
-  )
-  if (repeated !== undefined) {
-    throw invalid(`names the column ${repeated} twice`)
-  }
-  const missing = requiredColumns.find(column => !columns.includes(column))
-  if (missing !== undefined) {
-    throw invalid(`does not name the column ${missing}: it must name ${columnsInWords}`)
-  }
-  return columns
+/** Returns words such as `the columns id and name, and perhaps tag`. */
+export function columnsInWords(required: readonly Column[]): string {
+  const optional = allColumns.filter(column => !required.includes(column))
+  const noun = required.length === 1 ? 'the column' : 'the columns'
+  return `${noun} ${listed(required)}, and perhaps ${listed(optional)}`
 }
 
-/** @throws Error if the line is no record, or has other fields than the header */
-function toMembers({ fields, fault }: CsvRecord, columns: Columns): object {
+/** Spreadsheets write names as people typed them. */
+function columnNamed(name: string | undefined): Column | undefined {
+  const wanted = name?.trim().toLowerCase()
+  return allColumns.find(column => column === wanted)
+}
+
+const quotedCharactersMax = 100
+
+function quoted(raw: Buffer): string {
+  const text = raw.toString()
+  const characters = [...text]
+  const isShort = characters.length <= quotedCharactersMax
+  return isShort ? text : `${characters.slice(0, quotedCharactersMax).join('')}…`
+}
+
+/** Returns whether a line has nothing but blanks and separators. */
+function isWithoutContent(raw: Buffer, candidates: readonly string[]): boolean {
+  const bytes = candidates.map(separator => separator.charCodeAt(0))
+  return raw.every(byte => byte <= blank || bytes.includes(byte))
+}
+
+/** @throws Error if the line is no record, or has more fields than the header */
+function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
   if (fault !== undefined) {
     throw new Error(fault)
   }
-  if (fields.length !== columns.length) {
-    const found = `there ${fields.length === 1 ? 'is' : 'are'} ${counted(fields.length, 'field')}`
-    throw new Error(`${found}, and ${columns.length} columns`)
+  const surplus = fields.slice(columns.length)
+  if (surplus.some(field => field !== undefined)) {
+    throw new Error(`there are ${fields.length} fields, and ${columns.length} columns`)
   }
-  const members: { -readonly [Column in keyof Plant]?: unknown } = {}
+
+  const members: { -readonly [Member in Column]?: unknown } = {}
   for (const [index, column] of columns.entries()) {
-    if (column === undefined) {
-      continue
+    const text = fields[index]
+    // A spreadsheet leaves out the last fields of a row if they are empty.
+    if (column !== undefined && text !== undefined) {
+      members[column] = fieldValue(column, text)
     }
-    const { type, isRequired } = plantMembers[column]
-    const text = fields[index] ?? (isRequired ? '' : undefined)
-    const isInteger =
-      type === 'integer' && text !== undefined && /^-?\d{1,40}$/.test(text)
-    // The domain refuses text in the place of an integer.
-    members[column] = isInteger ? BigInt(text) : text
   }
   return members
+}
+
+/** Returns an integer or a text. The domain refuses a text in the place of an integer. */
+function fieldValue(column: Column, text: string): bigint | string {
+  const isInteger = plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
+  return isInteger ? BigInt(text) : text
 }

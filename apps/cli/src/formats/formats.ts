@@ -1,4 +1,3 @@
-import { parsePlant } from '@plant-store/domain'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 import { CommandError } from '../command-error.ts'
 import { csv } from './csv.ts'
@@ -7,6 +6,8 @@ import {
   endOfLine,
   type Format,
   judge,
+  lineEndOf,
+  type Reading,
   wholeLines,
   withoutLineEnd,
 } from './lines.ts'
@@ -15,19 +16,22 @@ import {
 const ndjson: Format = {
   header: '',
   write: plants => plants.map(plant => `${writeJsonRecord(plant)}\n`).join(''),
-  async *read(chunks, lineBytesMax) {
+  async *read<Item>(chunks: AsyncIterable<Buffer>, reading: Reading<Item>) {
+    const { lineBytesMax, lineEnd, parse } = reading
     let line = 1
-    for await (const piece of wholeLines(chunks, lineBytesMax)) {
-      const entries: Entry[] = []
-      for (let at = 0, end: number; at < piece.length; at = end, line++) {
-        end = endOfLine(piece, at)
-        const raw = withoutLineEnd(piece.subarray(at, end))
+    for await (const piece of wholeLines(chunks, reading)) {
+      const entries: Entry<Item>[] = []
+      let start = 0
+      while (start < piece.length) {
+        const end = endOfLine(piece, start, lineEnd)
+        const raw = withoutLineEnd(piece.subarray(start, end), lineEnd)
         const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
         if (text.trim() !== '') {
-          entries.push(
-            judge({ line, raw }, lineBytesMax, () => parsePlant(parseJsonRecord(text))),
-          )
+          const read = () => parse(parseJsonRecord(text))
+          entries.push(judge({ line, raw }, lineBytesMax, read))
         }
+        start = end
+        line++
       }
       yield entries
     }
@@ -38,17 +42,48 @@ export const formats = { ndjson, csv }
 export type FormatName = keyof typeof formats
 export const formatNames = Object.keys(formats) as FormatName[]
 
-/** Returns the given format, or the one that the first character indicates. */
+/**
+ * Returns the format of a file that begins like this.
+ *
+ * @param named the format that the user named. It decides
+ * @throws CommandError if the file is JSON that does not have one object on each line
+ */
 export function detectFormat(
   beginning: Buffer,
   from: string,
-  given?: FormatName,
+  named?: FormatName,
 ): FormatName {
-  const first = beginning.toString().trimStart()[0]
-  if (given !== 'csv' && first === '[') {
-    throw new CommandError(
-      `${from}: must have one JSON object on each line, not a JSON array`,
-    )
+  if (named === 'csv') {
+    return 'csv'
   }
-  return given ?? (first === undefined || first === '{' ? 'ndjson' : 'csv')
+  const text = beginning.toString().trimStart()
+  if (text.startsWith('[')) {
+    throw notOnOneLine(from, 'a JSON array', ".[]'")
+  }
+  if (isPretty(text, beginning)) {
+    throw notOnOneLine(from, 'an object on several lines', ".'")
+  }
+  if (named !== undefined) {
+    return named
+  }
+  return text === '' || text.startsWith('{') ? 'ndjson' : 'csv'
+}
+
+function notOnOneLine(from: string, content: string, filter: string): CommandError {
+  const advice = `convert it with jq -c '${filter} (1.7 or later: earlier versions round ids)`
+  return new CommandError(
+    `${from}: must have one JSON object on each line, not ${content}: ${advice}`,
+  )
+}
+
+/** Returns whether JSON begins with an object that goes on in the next line. */
+function isPretty(text: string, beginning: Buffer): boolean {
+  if (!text.startsWith('{')) {
+    return false
+  }
+  const lineEnd = String.fromCharCode(lineEndOf(beginning))
+  const lines = text.split(lineEnd).map(line => line.trim())
+  const [first = '', second = ''] = lines.filter(line => line !== '')
+  // A line that was cut is a bad line among others, which begin with a brace.
+  return !first.endsWith('}') && second !== '' && !second.startsWith('{')
 }

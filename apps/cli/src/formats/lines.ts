@@ -1,44 +1,85 @@
 import { isUtf8 } from 'node:buffer'
-import type { Plant } from '@plant-store/domain'
+import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
 
 /** A file format that reads back exactly the plants it writes. */
 export interface Format {
   readonly header: string
   write(plants: readonly Plant[]): string
-  /** The memory depends only on the longest line. */
-  read(chunks: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry[]>
+  /** Needs memory for the longest line, not for the file. */
+  read<Item>(
+    chunks: AsyncIterable<Buffer>,
+    reading: Reading<Item>,
+  ): AsyncGenerator<Entry<Item>[]>
 }
 
-/** A line of a file, or several lines of one quoted record. */
+/** How the lines of a file become items, such as plants. */
+export interface Reading<Item> extends ItemReading<Item>, LineReading {}
+
+export interface LineReading {
+  readonly lineBytesMax: number
+  readonly lineEnd: LineEnd
+}
+
+export interface ItemReading<Item> {
+  /** The members that every record needs, and so the columns of CSV. */
+  readonly required: readonly (keyof Plant)[]
+  /** @throws Error with the faults of the record */
+  readonly parse: (record: unknown) => Item
+}
+
+const members = Object.keys(plantMembers) as readonly (keyof Plant)[]
+
+export const plantReading: ItemReading<Plant> = {
+  required: members.filter(member => plantMembers[member].isRequired),
+  parse: record => parsePlant(record),
+}
+
+/** A line of a file, or the lines of one quoted record. */
 interface Line {
-  /** From 1. Of several lines, the first. */
+  /** The number of the line, counted from 1. For a record of several lines, that of the first. */
   readonly line: number
-  /** Without the line end. Only the beginning of a line that is too long. */
+  /** Without the line end. If the line is too long, only its beginning. */
   readonly raw: Buffer
 }
 export type Rejected = Line & { readonly reason: string }
-export type Entry = Rejected | (Line & { readonly plant: Plant })
+export type Accepted<Item> = Line & { readonly item: Item }
+export type Entry<Item = Plant> = Rejected | Accepted<Item>
 
 /** Longer than any line that a store with the default body limit exports. */
 export const lineBytesMaxDefault = 16 * 1024 * 1024
 
-const newline = 0x0a
-const carriageReturn = 0x0d
+export const lineFeed = 0x0a
+export const carriageReturn = 0x0d
 
-/** Splits a file into pieces of whole lines. Drops the middle of a line that is too long, which bounds the memory. */
+/** The byte that ends each line. A CR before an LF belongs to the end, too. */
+export type LineEnd = typeof lineFeed | typeof carriageReturn
+
+/** Returns what ends the first line. Excel writes CR alone as "CSV (Macintosh)". */
+export function lineEndOf(beginning: Buffer): LineEnd {
+  const feed = beginning.indexOf(lineFeed)
+  const firstLine = feed === -1 ? beginning : beginning.subarray(0, feed)
+  const returned = firstLine.indexOf(carriageReturn)
+  const isLastOfLine = returned === firstLine.length - 1
+  return returned === -1 || isLastOfLine ? lineFeed : carriageReturn
+}
+
+/**
+ * Splits a file into pieces of whole lines. Drops the middle of a line that is too long,
+ * which bounds the memory.
+ */
 export async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
-  lineBytesMax: number,
+  { lineBytesMax, lineEnd }: LineReading,
 ): AsyncGenerator<Buffer> {
   /** The start of an unfinished line. */
   let rest: Buffer[] = []
   let restBytes = 0
   for await (const chunk of chunks) {
-    const start = restBytes > lineBytesMax ? chunk.indexOf(newline) : 0
+    const start = restBytes > lineBytesMax ? chunk.indexOf(lineEnd) : 0
     if (start === -1) {
       continue
     }
-    const end = chunk.lastIndexOf(newline) + 1
+    const end = chunk.lastIndexOf(lineEnd) + 1
     if (end > 0) {
       yield Buffer.concat([...rest, chunk.subarray(start, end)])
       rest = []
@@ -51,34 +92,35 @@ export async function* wholeLines(
 }
 
 /** Returns the position after the line that begins here. */
-export function endOfLine(piece: Buffer, at: number): number {
-  const found = piece.indexOf(newline, at)
-  return found === -1 ? piece.length : found + 1
+export function endOfLine(piece: Buffer, start: number, lineEnd: LineEnd): number {
+  const end = piece.indexOf(lineEnd, start)
+  return end === -1 ? piece.length : end + 1
 }
 
-export function withoutLineEnd(lines: Buffer): Buffer {
-  const end = lines.at(-1) === newline ? lines.length - 1 : lines.length
-  return lines.subarray(0, lines[end - 1] === carriageReturn ? end - 1 : end)
+export function withoutLineEnd(lines: Buffer, lineEnd: LineEnd): Buffer {
+  const end = lines.at(-1) === lineEnd ? lines.length - 1 : lines.length
+  const hasReturn = lineEnd === lineFeed && lines[end - 1] === carriageReturn
+  return lines.subarray(0, hasReturn ? end - 1 : end)
 }
 
 const shownBytesMax = 1024
 
-/** @param read returns the plant in the line, or throws its fault */
-export function judge(
+/** @param read returns the item in the line, or throws its fault */
+export function judge<Item>(
   { line, raw }: Line,
   lineBytesMax: number,
-  read: () => Plant,
-): Entry {
+  read: () => Item,
+): Entry<Item> {
   if (raw.length > lineBytesMax) {
     const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
-    // A copy, as the piece can be collected then.
+    // Copy the beginning, so that the memory of the whole piece can be freed.
     return { line, raw: Buffer.from(raw.subarray(0, shownBytesMax)), reason }
   }
   if (!isUtf8(raw)) {
     return { line, raw, reason: 'the line is not UTF-8' }
   }
   try {
-    return { line, raw, plant: read() }
+    return { line, raw, item: read() }
   } catch (error) {
     return { line, raw, reason: (error as Error).message }
   }
