@@ -1,5 +1,6 @@
-// `pnpm --filter … test` on a fresh clone installs only that package, and pnpm then considers the workspace
-// installed. So this installs the rest. Plain JavaScript, for any version of Node.
+// `pnpm --filter … test` on a fresh clone installs only that package, and pnpm then
+// considers the workspace installed. So this installs the rest. Plain JavaScript, for any
+// version of Node.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 

@@ -12,7 +12,8 @@ const project = (name: string, files: string, globalSetup: readonly string[]) =>
 
 export default {
   test: {
-    // Vitest begins with the first names. The last two projects wait for what their set-up makes.
+    // Vitest begins with the first names. The last two projects wait for what their
+    // set-up makes.
     projects: [
       project('browser', 'browser', [freshBuild]),
       project('clone', '{clone,generators}', []),

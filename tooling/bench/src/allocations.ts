@@ -5,7 +5,7 @@ import { type Contestant, contestants, ours, start } from './contestants.ts'
 import { type Load, measure } from './load.ts'
 import { formatInteger, formatRatio, table } from './table.ts'
 
-/** As V8 writes it: the sampled bytes by the stack that allocated them. */
+/** A heap profile of V8: the sampled bytes by the stack that allocated them. */
 interface HeapProfile {
   readonly callFrame: {
     readonly functionName: string
@@ -16,7 +16,7 @@ interface HeapProfile {
   readonly children: readonly HeapProfile[]
 }
 
-/** What a thread allocates for a request, by function. */
+/** The bytes that a thread allocates for a request, by function. */
 type Bytes = ReadonlyMap<string, number>
 
 const requests: readonly (readonly [title: string, Load['request'], plants: number])[] = [
@@ -27,7 +27,10 @@ const requests: readonly (readonly [title: string, Load['request'], plants: numb
 const sampledSeconds = 4
 const largestMax = 10
 
-/** Returns what the thread that answers allocates for a request, and the functions that allocate most of it. */
+/**
+ * Returns what the thread that answers allocates for a request, and the functions that
+ * allocate most of it.
+ */
 export async function allocations({ warmUpSeconds }: { readonly warmUpSeconds: number }) {
   const oneThread = { ...ours, environment: { ...ours.environment, HTTP_THREADS: '1' } }
   // Durable or not, it allocates the same, and so it answers more.
@@ -60,7 +63,10 @@ interface Sampled {
   readonly warmUpSeconds: number
 }
 
-/** Returns what the thread that allocates most, which is the one that answers, allocates for a request. */
+/**
+ * Returns what the thread that allocates most, which is the one that answers, allocates
+ * for a request.
+ */
 export async function bytesOf(
   contestant: Contestant,
   { load, plants, warmUpSeconds }: Sampled,

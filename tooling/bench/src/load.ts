@@ -21,7 +21,10 @@ export interface Measured {
   readonly processorMicros: number
 }
 
-/** Thread `index` of wrk creates plants from `next + index * 1,000,000`, so no plant is created twice. */
+/**
+ * Thread `index` of wrk creates plants from `next + index * 1,000,000`, so no plant is
+ * created twice.
+ */
 const numbersPerLoad = 10_000_000
 let next = numbersPerLoad
 
@@ -36,7 +39,7 @@ export async function measure(
   seconds = 1,
 ): Promise<Measured> {
   const { title, server, file } = running
-  // What another one left to write would slow this one down.
+  // Writes that an earlier contestant left to the system would slow this one down.
   execFileSync('sync', { timeout: 60_000 })
   const stored = countPlants(file)
   const spent = processorSeconds(server.pid)

@@ -64,13 +64,16 @@ const creates = several('create')
 const reads = several('/plants/%s')
 const pages = several('/plants?limit=100&after=%s')
 
-/** Measures contestants in turns, so that noise affects all of them alike, and returns a table. */
+/**
+ * Measures contestants in turns, so that noise affects all of them alike, and returns a
+ * table.
+ */
 async function compared(
   effort: Effort,
   loads: readonly Load[],
   plants: number,
 ): Promise<string> {
-  // What is only read is as durable in one mode as in the other.
+  // The durability modes differ only in writes, so reads are measured in one of them.
   await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
   const rows: string[][] = []
   for (const one of started.running) {
@@ -150,7 +153,7 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
   const file = (name: string) => join(folder.path, name)
-  // For SQLite's shell: a row of the table has a version, which an import adds.
+  // SQLite's shell gets the version of each row too, because only our import adds it.
   const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
   await writeLines(file('rows.csv'), plantsInFile, number => `${csv(number)},${number}`)
   await writeLines(file('plants.csv'), plantsInFile + 1, number =>

@@ -6,8 +6,9 @@ import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 
 /**
- * Returns the id of a plant by its number. Consecutive numbers are far apart, ids are unique below 2^52, and peers can
- * keep them as JavaScript numbers. `wrk.lua` generates the same plants.
+ * Returns the id of a plant by its number. Consecutive numbers are far apart, ids are
+ * unique below 2^52, and peers can keep them as JavaScript numbers. `wrk.lua` generates
+ * the same plants.
  */
 export const idOf = (number: number) =>
   BigInt.asUintN(52, BigInt(number) * 0x9e3779b97f4a7n)

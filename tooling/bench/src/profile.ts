@@ -12,7 +12,7 @@ interface CpuProfile {
     readonly callFrame: { readonly functionName: string; readonly url: string }
   }[]
   readonly samples: readonly number[]
-  /** In microseconds. */
+  /** The time since the sample before, in microseconds. */
   readonly timeDeltas: readonly number[]
 }
 
@@ -20,7 +20,10 @@ const create64 = { request: 'create', connections: 64 } as const
 /** Fewer than were measured: the stop comes after them. */
 const secondsTaken = 4
 
-/** Returns where the processor time of creates goes, in a thread of ours that answers requests, in our writer, and in a peer. */
+/**
+ * Returns where the processor time of creates goes, in a thread of ours that answers
+ * requests, in our writer, and in a peer.
+ */
 export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: number }) {
   const peer = contestants[1] as Contestant
   const [mine, theirs] = [

@@ -3,7 +3,10 @@ import { Session } from 'node:inspector'
 import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
 
-/** Loaded before a server, in each of its threads. From SIGUSR2 on it samples what the thread allocates. */
+/**
+ * Loaded before a server, in each of its threads. From SIGUSR2 on it samples what the
+ * thread allocates.
+ */
 
 const samples = {
   samplingInterval: 8 * 1024,

@@ -19,6 +19,8 @@ export function median(values: readonly number[]): number {
   return ((sorted[below] ?? Number.NaN) + (sorted[above] ?? Number.NaN)) / 2
 }
 
-/** Returns the median of the rounds' ratios, in which noise common to a round cancels out. */
+/**
+ * Returns the median of the rounds' ratios, in which noise common to a round cancels out.
+ */
 export const medianRatio = (ours: readonly number[], theirs: readonly number[]) =>
   median(ours.map((value, round) => value / (theirs[round] as number)))

@@ -55,23 +55,24 @@ describe(
       )
     })
 
-    test(
-      'a part ends with a table',
+    test.for([
+      { name: 'import', rows: 5 },
+      { name: 'batch', rows: 4 },
+    ])(
+      'the part $name ends with a table',
       needs('sqlite3', spawnSync('sqlite3').error === undefined),
-      async () => {
+      async ({ name, rows }) => {
         const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
-        for (const name of ['import', 'batch']) {
-          const section = await parts[name]?.(effort)
-          expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength(
-            { import: 5, batch: 4 }[name] as number,
-          )
-        }
+
+        const section = await parts[name]?.(effort)
+
+        expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength(rows)
       },
     )
   },
 )
 
-test('a median is the middle, or between the two in the middle, and a ratio is of rounds', () => {
+test('a median is the middle value, or halfway between the middle two', () => {
   expect([median([3, 1, 10]), median([4, 1, 3, 10])]).toEqual([3, 3.5])
   expect(medianRatio([100, 10, 60], [50, 5, 20])).toBe(2)
 })

@@ -26,7 +26,7 @@ test('sources import what their package declares, and no testing of others', () 
     const { dependencies, devDependencies } = JSON.parse(
       readFileSync(join(root, folder, 'package.json'), 'utf8'),
     )
-    // What a bundle contains need not be installed with it.
+    // Bundled dependencies need not be installed, so they are declared for development.
     const bundled = basename(folder) === 'cli' && devDependencies
     const declared = Object.keys({ ...dependencies, ...bundled })
     const isAllowed = (imported: string) =>
@@ -41,7 +41,10 @@ test('sources import what their package declares, and no testing of others', () 
   expect(forbidden).toEqual([])
 })
 
-/** Returns the imports between the folders of a package, and files beside these, as `from to`. Types count too. */
+/**
+ * Returns the imports between the folders of a package, and files beside these, as `from
+ * to`. Types count too.
+ */
 function importsBetweenFolders(src: string): ReadonlySet<string> {
   const folderOf = (file: string) => relative(src, file).split('/')[0]
   const imports = globSync('**/*.ts', { cwd: src }).flatMap(name => {
@@ -107,7 +110,7 @@ test('sources, builds and scripts of the product name no tooling', () => {
   expect(naming.map(({ file }) => file)).toEqual([])
 })
 
-test('no runtime dependency is declared at the root, where every package would see it', () => {
+test('the root declares no runtime dependency, which all packages would see', () => {
   const { dependencies = {} } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),
   )
@@ -123,6 +126,6 @@ test('the page on the architecture shows the packages as they are', async () => 
     'http --> domain',
     'persistence --> engine',
   ]) {
-    expect(page).toContain(`  ${arrow}\n`)
+    expect(page, arrow).toContain(`  ${arrow}\n`)
   }
 })

@@ -49,7 +49,8 @@ test('the README is short, and its figures are those of the benchmark', () => {
   )
   expect(figures.length).toBeGreaterThanOrEqual(4)
   for (const { figure, section } of figures) {
-    expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
+    const figuresOfSection = sections.get(section)?.split(/[^\d,.]+/)
+    expect(figuresOfSection, section).toContain(figure)
   }
 })
 
@@ -80,7 +81,7 @@ test('each decision is in the index, has the same parts, and is short', () => {
   expect(numbers, 'no number is missing').toEqual(numbers.map((_, index) => index + 1))
   for (const path of decisions) {
     const page = readFileSync(join(root, path), 'utf8')
-    expect(index).toContain(`](${basename(path)})`)
+    expect(index, path).toContain(`](${basename(path)})`)
     const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
     expect(headings, path).toEqual(['Status', 'Context', 'Decision', 'Consequences'])
     expect(page.trimEnd().split('\n').length, path).toBeLessThanOrEqual(90)

@@ -19,19 +19,21 @@ export interface StoreTokens {
   readonly readOnly: string
   readonly writeOnly: string
   readonly expired: string
-  /** Only for the metrics. */
+  /** A token that reads only the metrics. */
   readonly metrics: string
 }
 
 export interface AskOptions {
-  /** By default `full`. With `null`, no Authorization is sent. */
+  /** The token to send, `full` unless given. With `null`, no Authorization is sent. */
   readonly token?: string | null
   /** A string is sent as JSON text, anything else unchanged. */
   readonly body?: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Sends requests to a store, and compares every answer with the interface description. */
+/**
+ * Sends requests to a store, and compares every answer with the interface description.
+ */
 export interface Client {
   readonly store: Required<RunningStore>
   /** @param path below the store's own, with the query */
@@ -41,7 +43,8 @@ export interface Client {
   /** Posts a plant with these header fields too, on a connection of its own. */
   postBare(body: string | Uint8Array, fields?: readonly string[]): Promise<Answer>
   /**
-   * Sends a request with only these header fields, Host and a token, on a connection of its own.
+   * Sends a request with only these header fields, Host and a token, on a connection of
+   * its own.
    *
    * @param request such as `GET /plants/1`
    */

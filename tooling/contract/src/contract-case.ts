@@ -9,8 +9,8 @@ export interface ContractCase {
   readonly clause: string
   readonly name: string
   /**
-   * Rejects if the promise is broken. Leaves no plant that another case would notice: ids are unique, and lists are
-   * filtered by its own tag.
+   * Rejects if the promise is broken. Leaves no plant that another case would notice: ids
+   * are unique, and lists are filtered by its own tag.
    */
   run(client: Client): Promise<void>
 }
@@ -42,17 +42,17 @@ export function casesForEach<Subject>(
 /** The methods of each path. HEAD goes with GET. */
 export type Paths = Readonly<Record<string, readonly string[]>>
 
-/** What the cases of any entity must know of one. */
+/** The facts about an entity on which its cases depend. */
 export interface Entity {
-  /** Of its list. */
+  /** The path of its list. */
   readonly path: string
   /** Every path of its operations. An item has the id 1. */
   readonly paths: Paths
   /** The error numbers of a body that breaks a rule, and of what is missing. */
   readonly errors: { readonly invalid: number; readonly missing: number }
   /**
-   * Returns members besides the id, of an item that only its own case knows by this text: first those that are
-   * required, as in answers.
+   * Returns members besides the id, of an item that only its own case knows by this text:
+   * first those that are required, as in answers.
    */
   members(text: string): Readonly<Record<string, unknown>>
   /** Returns the required ones among these members. */
@@ -105,7 +105,7 @@ export function ownId(): bigint {
   return lastId
 }
 
-// Not yet in TypeScript's types.
+// TypeScript's types do not have it yet.
 const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
 /** Returns JSON with exact ids, which `JSON.stringify` refuses to write. */

@@ -83,7 +83,7 @@ export function readDescription(json: string) {
             isOpen: security?.length === 0,
             parameters,
             body: requestBody?.content['application/json']?.schema,
-            /** By status. */
+            /** The declared response of each status. */
             responses: Object.fromEntries(
               Object.entries(responses).map(([status, response]) => [
                 status,

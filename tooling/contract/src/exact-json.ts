@@ -1,5 +1,6 @@
 /**
- * Parses JSON with every integer, at any depth, as a bigint. It is slow, and independent of the server's parser.
+ * Parses JSON with every integer, at any depth, as a bigint. It is slow, and independent
+ * of the server's parser.
  *
  * @throws SyntaxError
  */

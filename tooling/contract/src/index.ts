@@ -43,7 +43,7 @@ export { readExactly } from './exact-json.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
 export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 
-/** What every entity promises. */
+/** Returns the cases of the promises that every entity makes. */
 const entityCases = (entity: Entity): readonly ContractCase[] => [
   ...idCases(entity),
   ...operationCases(entity),

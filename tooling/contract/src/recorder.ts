@@ -16,8 +16,9 @@ export interface Recorder {
   /** Returns every declared operation and status, such as `GET /plants 200`. */
   declared(): readonly string[]
   /**
-   * Returns every declared part of an answer, such as `GET /plants/{id} 200 name`, and every parameter with the statuses
-   * that it must have been sent for: `GET /plants 200 ?tag` and `GET /plants 400 ?tag`.
+   * Returns every declared part of an answer, such as `GET /plants/{id} 200 name`, and
+   * every parameter with the statuses that it must have been sent for: `GET /plants 200
+   * ?tag` and `GET /plants 400 ?tag`.
    */
   parts(): readonly string[]
   /** Returns those that were seen, of both. */
@@ -184,7 +185,9 @@ function membersOf(
   return [...Object.keys(properties), ...within.flatMap(each => membersOf(each, schemas))]
 }
 
-/** Checks that a failure has exactly two members, and a number published for its status. */
+/**
+ * Checks that a failure has exactly two members, and a number published for its status.
+ */
 function failureFaults(status: number, value: unknown, published: string): string[] {
   const members = Object.keys(value as object).sort()
   const faults = members.join() === 'error,message' ? [] : [`its members are ${members}`]
@@ -210,7 +213,8 @@ const formatBounds: Readonly<Record<string, Bounds>> = {
 }
 
 /**
- * Returns validators for JSON Schema 2020-12 with integers as bigints, which Ajv lacks: it would round their bounds.
+ * Returns validators for JSON Schema 2020-12 with integers as bigints, which Ajv lacks:
+ * it would round their bounds.
  */
 function createValidation(schemas: Readonly<Record<string, unknown>>) {
   const ajv = new Ajv2020({ allErrors: true })

@@ -27,12 +27,15 @@ export interface Wire extends Disposable {
    * Resolves to the next answer, checked.
    *
    * @param asked its request, whose method decides where the answer ends
-   * @throws Error if the connection ends, or `answerTimeoutMs` passes, before the answer is complete
+   * @throws Error if the connection ends, or `answerTimeoutMs` passes, before the answer
+   *   is complete
    */
   answer(asked: Asked | undefined): Promise<Answer>
   /** Resolves to the status of the next interim (1xx) answer, such as 100. */
   interim(): Promise<number>
-  /** Resolves once the server has closed the connection, to the bytes that no answer used. */
+  /**
+   * Resolves once the server has closed the connection, to the bytes that no answer used.
+   */
   closed(): Promise<Buffer>
 }
 

@@ -3,7 +3,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createClient, readExactly } from '@plant-store/contract'
 import { describe, expect, test } from 'vitest'
 
-/** A server that sends the given pieces as soon as somebody connects, each in a packet of its own, and then ends. */
+/**
+ * A server that sends the given pieces as soon as somebody connects, each in a packet of
+ * its own, and then ends.
+ */
 async function sends(...pieces: readonly string[]) {
   const server = createServer({ noDelay: true }, async (socket: Socket) => {
     socket.on('error', () => {})
@@ -52,7 +55,7 @@ describe('a wire', () => {
     }
   })
 
-  test('knows where an answer ends: HEAD and 204 have no body, and without a length it goes on to the end', async () => {
+  test('knows where answers to HEAD, with 204 and without a length end', async () => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n'
     using server = await sends(
       head,

@@ -33,8 +33,9 @@ function npmProgram(name: string, version: string, file: string): NpmProgram {
   }
 }
 
-const bunSystem = `${platform === 'win32' ? 'windows' : platform}-${arch === 'arm64' ? 'aarch64' : arch}`
-export const bun = npmProgram(`@oven/bun-${bunSystem}`, '1.4.5', 'bun')
+const bunPlatform = platform === 'win32' ? 'windows' : platform
+const bunArch = arch === 'arm64' ? 'aarch64' : arch
+export const bun = npmProgram(`@oven/bun-${bunPlatform}-${bunArch}`, '1.4.5', 'bun')
 
 /** Another version of Node. */
 export const nodeOf = (version: string): NpmProgram =>

@@ -11,7 +11,8 @@ import { until } from './until.ts'
 export const hasPgbouncer = spawnSync('pgbouncer', ['--version']).status === 0
 
 /**
- * Starts a pgbouncer before a server. It lets everybody in, as the user of the server's URL.
+ * Starts a pgbouncer before a server. It lets everybody in, as the user of the server's
+ * URL.
  *
  * @param settings such as `{ pool_mode: 'transaction' }`
  */

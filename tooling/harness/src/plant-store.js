@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Not a script of package.json: pnpm would print its command line, and a line after each exit code but 0.
+// This is no script of package.json, because pnpm would print its command line, and a
+// line after each exit code but 0.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -18,8 +18,8 @@ export async function takePort(
 }
 
 /**
- * Returns a port of the loopback interface that nobody listens on. Until it is used no other socket gets it: the ports
- * that systems choose begin at 32,768.
+ * Returns a port of the loopback interface that nobody listens on. Until it is used no
+ * other socket gets it: the ports that systems choose begin at 32,768.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -4,14 +4,14 @@ import { type PostgresServer, startPostgres } from './postgres.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of a server for all test files, and of a user who may make databases there. */
+    /** The URL of a server for all test files, with a user who may make databases there. */
     postgresUrl: string
   }
 }
 
 let server: PostgresServer | undefined
 
-/** For `globalSetup`: the server that TEST_DATABASE_URL names, or one of our own. */
+/** Provides the server that TEST_DATABASE_URL names, or starts one (`globalSetup`). */
 export async function setup(project: TestProject): Promise<void> {
   const { TEST_DATABASE_URL: given } = process.env
   if (!given) {

@@ -11,7 +11,7 @@ import { until } from './until.ts'
 
 /** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
 export interface PostgresServer extends AsyncDisposable {
-  /** Of a user that may do everything. */
+  /** Its user may do everything. */
   readonly url: string
   /** Ends it in order, every connection at once. */
   stop(): Promise<void>
@@ -20,14 +20,16 @@ export interface PostgresServer extends AsyncDisposable {
   /**
    * Starts it again, on the same port and with what was on the disk.
    *
-   * @param asStandby it then waits for a primary that never comes, and takes no writes until it is promoted
+   * @param asStandby it then waits for a primary that never comes, and takes no writes
+   *   until it is promoted
    */
   start(options?: { asStandby: boolean }): Promise<void>
 }
 
 /**
- * Starts a new server on a free port of the loopback interface, with its files in the folder for temporary ones.
- * PostgreSQL refuses to run as root: for root it runs as `nobody`.
+ * Starts a new server on a free port of the loopback interface, with its files in the
+ * folder for temporary ones. PostgreSQL refuses to run as root: for root it runs as
+ * `nobody`.
  *
  * @param settings such as `{ max_connections: '20' }`
  */
@@ -46,7 +48,8 @@ export async function startPostgres(
     join(programs, 'initdb'),
     [
       ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
-      // In the order of a language, unlike SQLite: what relies on the database's order fails.
+      // In the order of a language, unlike SQLite: what relies on the database's order
+      // fails.
       ...[
         '--encoding=UTF8',
         '--locale=C',
@@ -99,7 +102,7 @@ export async function startPostgres(
     if (asStandby) {
       writeFileSync(join(data, 'standby.signal'), '')
     }
-    // What is left of a server that was killed holds the shared memory until it notices.
+    // Processes of a killed server hold the shared memory until they notice its end.
     await until('PostgreSQL to start again', () => startOnce().then(() => true))
   }
   const stop = async () => {
@@ -150,8 +153,8 @@ export function userOf(
 }
 
 /**
- * The folder with PostgreSQL's programs: as they were installed, or for another user a copy, as he may not be able to
- * reach what was installed, such as in the home of root.
+ * The folder with PostgreSQL's programs: as they were installed, or for another user a
+ * copy, as he may not be able to reach what was installed, such as in the home of root.
  */
 function programsFor(
   folder: string,
@@ -176,7 +179,7 @@ function programsFor(
 /** A database, or a schema of one, that exists until it is disposed of. */
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
-  /** With rights that the store itself doesn't have or use. */
+  /** Runs a statement with rights that the store itself doesn't have or use. */
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
   /** Makes a user who may read the tables that are there, and not write. */
   createReader(): Promise<

@@ -25,11 +25,14 @@ export interface LaunchOptions {
   readonly folder?: string | undefined
   /** The whole environment: nothing of this process' own is passed on. */
   readonly environment?: NodeJS.ProcessEnv
-  /** A file for all that it prints, instead of keeping it: reading costs a measurement time. */
+  /**
+   * A file for all that it prints, instead of keeping it: reading costs a measurement
+   * time.
+   */
   readonly logFile?: string | undefined
   /** Whether standard output is kept. */
   readonly keepsOutput?: boolean
-  /** What it is sent when this process ends before it; SIGKILL unless given. */
+  /** The signal that it gets when this process ends before it. SIGKILL unless given. */
   readonly lastSignal?: NodeJS.Signals
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined
 }

@@ -9,21 +9,24 @@ export const serverProgram = fileURLToPath(
   new URL('../../../apps/api/dist/main.js', import.meta.url),
 )
 
-/** What `pnpm start`, the release folder and the image tell glibc. */
+/** The settings of glibc in `pnpm start`, the release folder and the image. */
 export const memorySettings = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
 
 /** A program and its arguments. */
 export type Command = readonly [string, ...string[]]
 
-/** What a start may take on a machine that is busy. */
+/** How long a start may take on a busy machine. */
 const startTimeoutMs = 60_000
 
 export interface ServerOptions {
   readonly databaseUrl?: string
   readonly environment?: Readonly<Record<string, string>>
-  /** What is run; {@link serverProgram} unless given. */
+  /** The command to run; {@link serverProgram} unless given. */
   readonly command?: Command
-  /** Where it is started: its relative paths begin there. Unless it or the database is given, a temporary one. */
+  /**
+   * Where it is started: its relative paths begin there. Unless it or the database is
+   * given, a temporary one.
+   */
   readonly folder?: string
   /** A module that is loaded before the program, in each of its threads. */
   readonly preload?: string | undefined
@@ -73,9 +76,10 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     folder: folder ?? temporary?.path,
     environment: {
       PORT: '0',
-      // One thread starts in two thirds of the time. The published program keeps its default.
+      // One thread starts in two thirds of the time. The published program keeps its
+      // default.
       ...(options.command === undefined && { HTTP_THREADS: '1' }),
-      // Whose log is read here.
+      // A log in JSON can be read here.
       ...(onTerminal && { PATH, SHELL: '/bin/sh', LOG_FORMAT: 'json' }),
       ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
       ...environment,

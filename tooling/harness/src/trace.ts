@@ -19,14 +19,18 @@ if (!hasStrace && process.env['CI']) {
 
 export const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
 
-/** Returns whether strace may start a program. Attaching to one can be forbidden all the same. */
+/**
+ * Returns whether strace may start a program. Attaching to one can be forbidden all the
+ * same.
+ */
 export const mayStartTraced = () =>
   spawnSync('strace', ['-o', '/dev/null', process.execPath, '--version']).status === 0
 
 /**
  * Watches the fsyncs of all threads of a process with strace, and injects faults.
  *
- * @param inject as in strace's `-e inject=`, such as `fsync:error=EIO`; without a fault it adds calls to watch
+ * @param inject as in strace's `-e inject=`, such as `fsync:error=EIO`; without a fault
+ *   it adds calls to watch
  * @returns `undefined` if strace is missing or must not attach
  */
 export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {

@@ -4,7 +4,10 @@ import { createDatabase, createSchema, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
-/** Returns the options of a test that is skipped without a program. In CI it runs all the same, and fails. */
+/**
+ * Returns the options of a test that is skipped without a program. In CI it runs all the
+ * same, and fails.
+ */
 export function needs(_program: string, isInstalled: boolean) {
   return { skip: !isInstalled && !process.env['CI'] }
 }

@@ -1,10 +1,16 @@
-/** One place of the program, changed as it is loaded. `patch.ts?NAME` does it in a program that preloads it. */
+/**
+ * One place of the program, changed as it is loaded. `patch.ts?NAME` does it in a program
+ * that preloads it.
+ */
 export interface Break {
-  /** As docs/proof.md says it. */
+  /** The sentence of docs/proof.md about it. */
   readonly does: string
   readonly place: RegExp
   readonly replacement: string
-  /** The part that must notice it, and its failure: a program that cannot start would prove nothing. */
+  /**
+   * The part that must notice it, and its failure: a program that cannot start would
+   * prove nothing.
+   */
   readonly part: string
   readonly noticed: RegExp
 }
@@ -62,7 +68,10 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
 }
 
-/** No fault: checkpoints after a few commits, so that a short run has some, most of them by the thread. */
+/**
+ * No fault: checkpoints after a few commits, so that a short run has some, most of them
+ * by the thread.
+ */
 export const shortLog = {
   place: /\bcheckpointPages(\d*) = 8_?(?:000|e3)/,
   replacement: 'checkpointPages$1 = 40',

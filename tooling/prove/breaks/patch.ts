@@ -10,7 +10,8 @@ const { place, replacement } = { ...breaks, 'short-log': shortLog }[
   name
 ] as typeof shortLog
 
-// Changes the place in any thread and module, bundled or not. A program without exactly one such place ends.
+// Changes the place in any thread and module, bundled or not. A program without exactly
+// one such place ends.
 const modules = new Set<string>()
 const found = new BroadcastChannel(`place of ${name}`)
 found.unref()

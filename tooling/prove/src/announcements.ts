@@ -15,13 +15,14 @@ import { startProgram, type TestedProgram } from './program.ts'
 const listeners = 2
 const clients = 8
 const createsOfRound = 60
-/** Until the first delivery: the program looks for webhooks every two seconds. */
+/** How long to wait for the first delivery. The program looks for webhooks every two
+ * seconds. */
 const deliveryTimeoutMs = 5_000
 const drainTimeoutMs = 120_000
 
 /**
- * Kills the program at random moments while it creates and delivers. In the end every stored plant must have reached
- * each webhook, under one id, and nothing else.
+ * Kills the program at random moments while it creates and delivers. In the end every
+ * stored plant must have reached each webhook, under one id, and nothing else.
  */
 export async function runAnnouncements({
   seed,
@@ -154,7 +155,10 @@ interface Listener extends AsyncDisposable {
   isKind: boolean
 }
 
-/** Receives most deliveries, some of them late, and now and then fails or cuts the connection. */
+/**
+ * Receives most deliveries, some of them late, and now and then fails or cuts the
+ * connection.
+ */
 async function listen(random: Random, receipts: EventEmitter): Promise<Listener> {
   const plants = new Set<bigint>()
   const events = new Set<string>()
@@ -230,7 +234,7 @@ async function drain(url: string): Promise<void> {
     'every plant to be delivered',
     async () => {
       const figures = await storage.webhooks.outbox.figures()
-      // What failed is tried again at once.
+      // A webhook that was stopped by its failures is tried again at once.
       for (const { id } of await storage.webhooks.list()) {
         await storage.webhooks.retry(id)
       }

@@ -24,8 +24,9 @@ interface Answered {
 const batchesAtOnce = 3
 
 /**
- * Kills the program at random moments of batches. Counted plants must then be stored, and the same batches sent again
- * must add only the rest. Then one batch of ten million lines must not make the program grow.
+ * Kills the program at random moments of batches. Counted plants must then be stored, and
+ * the same batches sent again must add only the rest. Then one batch of ten million lines
+ * must not make the program grow.
  */
 export async function runBatches(circumstances: Circumstances): Promise<Finding> {
   const { seed, preload, scale } = circumstances
@@ -72,7 +73,8 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
       return batch
     })
     const sending = before.map(async (batch, index) => {
-      // One batch never ends while the program is stopped. It must be answered all the same.
+      // One batch never ends while the program is stopped. It must be answered all the
+      // same.
       const isEndless = !isKilled && index === 0
       const answer = await send(
         program.url,

@@ -30,9 +30,9 @@ const probes = 12
 const settleTimeoutMs = 20_000
 
 /**
- * Makes the disk fail under a load. Clients must get 503, nothing may count as done that is not, and `/readyz` must
- * report the outage while it lasts. Afterwards the program must recover, or be killed at once and open with every
- * answered change.
+ * Makes the disk fail under a load. Clients must get 503, nothing may count as done that
+ * is not, and `/readyz` must report the outage while it lasts. Afterwards the program
+ * must recover, or be killed at once and open with every answered change.
  */
 export async function runDiskFaults({
   seed,
@@ -110,7 +110,8 @@ async function failOnce(
         if (isCut && outcome.is === 'unknown') {
           return
         }
-        // During the outage an operation fails at once, so a client should not retry at once.
+        // During the outage an operation fails at once, so a client should not retry at
+        // once.
         if (outcome.is === 'unknown') {
           await sleep(20)
         }
@@ -188,7 +189,10 @@ async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean
   return (await Promise.all(statuses)).every(status => status === wanted)
 }
 
-/** Fills a disk to the last byte, frees a little of it, and checks that everything answered is stored. */
+/**
+ * Fills a disk to the last byte, frees a little of it, and checks that everything
+ * answered is stored.
+ */
 async function fillDisk(folder: string): Promise<string[]> {
   const failures: string[] = []
   const expectSoon = expectingSoon(failures)

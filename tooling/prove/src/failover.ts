@@ -22,8 +22,9 @@ const clients = 32
 const loadMs = 5_000
 
 /**
- * Runs the program under a load of creates on two PostgreSQL servers with Patroni and synchronous replication. Then the
- * primary's machine dies: all its processes get SIGKILL at once. Every answered create must be on the new primary.
+ * Runs the program under a load of creates on two PostgreSQL servers with Patroni and
+ * synchronous replication. Then the primary's machine dies: all its processes get SIGKILL
+ * at once. Every answered create must be on the new primary.
  */
 export async function runFailover(): Promise<Finding> {
   const missing = missingPackages()
@@ -106,7 +107,10 @@ export async function runFailover(): Promise<Finding> {
 
 const nameOf = (id: bigint) => `Plant ${id}`
 
-/** Runs clients that create plants with ids of their own, and repeat a create that got 503. */
+/**
+ * Runs clients that create plants with ids of their own, and repeat a create that got
+ * 503.
+ */
 function startLoad(client: Client) {
   let next = 1n
   let isOver = false

@@ -25,8 +25,9 @@ const credentials = fc.oneof(
 )
 
 /**
- * Sends valid and invalid requests generated from the description, and compares the answers with it. The client checks
- * that the status, media type, header fields and body of each answer are declared.
+ * Sends valid and invalid requests generated from the description, and compares the
+ * answers with it. The client checks that the status, media type, header fields and body
+ * of each answer are declared.
  */
 export function runFuzz({ seed, scale, preload }: Circumstances): Promise<Finding> {
   return withProgram({ preload }, async ({ client, description }) => {

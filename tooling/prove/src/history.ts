@@ -27,17 +27,20 @@ export interface State {
 }
 
 /**
- * The outcome of an operation. `taken`: a create found its id taken. `absent`: a read or remove found no plant.
+ * The outcome of an operation. `taken`: a create found its id taken. `absent`: a read or
+ * remove found no plant.
  *
- * `differs`: the plant did not have the expected version. `refused`: the answer promises that nothing was done.
+ * `differs`: the plant did not have the expected version. `refused`: the answer promises
+ * that nothing was done.
  *
- * `unknown`: no answer, or one that leaves it open. The operation takes effect at some later time, or never.
+ * `unknown`: no answer, or one that leaves it open. The operation takes effect at some
+ * later time, or never.
  */
 export interface Outcome {
   readonly is: 'done' | 'taken' | 'absent' | 'differs' | 'refused' | 'unknown'
-  /** What a read saw. */
+  /** The value that a read saw. */
   readonly seen?: Value
-  /** Of what a read saw, or what a replacement wrote. */
+  /** The version that a read saw, or that a replacement wrote. */
   readonly version?: string
 }
 
@@ -79,12 +82,17 @@ export function takeEffect(
   }
 }
 
-/** An operation on one id, with the times of its call and its answer on a monotonic clock. */
+/**
+ * An operation on one id, with the times of its call and its answer on a monotonic clock.
+ */
 export interface Operation {
   readonly id: bigint
   readonly kind: Kind
   readonly written?: Value | undefined
-  /** Each write has a unique value, so a value identifies a version. `undefined` is no plant. */
+  /**
+   * Each write has a unique value, so a value identifies a version. `undefined` is no
+   * plant.
+   */
   readonly expected?: Value | undefined
   readonly calledAt: number
   readonly answeredAt: number
@@ -191,9 +199,10 @@ export class History {
 }
 
 /**
- * Returns whether some order of the operations on one id explains what every client observed (linearizability, Herlihy
- * and Wing). An operation takes effect at one moment between its call and its answer. Without an answer, it takes
- * effect at any time after its call, or never.
+ * Returns whether some order of the operations on one id explains what every client
+ * observed (linearizability, Herlihy and Wing). An operation takes effect at one moment
+ * between its call and its answer. Without an answer, it takes effect at any time after
+ * its call, or never.
  */
 export function isLinearizable(
   operations: readonly Operation[],

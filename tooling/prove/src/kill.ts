@@ -16,9 +16,9 @@ const contestants = ['create', 'replace', 'replaceIf', 'read'] as const
 const removals = ['remove', 'removeIf'] as const
 
 /**
- * Kills the program at random moments of a load, and checks each time that the store agrees with the answers. An
- * answered change must be stored, a refused one must not be, and one without an answer is stored completely or not at
- * all.
+ * Kills the program at random moments of a load, and checks each time that the store
+ * agrees with the answers. An answered change must be stored, a refused one must not be,
+ * and one without an answer is stored completely or not at all.
  *
  * @param databaseUrl by default a new SQLite file
  */
@@ -43,7 +43,8 @@ export async function runKills(
 
   for (let round = 0; ; round++) {
     const isLast = round === rounds
-    // Opening a store after a kill reads its log, and a kill must be able to interrupt that too.
+    // Opening a store after a kill reads its log, and a kill must be able to interrupt
+    // that too.
     if (!isLast && random.chance(0.2)) {
       await using _server = launchServer(options)
       await sleep(random.below(400))
@@ -100,7 +101,7 @@ export async function runKills(
     )
     // Not later, so that the round ends on a busy machine.
     await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
-    // From between two answers to the middle of a commit.
+    // The pause moves the kill from between two answers into the middle of a commit.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')
     if (ended !== 'SIGKILL') {

@@ -120,10 +120,8 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
             .sort(([a], [b]) => (a < b ? -1 : 1))
             .slice(0, limit)
           // Other runs have larger ids.
-          assert.deepEqual(
-            found?.filter(([id]) => id < base + BigInt(idsOfRun)),
-            expected,
-          )
+          const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
+          assert.deepEqual(ofThisRun, expected, `the list after ${after} of tag ${tag}`)
         } else {
           const id = base + BigInt(step.n % idsUsed)
           const before = plants.get(id)
@@ -142,7 +140,8 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
           } else {
             plants.set(id, after)
           }
-          // A create does not return its version, so no client can expect it before a read.
+          // A create does not return its version, so no client can expect it before a
+          // read.
           if (version !== undefined || outcome.is === 'done') {
             versions.set(id, version)
           }
@@ -153,7 +152,10 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
   return checkProperty(property, extent)
 }
 
-/** Runs several clients at once on the same few ids. For each id, some order must explain what all of them observed. */
+/**
+ * Runs several clients at once on the same few ids. For each id, some order must explain
+ * what all of them observed.
+ */
 export function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
   // Above the ids of sequences.
   let base = 10n ** 12n

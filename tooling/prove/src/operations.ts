@@ -19,9 +19,15 @@ import {
 
 /** The operations of a store, over HTTP or without it. */
 export interface Operations {
-  /** @param expected the version to change; `undefined`: a conditional replacement only creates */
+  /**
+   * @param expected the version to change; `undefined`: a conditional replacement only
+   *   creates
+   */
   act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome>
-  /** Resolves to the plants above `after` in order of id, or to `undefined` without an answer. */
+  /**
+   * Resolves to the plants above `after` in order of id, or to `undefined` without an
+   * answer.
+   */
   list(query: {
     after: bigint
     limit: number
@@ -54,7 +60,10 @@ const isConditional = (kind: Kind) => kind.endsWith('If')
 
 let conditions = 0
 
-/** Returns the tags of a condition, or `undefined` to match no plant. Every other time it is two, which a store may judge differently. */
+/**
+ * Returns the tags of a condition, or `undefined` to match no plant. Every other time it
+ * is two, which a store may judge differently.
+ */
 function tagsOf(kind: Kind, expected: string | undefined): readonly string[] | undefined {
   if (kind === 'replaceIf' && expected === undefined) {
     return undefined
@@ -62,6 +71,16 @@ function tagsOf(kind: Kind, expected: string | undefined): readonly string[] | u
   // A client that has read no plant knows no version.
   const version = expected ?? 'none'
   return conditions++ % 2 === 0 ? [version] : [version, 'another']
+}
+
+function headersOf(
+  tags: readonly string[] | undefined,
+): Readonly<Record<string, string>> {
+  if (tags === undefined) {
+    return { 'if-none-match': '*' }
+  }
+  const list = tags.map(tag => `"${tag}"`).join(', ')
+  return list === '' ? {} : { 'if-match': list }
 }
 
 /** Throws for an answer that an outage of the store cannot explain. */
@@ -108,9 +127,7 @@ export function operationsOver(client: Client): Operations {
   return {
     async act(kind, id, text, expected) {
       const tags = isConditional(kind) ? tagsOf(kind, expected) : []
-      const list = tags?.map(tag => `"${tag}"`).join(', ')
-      const headers =
-        tags === undefined ? { 'if-none-match': '*' } : list ? { 'if-match': list } : {}
+      const headers = headersOf(tags)
       const asked =
         kind === 'create'
           ? ask('POST', '/plants', { id, ...text }, headers)
@@ -139,6 +156,13 @@ export function operationsOver(client: Client): Operations {
   }
 }
 
+function conditionOf(tags: readonly string[] | undefined): Condition | undefined {
+  if (tags === undefined) {
+    return { differs: 'any' }
+  }
+  return tags.length === 0 ? undefined : { matches: tags as Version[] }
+}
+
 /** Returns the same operations without HTTP, for any repository behind the domain. */
 export function operationsOn(store: PlantUseCases): Operations {
   const outcomeOf = new Map<string, Outcome['is']>([
@@ -153,12 +177,7 @@ export function operationsOn(store: PlantUseCases): Operations {
     expected?: string,
   ): Promise<Outcome> => {
     const tags = isConditional(kind) ? tagsOf(kind, expected) : []
-    const condition: Condition | undefined =
-      tags === undefined
-        ? { differs: 'any' }
-        : tags[0]
-          ? { matches: tags as Version[] }
-          : undefined
+    const condition = conditionOf(tags)
     if (kind === 'read') {
       const { plant, version } = await store.find(parsePlantId(id))
       return { is: 'done', seen: toValue(plant), version }
@@ -191,7 +210,10 @@ export function operationsOn(store: PlantUseCases): Operations {
   }
 }
 
-/** Returns a client that records outcomes, and remembers what it read: conditional operations expect that. */
+/**
+ * Returns a client that records outcomes, and remembers what it read: conditional
+ * operations expect that.
+ */
 export function recorded(operations: Operations, history: History) {
   return (kind: Kind, id: bigint, text: Text): Promise<Outcome> => {
     const expected = isConditional(kind) ? history.lastSeen(id) : undefined

@@ -10,12 +10,12 @@ export interface Circumstances {
 
 /** The result. */
 export interface Finding {
-  /** What was tried and how often, with figures. */
+  /** Says what was tried and how often, with figures. */
   readonly tried: string
   readonly times: number
-  /** A line each. */
+  /** One line for each failure. */
   readonly failures: readonly string[]
-  /** What could not be tried here, and why. */
+  /** Says what could not be tried here, and why. */
   readonly skipped?: readonly string[]
 }
 

@@ -10,7 +10,7 @@ import { runOverload } from './overload/overload.ts'
 import type { Circumstances, Finding, Part } from './part.ts'
 import { cutCopies, cutFailedCopies, cutServer } from './power-cut.ts'
 
-/** What `pnpm prove` does, in this order. */
+/** The parts of `pnpm prove`, in their order. */
 export const parts: Readonly<Record<string, Part>> = {
   fuzz: runFuzz,
   overload: runOverload,

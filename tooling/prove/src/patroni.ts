@@ -34,7 +34,10 @@ export function missingPackages(): string[] {
 export interface Node {
   readonly port: number
   readonly url: string
-  /** Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves to their number. */
+  /**
+   * Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves
+   * to their number.
+   */
   kill(): Promise<number>
 }
 

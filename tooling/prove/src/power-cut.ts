@@ -37,7 +37,10 @@ import {
 const clients = 8
 const plantsOfAClient = 5
 const versions = 3
-/** Up to this many pieces that are not durable, every subset is tried. Of more pieces, some subsets. */
+/**
+ * Up to this many pieces that are not durable, every subset is tried. Of more pieces,
+ * some subsets.
+ */
 const piecesMax = 4
 const subsets = 6
 
@@ -57,7 +60,10 @@ interface Scene {
   readonly use?: (program: Program) => Promise<void>
   /** @throws Error if it is damaged */
   readonly read: (file: string) => Promise<string> | string
-  /** Returns what is wrong with a content, or why it cannot be read, given the program's output so far. */
+  /**
+   * Returns what is wrong with a content, or why it cannot be read, given the program's
+   * output so far.
+   */
   readonly judge: (content: Content | Error, said: string) => string | undefined
 }
 
@@ -75,7 +81,10 @@ export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<F
   ])
 }
 
-/** Of the fsync after a pass that copies the WAL, which only these calls do: for good, and once. */
+/**
+ * Faults of the fsync after a pass that copies the WAL. Only that fsync is an fdatasync.
+ * The first fails for good, the second once.
+ */
 const faults = ['fdatasync:error=EIO:when=2+', 'fdatasync:error=EIO:when=2']
 
 /** The same server, whose fsync of copied pages fails. */
@@ -84,19 +93,26 @@ export function cutFailedCopies({ preload, ...rest }: Circumstances): Promise<Fi
     faults.map(fault => {
       const place = join(folder, fault)
       mkdirSync(place)
-      // A fault takes some passes to come, and only a server that goes on after it does all of this.
+      // A fault takes some passes to come, and only a server that goes on after it does
+      // all of this.
       return serving(place, preload, 4 * plantsOfAClient, fault)
     }),
   )
 }
 
 type CopyCommand = 'backup' | 'restore' | 'export'
-/** What is in the place of the copy. A damaged store has a log, which must not be applied to the new one. */
+/**
+ * The file in the place of the copy. A damaged store has a log, which must not be applied
+ * to the new one.
+ */
 type Old = 'nothing' | 'an old file' | 'a damaged store'
 
-/** The commands that write a file completely or not at all, with and without an old file. */
+/**
+ * The commands that write a file completely or not at all, with and without an old file.
+ */
 export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
-  // Copies that replace a file write and fsync all that others do: a very short run needs no others.
+  // Copies that replace a file write and fsync all that others do: a very short run needs
+  // no others.
   const olds: readonly Old[] = scale < 0.05 ? ['an old file'] : ['nothing', 'an old file']
   const scenes = (['backup', 'restore', 'export'] as const).flatMap(command => [
     ...olds.map(old => [command, old] as const),
@@ -114,8 +130,9 @@ export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<F
 }
 
 /**
- * Records what the program writes and fsyncs, and simulates a power cut at every fsync. Of the data that was not
- * durable, the disk may hold all, nothing or any part, down to a sector. The result must open with everything answered.
+ * Records what the program writes and fsyncs, and simulates a power cut at every fsync.
+ * Of the data that was not durable, the disk may hold all, nothing or any part, down to a
+ * sector. The result must open with everything answered.
  */
 async function cutPower(
   { seed }: Pick<Circumstances, 'seed'>,
@@ -293,7 +310,10 @@ async function makeStore(
   return join(folder, file)
 }
 
-/** Overwrites the first page. The log has pages of plants, and not the first, with which SQLite could open the store. */
+/**
+ * Overwrites the first page. The log has pages of plants, and not the first, with which
+ * SQLite could open the store.
+ */
 function damage(file: string): void {
   const database = new Database(file)
   database.pragma('wal_checkpoint(truncate)')
@@ -307,7 +327,10 @@ function damage(file: string): void {
   }
 }
 
-/** Opens the store with the program. A server starts where nothing can be read yet: it makes the tables. */
+/**
+ * Opens the store with the program. A server starts where nothing can be read yet: it
+ * makes the tables.
+ */
 async function readStore(file: string): Promise<string> {
   const url = `file:${file}`
   const read = async () => {
@@ -359,7 +382,7 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   let boundaries = 0
   let hasFailed = false
   const cut = async () => {
-    // What follows a failure only repeats it.
+    // Later images would only repeat the failure.
     if (!hasBegun || hasFailed) {
       return
     }

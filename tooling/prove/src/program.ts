@@ -27,7 +27,10 @@ export interface TestedProgram extends Server, Connected {
   defects(): string[]
 }
 
-/** Starts our server for a load of many wrong tokens, by default on an SQLite file of its own. */
+/**
+ * Starts our server for a load of many wrong tokens, by default on an SQLite file of its
+ * own.
+ */
 export async function startProgram({
   databaseUrl,
   environment,
@@ -39,7 +42,7 @@ export async function startProgram({
       ...options,
       databaseUrl:
         databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
-      // As `pnpm start` has it.
+      // These are the settings of `pnpm start`.
       environment: {
         ...memorySettings,
         HTTP_THREADS: '2',

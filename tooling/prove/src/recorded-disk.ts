@@ -1,7 +1,8 @@
 import { dirname, resolve } from 'node:path'
 
 /**
- * The unit that a disk writes in one go. Of a write that a power cut interrupts, some sectors arrive and others do not.
+ * The unit that a disk writes in one go. Of a write that a power cut interrupts, some
+ * sectors arrive and others do not.
  */
 const sectorBytes = 512
 
@@ -11,7 +12,8 @@ const tracedCalls =
   'fsync,fdatasync,sync_file_range,exit_group'
 
 /**
- * Runs a command with strace, in the format of `parseCalls`. The command keeps its process id.
+ * Runs a command with strace, in the format of `parseCalls`. The command keeps its
+ * process id.
  *
  * @param inject as in strace's `-e inject=`
  */
@@ -77,7 +79,10 @@ const bytesOf = (args: readonly string[]): Buffer => {
 interface Change {
   isDone: boolean
   isDurable: boolean
-  /** Whether an fsync for it has failed: no later one makes it durable, as Linux counts it as written. */
+  /**
+   * Whether an fsync for it has failed: no later one makes it durable, as Linux counts it
+   * as written.
+   */
   isLost?: boolean
 }
 
@@ -110,14 +115,15 @@ const known = new Set(
 export type Image = ReadonlyMap<string, Buffer>
 
 /**
- * Applies a program's calls to the files below a folder, with POSIX's guarantees. An fsync makes the content of one
- * file durable, or the names in one folder, once it has returned. Everything else may be lost, kept or torn, in any
- * order, and for good if an fsync for it has failed.
+ * Applies a program's calls to the files below a folder, with POSIX's guarantees. An
+ * fsync makes the content of one file durable, or the names in one folder, once it has
+ * returned. Everything else may be lost, kept or torn, in any order, and for good if an
+ * fsync for it has failed.
  */
 export class RecordedDisk {
   readonly #folder: string
   readonly #names = new Map<string, File>()
-  /** As the folders have them on disk. */
+  /** The names that the folders have on disk. */
   readonly #durableNames = new Map<string, File>()
   #nameChanges: NameChange[] = []
   readonly #opened = new Map<
@@ -285,7 +291,10 @@ export class RecordedDisk {
     return count
   }
 
-  /** @param keeps decides for each sector and name that is not durable whether it reached the disk */
+  /**
+   * @param keeps decides for each sector and name that is not durable whether it reached
+   *   the disk
+   */
   image(keeps: () => boolean): Image {
     const names = new Map(this.#durableNames)
     for (const change of this.#nameChanges) {

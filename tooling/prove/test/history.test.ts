@@ -8,8 +8,9 @@ import {
 } from '../src/history.ts'
 
 /**
- * Reads operations on one plant such as `0-1 replaceIf b<a done`: called at 0 and answered at 1, it was to write `b` in
- * place of `a`. A read that is done names what it saw.
+ * Reads operations on one plant such as `0-1 replaceIf b<a done`: called at 0 and
+ * answered at 1, it was to write `b` in place of `a`. A read that is done names what it
+ * saw.
  */
 function operations(text: string): readonly Operation[] {
   return text.split('; ').map(each => {

@@ -32,7 +32,7 @@ const broken = (wrong: (sound: PlantRepository) => Partial<PlantRepository>) => 
   return operationsOn(createPlantUseCases({ plants: { ...sound, ...wrong(sound) } }))
 }
 
-test('a store that looks first and writes then is caught by racing clients only', async () => {
+test('racing clients catch a store that looks before it writes', async () => {
   const wrong = () =>
     broken(sound => ({
       async insert(plant) {
@@ -63,7 +63,7 @@ test('a store that answers reads from before is caught', async () => {
   expect(await runRacingModel(wrong, { seed, runs: 300 })).toMatch(/no order explains/)
 })
 
-test('a store that looks at the version first and changes then is caught by racing clients only', async () => {
+test('racing clients catch a store that checks the version before it writes', async () => {
   const wrong = () =>
     broken(sound => ({
       async saveIf(plant, expected) {

@@ -44,7 +44,7 @@ test.concurrent.for(Object.entries(breaks))(
   },
 )
 
-test('the page on proofs lists every part, and every break with the part that notices it', () => {
+test('the page on proofs lists every part, and every break with its part', () => {
   const page = readFileSync(new URL('../../../docs/proof.md', import.meta.url), 'utf8')
   const [partsOfPage = '', breaksOfPage = ''] = page.split(
     '| break | noticed by |\n| --- | --- |\n',

@@ -39,7 +39,8 @@ async function startPooled(mode: string, size?: string) {
   return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-// By session it differs from a server in nothing but its connections, of which a test below takes the last.
+// By session it differs from a server in nothing but its connections, of which a test
+// below takes the last.
 describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
   let pooled: Awaited<ReturnType<typeof startPooled>>
   let database: typeof pooled.database
@@ -49,7 +50,8 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     pooled = await startPooled('transaction', '2')
     database = pooled.database
     url = pooled.url
-    // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
+    // A client that relies on the server's own settings loses changes, and waits for a
+    // lock for ever.
     await database.query(
       `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`,
     )
@@ -78,12 +80,12 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
       for (let n = 0; n < 10; n++) {
         const one = plant(next++)
         const store = stores[n % 2] as Storage
-        expect(await store.plants.insert(one)).toBe('inserted')
-        expect((await store.plants.find(one.id))?.plant).toEqual(one)
+        expect(await store.plants.insert(one), 'insert').toBe('inserted')
+        expect((await store.plants.find(one.id))?.plant, 'find').toEqual(one)
         await store.plants.save(one)
         await store.plants.page({ limit: 5 })
         if (n % 3 === 0) {
-          expect(await store.plants.remove(one.id)).toBe(true)
+          expect(await store.plants.remove(one.id), 'remove').toBe(true)
         }
         if (n % 10 === 0) {
           await store.check()
@@ -127,9 +129,10 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
       storage.plants.insert(plant(2)),
       storage.check(),
     ]
-    for (const answer of await Promise.allSettled(answers)) {
-      expect(answer).toMatchObject({ reason: { code: 'store-unavailable' } })
-    }
+    const unavailable = { reason: { code: 'store-unavailable' } }
+    expect(await Promise.allSettled(answers)).toMatchObject(
+      answers.map(() => unavailable),
+    )
     const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
     await expect.poll(() => database.query(waiting), { timeout: 5_000 }).toEqual([])
     await other.query('rollback')
@@ -157,7 +160,7 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
     }
   })
 
-  test('a snapshot is of one moment while others write, and both can be had by several at once', async () => {
+  test('a snapshot shows one moment while others write, for several at once', async () => {
     await using storage = await open()
     await storage.plants.insertAll(many(2_500))
     await using reader = await openReader(url)
@@ -175,7 +178,7 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
 })
 
 test(
-  'readers that never pause leave a writer its turn at the one connection of a pool',
+  'a writer gets its turn at a single connection among endless readers',
   pgbouncer,
   async () => {
     await using pooled = await startPooled('transaction', '1')
@@ -193,7 +196,7 @@ test(
     const readers = Promise.all(Array.from({ length: 300 }, readOn))
     try {
       for (const one of many(10, 1_000)) {
-        expect(await storage.plants.insert(one)).toBe('inserted')
+        expect(await storage.plants.insert(one), `${one.id}`).toBe('inserted')
       }
     } finally {
       isOver = true
@@ -203,7 +206,7 @@ test(
 )
 
 test(
-  'behind pgbouncer that pools by session it is not ready without a connection for changes',
+  'it is not ready while pgbouncer has no connection for changes',
   pgbouncer,
   async () => {
     await using pooled = await startPooled('session', '1')

@@ -8,7 +8,7 @@ import { readRange } from '../src/kill.ts'
 import { recorded } from '../src/operations.ts'
 import { startProgram } from '../src/program.ts'
 
-test('a defect in the thread that commits ends the program with 1 and a line that says so, and nothing answered is lost', async () => {
+test('a defect in the writer thread ends the program, and loses no answer', async () => {
   using folder = temporaryFolder()
   const databaseUrl = `file:${join(folder.path, 'plants.db')}`
   const history = new History()
@@ -21,7 +21,7 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
     const wellUnderWay = Promise.withResolvers<void>()
     let lastId = 0n
     const work = async () => {
-      // Until the connection is cut: the change that it was about is then unknown.
+      // The cut of the connection ends this, because its last change is then unknown.
       while ((await act('create', ++lastId, { name: `${lastId}` })).is !== 'unknown') {
         if (history.counts.done >= 200) {
           wellUnderWay.resolve()
@@ -48,7 +48,7 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
   expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
-test('without the thread that copies the log, the log stays short, and nothing answered is lost', async () => {
+test('the log stays short without its thread, and no answer is lost', async () => {
   using folder = temporaryFolder()
   const file = join(folder.path, 'plants.db')
   const history = new History()
@@ -65,7 +65,7 @@ test('without the thread that copies the log, the log stays short, and nothing a
       }
     }
     await Promise.all(Array.from({ length: 16 }, work))
-    // Of 40 pages each, and one transaction.
+    // The log holds a few passes of 40 pages each, and one transaction.
     expect(statSync(`${file}-wal`).size).toBeLessThan(4 * 2 ** 20)
     expect(program.warnings()).toEqual([])
     await program.end('SIGKILL')

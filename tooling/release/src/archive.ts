@@ -11,7 +11,10 @@ interface ArchiveOptions {
   readonly uid?: number
 }
 
-/** Writes a tar archive. Owners and times are fixed, so that the same files make the same bytes. */
+/**
+ * Writes a tar archive. Owners and times are fixed, so that the same files make the same
+ * bytes.
+ */
 export async function writeTar(
   paths: readonly string[],
   archive: string,

@@ -20,14 +20,14 @@ import { pnpmCommand, run } from './run.ts'
 const root = join(import.meta.dirname, '../../..')
 const packageFolder = join(root, 'apps/cli')
 const sqlite = folderOf('better-sqlite3', packageFolder)
-/** Of the API reference. */
+/** The library of the API reference. */
 const swaggerUi = folderOf('swagger-ui-dist', join(root, 'packages/http'))
 
 /** The platform of a release. */
 export const platform = 'linux-x64'
 
 export interface Release {
-  /** With the version and the platform. */
+  /** Its name contains the version and the platform. */
   readonly name: string
   readonly sbom: string
 }
@@ -91,7 +91,10 @@ function unpackPackage(folder: string): void {
   run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')
 }
 
-/** Unpacks the running version of Node and its LICENSE into a folder. npm verifies its hash. */
+/**
+ * Unpacks the running version of Node and its LICENSE into a folder. npm verifies its
+ * hash.
+ */
 function unpackNode(folder: string): void {
   using download = temporaryFolder()
   const wanted = `node-${platform}@${process.versions.node}`
@@ -150,8 +153,8 @@ function partsOf(lib: string): readonly Part[] {
 }
 
 /**
- * Copies libatomic, which Node needs and small systems lack. It comes from Debian's package, and needs a much older
- * glibc than Node does.
+ * Copies libatomic, which Node needs and small systems lack. It comes from Debian's
+ * package, and needs a much older glibc than Node does.
  */
 function copyLibatomic(lib: string): readonly Part[] {
   const library = librariesOf(join(lib, 'node')).find(path =>

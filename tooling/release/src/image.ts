@@ -20,8 +20,8 @@ const program =
   '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant-store/dist/main.js")\n'
 
 /**
- * Makes the file system of a container from the release folder: that folder and the libraries it loads, without a
- * shell.
+ * Makes the file system of a container from the release folder: that folder and the
+ * libraries it loads, without a shell.
  *
  * @param release the folder
  */

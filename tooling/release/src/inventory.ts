@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** A third-party part of the release. */
 export interface Part {
-  /** As in a package URL. */
+  /** The type in a package URL. */
   readonly type: 'npm' | 'generic' | 'deb/debian'
   readonly name: string
   readonly version: string
@@ -52,8 +52,8 @@ export function toTerms(parts: readonly Part[]): string {
 }
 
 /**
- * Returns the parts as a bill of materials (CycloneDX 1.6). It has no date or serial number, so that builds are
- * reproducible.
+ * Returns the parts as a bill of materials (CycloneDX 1.6). It has no date or serial
+ * number, so that builds are reproducible.
  */
 export function toSbom(version: string, parts: readonly Part[]): string {
   const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }

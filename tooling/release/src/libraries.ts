@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { run } from './run.ts'
 
-/** Returns the shared libraries that a program or an addon loads on this machine, the loader included. */
+/**
+ * Returns the shared libraries that a program or an addon loads on this machine, the
+ * loader included.
+ */
 export function librariesOf(file: string): readonly string[] {
   return [...run('ldd', file).matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)].map(
     ([, path]) => path as string,

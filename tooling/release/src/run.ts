@@ -4,7 +4,10 @@ import { promisify } from 'node:util'
 /** Runs a program while others run. Rejects with what it printed if it fails. */
 export const start = promisify(execFile)
 
-/** Returns the standard output of a program. Its standard error is shown, and is in the error if it fails. */
+/**
+ * Returns the standard output of a program. Its standard error is shown, and is in the
+ * error if it fails.
+ */
 export function run(program: string, ...args: readonly string[]): string {
   return runIn('.', program, ...args)
 }

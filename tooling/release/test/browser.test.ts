@@ -30,7 +30,10 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await program[Symbol.asyncDispose]()
   })
 
-  /** Opens the API reference. Returns it with what it asks for and what it complains about. */
+  /**
+   * Opens the API reference. Returns it with what it asks for and what it complains
+   * about.
+   */
   async function openReference(
     options: Parameters<Browser['newContext']>[0] = {},
     { url } = program,
@@ -116,7 +119,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expect(listed.status).toBe('200')
     expect(listed.body).toContain(`"id": ${id},`)
 
-    // What the page says of ids is exact as well.
+    // The page shows the bounds of ids exactly, too.
     const models = page.locator('section.models')
     await models.locator('.models-control').click()
     await models.locator('.json-schema-2020-12').first().waitFor()
@@ -145,7 +148,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expectQuiet()
   })
 
-  test('opens the page on the operations, as dark as the system, and it fits a phone', async () => {
+  test('the page on operations follows the colours of the system, on phones too', async () => {
     await using reference = await openReference({
       viewport: { width: 1200, height: 800 },
       colorScheme: 'dark',
@@ -171,7 +174,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
       page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
     expect(await widths()).toEqual([375, 375])
     await authorize(page)
-    // In the page: here each click would wait until nothing moves any more.
+    // The page clicks itself, because a click from here waits until nothing moves.
     await page
       .locator('.opblock-summary-control')
       .evaluateAll(controls =>

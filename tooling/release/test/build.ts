@@ -8,14 +8,17 @@ import { start } from '../src/run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The folder of a release, and `unpacked`, the content of its archive. Absent where none can be made. */
+    /**
+     * The folder of a release, and `unpacked`, the content of its archive. Absent where
+     * none can be made.
+     */
     out: string | undefined
   }
 }
 
 const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
 
-/** For `globalSetup`: makes a release while other tests run. */
+/** Makes a release while other tests run (`globalSetup`). */
 export default function setUp(project: TestProject): (() => Promise<void>) | undefined {
   if (`${process.platform}-${process.arch}` !== platform || !isInstalled('dpkg-query')) {
     project.provide('out', undefined)

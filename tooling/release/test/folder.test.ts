@@ -67,13 +67,13 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     const some = 'node sqlite better-sqlite3 swagger-ui-dist fastify kysely pg'
     expect(names).toEqual(expect.arrayContaining(some.split(' ')))
     for (const { licenses } of components) {
-      expect(licenses[0].expression).toMatch(
+      expect(licenses[0].expression, 'the expression of a licence').toMatch(
         /^\(?[A-Z\d][\w.+-]+( (OR|AND|WITH) [\w.+-]+)*\)?$|^blessing$/,
       )
     }
     const terms = readFileSync(join(folder, 'third-party.txt'), 'utf8')
     for (const { name, version } of components) {
-      expect(`\n${terms}`).toContain(`\n${name} ${version} (`)
+      expect(`\n${terms}`, name).toContain(`\n${name} ${version} (`)
     }
     expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(
       components.length,
@@ -106,7 +106,7 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
       )
       .sort(new Intl.Collator('en', { numeric: true }).compare)
     expect(symbols.filter(each => each.startsWith('GLIBC_')).at(-1)).toBe('GLIBC_2.34')
-    // Of GCC 11.
+    // GCC 11 has this version.
     expect(symbols.at(-1)).toBe('GLIBCXX_3.4.29')
     const page = readFileSync(
       new URL('../../../docs/install.md', import.meta.url),
@@ -133,7 +133,7 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     expect(sbom).toBe(readFileSync(releasedFile('.cdx.json'), 'utf8'))
   })
 
-  test('serves, and its commands work, where there are a C library and a shell and nothing else', async context => {
+  test('serves, and its commands work, with only a C library and a shell', async context => {
     if (!succeeds('chroot', '/', '/bin/true')) {
       return context.skip('not allowed: changing the root folder')
     }

@@ -62,7 +62,7 @@ const compilerOptions = {
 
 const temporary = temporaryFolder()
 afterAll(() => temporary.remove())
-/** What the compiler says of all clients at once. */
+/** The errors of the compiler for all clients at once. */
 let errors: readonly string[]
 beforeAll(async () => {
   const root = temporary.path

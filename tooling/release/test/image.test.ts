@@ -16,7 +16,7 @@ import {
 const uid = 10_001
 
 test(
-  'the image serves as its user on a file system that is read-only but for /data, which is its own',
+  'the image serves as its user, and writes only to /data',
   needs('umoci', canRelease && hasUmoci),
   async context => {
     if (!succeeds('unshare', '--mount', 'true')) {
@@ -52,7 +52,7 @@ test(
     expect(given).toMatchObject({ HOST: '0.0.0.0', DATABASE_URL: 'file:/data/plants.db' })
     const port = `${await freePort()}`
     const environment = { ...given, HOST: '127.0.0.1', PORT: port }
-    /** As a container engine does with `--read-only` and a volume. */
+    /** Runs a command like a container engine with `--read-only` and a volume. */
     const contained = (...args: readonly string[]) => {
       const mount = '/bin/mount --bind "$0" "$0" && /bin/mount --bind "$0/data" "$0/data"'
       const protect = '/bin/mount -o remount,bind,ro "$0"'
@@ -91,7 +91,7 @@ test(
       expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
     }
 
-    // As with a backup that is mounted beside the volume.
+    // The backup moves out of the volume, as if it were mounted beside it.
     renameSync(join(root, 'data/plants.backup'), join(root, 'plants.backup'))
     expect(await plantStore('restore', '/plants.backup', '--force')).toMatchObject({
       code: 0,

@@ -34,7 +34,10 @@ const dependencies = join(import.meta.dirname, '../node_modules')
 const versionOf = (name: string): string =>
   JSON.parse(readFileSync(join(dependencies, name, 'package.json'), 'utf8')).version
 
-/** For `globalSetup`: packs what would be published, and while other tests run installs it with npm into empty folders. */
+/**
+ * Packs what would be published, and installs it with npm into empty folders while other
+ * tests run (`globalSetup`).
+ */
 export default function setUp(project: TestProject): () => Promise<void> {
   const temporary = temporaryFolder()
   const [folder = '', programFolder = ''] = ['service', 'program'].map(name => {

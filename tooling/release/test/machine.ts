@@ -14,7 +14,7 @@ if (out !== undefined) {
   await made(out)
 }
 
-/** What a release is made with: it is made on Debian, and on what is made of it. */
+/** Whether this machine makes releases: Debian does, and systems derived from it. */
 export const canRelease = out !== undefined
 
 /** Returns whether a program ends with success. */
@@ -43,7 +43,10 @@ export async function ended(
   return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
 }
 
-/** Puts what is in the archive of the release into a folder, by links to its files, and returns the folder. */
+/**
+ * Puts what is in the archive of the release into a folder, by links to its files, and
+ * returns the folder.
+ */
 export function unpackRelease(into: string): string {
   mkdirSync(into, { recursive: true })
   run('cp', '--archive', '--link', `${out}/unpacked/.`, into)
@@ -76,7 +79,10 @@ export async function assertReads(url: string, token: string): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, monstera])
 }
 
-/** Takes a server without tokens, beside its command line, through a token, a plant and a backup to its end. */
+/**
+ * Takes a server without tokens, beside its command line, through a token, a plant and a
+ * backup to its end.
+ */
 export async function assertServes(
   server: Server,
   plantStore: (...args: readonly string[]) => ReturnType<typeof ended>,

@@ -17,7 +17,10 @@ const { folder, packages, program } = inject('installed')
 await made(folder)
 const require = createRequire(import.meta.url)
 const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/package.json'))
-/** What the program of Are the types wrong calls. The program itself takes 30 times the time. */
+/**
+ * The functions that the program of "Are the types wrong" calls. The program itself takes
+ * 30 times the time.
+ */
 const { checkPackage, createPackageFromTarballData } = await import(
   requireOfAttw.resolve('@arethetypeswrong/core')
 )
@@ -146,7 +149,7 @@ async function compile(
     writeFileSync(join(folder, file), code)
   }
   const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
-  // Of the declarations those of the compiler alone are trusted.
+  // Only the compiler's own declarations are trusted.
   const options = { ...strict, skipDefaultLibCheck: true, ...compilerOptions }
   const config = join(folder, `tsconfig.${randomUUID()}.json`)
   writeFileSync(

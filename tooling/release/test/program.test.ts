@@ -36,7 +36,7 @@ test('npm installs three packages, and runs none of their scripts', () => {
   ])
 })
 
-test('the program ships with its libraries, their terms, and nothing to install but SQLite', () => {
+test('the program contains its libraries and their terms, except SQLite', () => {
   const { source, tarball } = program
   const packed = run('tar', '-tzf', tarball).trim().split('\n')
   const built = globSync('dist/**/*.*', { cwd: source }).filter(
@@ -48,7 +48,7 @@ test('the program ships with its libraries, their terms, and nothing to install 
   const manifest = JSON.parse(run('tar', '-xzOf', tarball, 'package/package.json'))
   expect(Object.keys(manifest.dependencies)).toEqual(['better-sqlite3'])
 
-  // As esbuild notes where each part came from.
+  // The comments of esbuild say where each part came from.
   const code = built.filter(file => file.endsWith('.js') && !file.includes('docs/'))
   const text = code.map(file => readFileSync(join(source, file), 'utf8')).join('\n')
   const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
@@ -58,7 +58,7 @@ test('the program ships with its libraries, their terms, and nothing to install 
   )
   const terms = readFileSync(join(source, 'dist/third-party.txt'), 'utf8')
   for (const name of libraries) {
-    expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
+    expect(terms, name).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
   }
 })
 

@@ -168,7 +168,10 @@ function expand(names: readonly string[]): readonly string[] {
 }
 
 const hasNspawn = succeeds('systemd-nspawn', '--version')
-/** systemd as the first process of a container: this machine's programs, and nothing else of it. */
+/**
+ * systemd as the first process of a container: this machine's programs, and nothing else
+ * of it.
+ */
 const boot = [
   '--directory=/',
   '--volatile=yes',
@@ -235,7 +238,7 @@ async function bootUnits(unit: string, others: Readonly<Record<string, string>> 
 }
 
 test(
-  'systemd serves with it, restarts what was killed, and stops it in order',
+  'systemd starts it, restarts it after a kill, and stops it in order',
   needs('systemd-nspawn', canRelease && hasNspawn),
   async context => {
     if (!mayBoot()) {
@@ -250,7 +253,7 @@ test(
     expect(mode & 0o777).toBe(0o700)
     expect(globSync('*', { cwd: data })).toContain('plants.db')
     for (const file of globSync('*', { cwd: data })) {
-      expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
+      expect(statSync(join(data, file)).mode & 0o777, file).toBe(0o600)
     }
     // Root's commands work beside it, and leave it its files.
     const store = { DATABASE_URL: `file:${join(data, 'plants.db')}` }
@@ -300,7 +303,8 @@ test(
       'test.target',
       {
         'test.target': '[Unit]\nWants=plant-store.service plant-store-backup.timer\n',
-        // Not each night. More often, systemd would refuse to start the service.
+        // A backup starts every three seconds. If it started more often, systemd would
+        // refuse to start the service.
         'plant-store-backup.timer.d/test.conf':
           '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/3\nAccuracySec=100ms\n',
       },
@@ -335,7 +339,7 @@ test(
     expect(Date.now() / 1000 - (await lastBackup())).toBeLessThan(30)
     expect(failures()).toBe(0)
 
-    // What a killed backup leaves, and backups of many nights.
+    // These are the rest of a killed backup, and the backups of many nights.
     const then = Date.now() / 1_000 - 2 * 86_400
     const left = ['.plant-store-0123456789ab.part']
     for (let day = 10; day < 30; day++) {

@@ -59,10 +59,11 @@ app.get<{ Querystring: { limit: number; after: number } }>(
 app.get('/readyz', async () => ({}))
 
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })
-// Otherwise V8 writes no profile.
+// V8 writes its profile only when the process exits by itself.
 process.once('SIGTERM', () => process.exit())
 
-/** As better-sqlite3's documentation advises: WAL, and every statement prepared once. */
+/** Opens a store as better-sqlite3's documentation advises: with a WAL, and every
+ * statement prepared once. */
 function openPlants(file: string) {
   const db = new Database(file)
   db.pragma('journal_mode = WAL')

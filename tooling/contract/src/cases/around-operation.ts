@@ -18,7 +18,7 @@ const operationsOf = (paths: Paths) =>
     methods.map(method => `${method} ${path}`),
   )
 
-/** What every operation refuses. */
+/** Returns the cases of what every operation refuses. */
 export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ...casesForEach(
     clause,
@@ -73,7 +73,7 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ),
 ]
 
-/** What every operation on an entity refuses. */
+/** Returns the cases of what every operation on an entity refuses. */
 export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] => [
   ...aroundPaths(paths),
 

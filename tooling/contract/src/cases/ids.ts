@@ -16,7 +16,10 @@ import {
 const idMin = -(2n ** 63n)
 const idMax = 2n ** 63n - 1n
 
-/** Ids at which a 53-bit, 32-bit or unsigned representation fails. No other case uses them. */
+/**
+ * Ids at which a 53-bit, 32-bit or unsigned representation fails. No other case uses
+ * them.
+ */
 const edges = [
   ...[
     idMin,
@@ -69,7 +72,7 @@ export function idCases(entity: Entity): readonly ContractCase[] {
         const text = 'edges of int64'
         const items = edges.map(id => ({ id, ...entity.members(text) }))
         await free(client, edges, entity)
-        // In neither numeric nor textual order.
+        // The order of creation is neither numeric nor textual.
         const backwards = (id: bigint) => `${id}`.split('').reverse()
         for (const item of items.toSorted((a, b) =>
           backwards(a.id) < backwards(b.id) ? -1 : 1,

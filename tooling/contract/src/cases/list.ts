@@ -66,7 +66,8 @@ export function listCases(entity: Entity): readonly ContractCase[] {
         ids.slice(4, 6),
         ids.slice(6),
       ])
-      // Without a filter the list has the items of other cases too, but only these between the two ids.
+      // Without a filter the list has the items of other cases too, but only these
+      // between the two ids.
       const first = await client.ask('GET', `${path}?limit=2&after=-7000004`)
       assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
       assert.equal(idsOf(held(await follow(client, first, path)))[0], -7_000_001n)

@@ -7,7 +7,7 @@ import {
   held,
 } from '../contract-case.ts'
 
-/** What a monitor reads, and a part of its content. */
+/** The pages that a monitor reads, and a part of their content. */
 const probed: readonly (readonly [path: string, content: RegExp])[] = [
   ['/healthz', /"ok"/],
   ['/readyz', /"ready"/],

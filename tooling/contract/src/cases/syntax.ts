@@ -14,7 +14,10 @@ import {
   words,
 } from '../contract-case.ts'
 
-/** Each of another kind. ambiguous-ends.test.ts and check-order.test.ts of http have many more. */
+/**
+ * Each of another kind. ambiguous-ends.test.ts and check-order.test.ts of http have many
+ * more.
+ */
 const notHttp = [
   'nonsense\r\n\r\n',
   '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',

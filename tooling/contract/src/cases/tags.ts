@@ -14,7 +14,7 @@ import {
   type PlantSent,
 } from '../contract-case.ts'
 
-/** What only a list of plants promises, and that of a tag. */
+/** The promises of the list of one tag. */
 export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag', {
   'links to a page only when a request can carry the link, and says so otherwise':
     async client => {
@@ -79,7 +79,7 @@ export const tagCases: readonly ContractCase[] = casesOf('GET /plants of a tag',
         `/plants?limit=2&tag=${encodeURIComponent(tag)}`,
       )
       assert.deepEqual(pages, [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)])
-      // As in a form and in URLSearchParams.
+      // A form and URLSearchParams encode a space as a plus sign.
       assertSuccess(
         await client.ask('GET', `/plants?${new URLSearchParams({ tag })}`),
         plants,

@@ -10,7 +10,10 @@ import {
   toJson,
 } from '../contract-case.ts'
 
-/** Texts that some layer between client and disk might trim, fold, normalise, escape or cut. */
+/**
+ * Texts that some layer between client and disk might trim, fold, normalise, escape or
+ * cut.
+ */
 const texts = [
   '  leading and trailing\t\r\n',
   'Übergrößenträger e\u0301 is not \u00e9 \u{1f331}\u{1f468}\u200d\u{1f33e} 𠮷 \u{10ffff} אבג \u202e ไทย',
@@ -19,7 +22,10 @@ const texts = [
   'x'.repeat(100_000),
 ]
 
-/** Bytes for which a decoder would put U+FFFD: one that UTF-8 never has, and an encoded surrogate. */
+/**
+ * Bytes for which a decoder would put U+FFFD: one that UTF-8 never has, and an encoded
+ * surrogate.
+ */
 const brokenUtf8 = [[0xff], [0xed, 0xa0, 0x80]]
 
 export const textCases: readonly ContractCase[] = casesOf('text is Unicode text', {

@@ -11,7 +11,7 @@ import {
   toJson,
 } from '../contract-case.ts'
 
-/** For a store with a request timeout of at most one second. */
+/** The cases of a store with a request timeout of at most one second. */
 export const timeoutCases: readonly ContractCase[] = casesOf(
   'what does not arrive in time gets 408',
   {
@@ -71,7 +71,8 @@ export const timeoutCases: readonly ContractCase[] = casesOf(
           }
           wire.send(chunk(''))
           const answer = await wire.answer(asked)
-          // A machine so busy that this client pauses twice as long as it means to says nothing about the store.
+          // A machine so busy that this client pauses twice as long as it means to says
+          // nothing about the store.
           if (answer.status === 408 && longestPauseMs > 400 && attempt < 5) {
             continue
           }

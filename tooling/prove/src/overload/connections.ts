@@ -2,7 +2,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { figure } from '../part.ts'
 
-/** Many connections of one attack, with their answers counted by status. Disposal closes them. */
+/**
+ * Many connections of one attack, with their answers counted by status. Disposal closes
+ * them.
+ */
 export class Connections implements Disposable {
   readonly sockets: Socket[] = []
   readonly counts = new Map<number, number>()

@@ -110,8 +110,9 @@ const environment = {
 }
 
 /**
- * Attacks the program in several ways while a well-behaved client continues. That client must be answered, the memory
- * must stay within its bound, and the program must recover completely.
+ * Attacks the program in several ways while a well-behaved client continues. That client
+ * must be answered, the memory must stay within its bound, and the program must recover
+ * completely.
  */
 export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   const failures: string[] = []
@@ -241,7 +242,7 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
 
 /** Waits until connections are gone and answers are quick again. */
 async function recovery({ program, nextId }: Target, filesBefore: number): Promise<void> {
-  // Those of well-behaved clients may still be open.
+  // Connections of well-behaved clients may still be open.
   await until(
     'connections to go',
     () => openFiles(program) <= filesBefore + 20,

@@ -8,7 +8,8 @@ import { authorized, openFiles, type Target } from './target.ts'
 /** Attacks that request much and read it slowly, late or never. */
 
 /**
- * Plants with names as long as a body allows, behind all others. The emoji makes each character two bytes in memory.
+ * Plants with names as long as a body allows, behind all others. The emoji makes each
+ * character two bytes in memory.
  */
 const longNames = {
   count: 130,

@@ -61,7 +61,10 @@ async function sustainableRate({ program, nextId }: Target): Promise<number> {
   return ((created() - before) / measureMs) * 1_000
 }
 
-/** Opens idle connections that are answered once. All must still be open, and be answered, after the attack. */
+/**
+ * Opens idle connections that are answered once. All must still be open, and be answered,
+ * after the attack.
+ */
 export async function idleConnections({
   program,
   fallShort,
@@ -69,7 +72,7 @@ export async function idleConnections({
 }: Target): Promise<string> {
   // Each thread accepts its share, and the kernel spreads connections unevenly.
   const meant = 800
-  // What a process has open besides connections, and some more.
+  // More files than a process has open besides its connections.
   const filesBesides = 300
   // Each is an open file in this process, and one in the program.
   const files = Math.min(openFilesMax('self'), openFilesMax(program.pid))
@@ -112,7 +115,10 @@ function openFilesMax(pid: number | 'self'): number {
   return Number(soft)
 }
 
-/** Sends a header section or a body that does not end, on many connections, for as long as the server takes it. */
+/**
+ * Sends a header section or a body that does not end, on many connections, for as long as
+ * the server takes it.
+ */
 export function flood({ head, piece, status, otherwise = status }: Flood): Attack {
   return async ({ program }) => {
     using connections = await Connections.open(program.url, 50)
@@ -141,7 +147,10 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
 interface Flood {
   readonly head: string
   readonly piece: string
-  /** The answer to at least a quarter of the connections: others are cut while they send, or get the other. */
+  /**
+   * The answer to at least a quarter of the connections: others are cut while they send,
+   * or get the other.
+   */
   readonly status: number
   readonly otherwise?: number
 }
@@ -167,7 +176,9 @@ function createRequest(id: bigint): string {
 const createRequests = (count: number, { nextId }: Target): string =>
   Array.from({ length: count }, () => createRequest(nextId())).join('')
 
-/** Slow only for a regular expression that searches for the token's end from each space. */
+/**
+ * Slow only for a regular expression that searches for the token's end from each space.
+ */
 export async function spacesInAuthorization({ program }: Target): Promise<string> {
   using connections = await Connections.open(program.url, 16)
   const spaces = ' '.repeat(16_000)

@@ -10,7 +10,8 @@ import { type Attack, authorized } from './target.ts'
 export function unread(count: number, ...texts: readonly string[]): Attack {
   return async ({ program }) => {
     using connections = (await Connections.open(program.url, count)).pause()
-    // The server accepts one in each turn of its loop, and must have all of them before the first byte arrives.
+    // The server accepts one in each turn of its loop, and must have all of them before
+    // the first byte arrives.
     await sleep(1_500)
     for (const text of texts) {
       connections.write(text)
@@ -21,7 +22,10 @@ export function unread(count: number, ...texts: readonly string[]): Attack {
   }
 }
 
-/** Writes a text on many connections, and counts the answers, which may only have these statuses. */
+/**
+ * Writes a text on many connections, and counts the answers, which may only have these
+ * statuses.
+ */
 export function answered(
   count: number,
   text: string,
@@ -48,14 +52,16 @@ export const post =
   'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n'
 const batch = `POST /plants/batch HTTP/1.1\r\n${authorized}content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n`
 export const longPage = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n'
-/** As many fields as fit. */
+/** A request with as many fields as fit. */
 export const manyFields = `GET /healthz HTTP/1.1\r\nhost: h\r\n${Array.from({ length: 700 }, (_, n) => `x-${n}: ${n}yyyyyyyy\r\n`).join('')}\r\n`
 
 const long = 'x'.repeat(400_000)
 /** Each repeats a member, which the message of its fault quotes. */
 export const longRefusedLines = chunks(`{"${long}":1,"${long}":2}\n`, 100)
 
-/** Unfinished lines of one token hold memory, and must not refuse those who read little. */
+/**
+ * Unfinished lines of one token hold memory, and must not refuse those who read little.
+ */
 export const unfinishedLines: Attack = async ({ program }) => {
   using connections = await Connections.open(program.url, 40)
   await program.client.ask('PUT', '/plants/1', { body: '{"name":"n"}' })
@@ -73,7 +79,10 @@ export const unfinishedLines: Attack = async ({ program }) => {
   return `200 answers to readers, ${connections}`
 }
 
-/** Sends chunks without a token, as long as the server takes them, and begins again. Others may be idle beside them. */
+/**
+ * Sends chunks without a token, as long as the server takes them, and begins again.
+ * Others may be idle beside them.
+ */
 export const endlessBodies =
   (piece: string, idle = 0): Attack =>
   async ({ program }) => {

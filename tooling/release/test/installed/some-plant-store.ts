@@ -15,7 +15,7 @@ export async function startPlantStore(): Promise<{
 }> {
   const token = 'plantstore_for-the-examples'
   const folder = await mkdtempDisposable(join(tmpdir(), 'plant-store-'))
-  // Without what the environment of a test sets.
+  // The environment of the test is not passed on.
   const env = { ACCESS_TOKENS: token, PORT: '0' }
   const program = spawn(process.execPath, [main, 'serve'], {
     cwd: folder.path,
