@@ -1,7 +1,7 @@
 import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
-import { watchOutages } from './outage.ts'
+import { OutageWatch } from './outage.ts'
 import type {
   Change,
   ChangeStatement,
@@ -57,7 +57,7 @@ export function createStorage<Entered extends Entities>(
   const inTime = <Result>(work: Promise<Result>) =>
     timeoutMs === undefined ? work : rejectLate(timeoutMs, work)
 
-  const outages = watchOutages(async () => {
+  const outages = new OutageWatch(async () => {
     try {
       await inTime(database.check())
       await inTime(single.submit([bind(compiled.probeWrite, {})]))
@@ -65,7 +65,7 @@ export function createStorage<Entered extends Entities>(
       throw toStoreError(cause)
     }
   }, onFailureChange)
-  database.onFailure?.(outages.report)
+  database.onFailure?.(error => outages.report(error))
   const fail = (cause: unknown): never => {
     const error = toStoreError(cause)
     outages.report(error)

@@ -17,12 +17,16 @@ export type PoolMode = 'session' | 'transaction'
 /** Relative to the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
 
-/** The files that SQLite keeps beside a store in use. It takes any file of these names for the store's own. */
+/**
+ * The files that SQLite keeps beside a store in use. It takes any file of these names for the
+ * store's own.
+ */
 export const sideFileSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
- * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or
- *   `postgres://user:password@host:port/database` with one or more hosts, separated by commas
+ * @param url one of two forms: `file:` and a path (relative to the working directory, or
+ *   `file:///` and an absolute one), or `postgres://user:password@host:port/database` with
+ *   one or more hosts, separated by commas
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
@@ -76,78 +80,146 @@ function requireDecodable(text: string): void {
   }
 }
 
-/** The names are libpq's, but for `pool_mode`, which is pgbouncer's. */
+/** The names are those of libpq, except for `pool_mode`, which is that of pgbouncer. */
 const serverParameters = [
-  ...['host', 'port', 'user', 'password', 'application_name', 'options', 'pool_mode'],
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
+  'host',
+  'port',
+  'user',
+  'password',
+  'application_name',
+  'options',
+  'pool_mode',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'sslnegotiation',
 ]
-/** pg takes the middle ones for the last, and warns that it will not always. */
+
 const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
 
-/**
- * Parses several hosts in one URL, which libpq allows and the URL standard does not. Behind the hosts an @ is refused: before
- * it may be the rest of a password, and a message would show that as the database.
- */
+/** The pg driver handles these like `verify-full`, and warns that it will not always do so. */
+const sslModesOfFullChecks = ['require', 'verify-ca']
+
+const serverForm =
+  'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
+
+/** The parts of a URL with several hosts, as they are written. */
+interface ServerUrlParts {
+  /** The user and the password with the @ after them, or an empty text. */
+  readonly credentials: string
+  /** The hosts with their ports, separated by commas. */
+  readonly hosts: string
+  readonly path: string
+  readonly query: string
+}
+
 function parseServerUrl(url: string): StoreLocation {
-  const [, credentials = '', hosts = '', path = '', query = ''] =
-    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url) ??
-    []
+  const { credentials, hosts, path, query } = splitServerUrl(url)
   requireDecodable(credentials + hosts + path)
-  const parameters = Object.fromEntries(new URLSearchParams(query))
-  const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
-  for (const name of Object.keys(parameters)) {
+  const parameters = new Map(new URLSearchParams(query))
+  requireKnownParameters(parameters)
+
+  const poolMode = poolModeOf(parameters)
+  const hostParameters = hostParametersOf(parameters)
+  const isSocket = hosts === '' && Boolean(parameters.get('host'))
+  const urls = hosts
+    .split(',')
+    .map(host => `postgres://${credentials}${host}${path}${hostParameters}`)
+  const isEveryHostNamed = hosts.split(',').every(host => host !== '')
+  const isEveryUrlValid = urls.every(hostUrl => URL.canParse(hostUrl))
+  if (!(isSocket || isEveryHostNamed) || !isEveryUrlValid) {
+    throw new Error(serverForm)
+  }
+
+  return { kind: 'postgres', hosts: urls, poolMode }
+}
+
+/**
+ * Splits a URL with several hosts, which libpq allows and the URL standard does not. An @
+ * behind the hosts fits none of the parts: what stands before it may be the rest of a
+ * password, and a message would show that as the name of the database.
+ */
+function splitServerUrl(url: string): ServerUrlParts {
+  const parts =
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url)
+  if (parts === null) {
+    throw new Error(serverForm)
+  }
+  const [, credentials = '', hosts = '', path = '', query = ''] = parts
+  return { credentials, hosts, path, query }
+}
+
+function requireKnownParameters(parameters: ReadonlyMap<string, string>): void {
+  for (const name of parameters.keys()) {
     if (!serverParameters.includes(name)) {
       throw new Error(
         `has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`,
       )
     }
   }
-  if (sslmode !== undefined && !sslModes.includes(sslmode)) {
+
+  const sslMode = parameters.get('sslmode')
+  if (sslMode !== undefined && !sslModes.includes(sslMode)) {
     throw new Error(
       'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
     )
   }
-  if (poolMode !== 'session' && poolMode !== 'transaction') {
-    throw new Error(`has an unknown pool_mode: it must be session or transaction`)
-  }
-  // With another, pg connects to nothing and reports nothing.
-  const { port = '5432' } = others
-  if (!(/^\d+$/.test(port) && Number(port) <= 65_535)) {
+
+  // The pg driver connects to nothing if the port is wrong, and reports nothing.
+  const port = parameters.get('port') ?? '5432'
+  const isPort = /^\d+$/.test(port) && Number(port) <= 65_535
+  if (!isPort) {
     throw new Error('has a wrong port: it must be a number up to 65535')
   }
+}
 
-  const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
-  const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`
-  const urls = hosts
-    .split(',')
-    .map(host => `postgres://${credentials}${host}${path}${rest && `?${rest}`}`)
-  const isSocket = hosts === '' && others['host']
-  if (
-    !(isSocket || hosts.split(',').every(Boolean)) ||
-    !urls.every(each => URL.canParse(each))
-  ) {
-    throw new Error(
-      'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
-    )
+function poolModeOf(parameters: ReadonlyMap<string, string>): PoolMode {
+  const poolMode = parameters.get('pool_mode') ?? 'session'
+  if (poolMode !== 'session' && poolMode !== 'transaction') {
+    throw new Error('has an unknown pool_mode: it must be session or transaction')
   }
-  return { kind: 'postgres', hosts: urls, poolMode }
+  return poolMode
+}
+
+/** Returns the parameters that the driver gets for each host, with the ? before them. */
+function hostParametersOf(parameters: ReadonlyMap<string, string>): string {
+  const forDriver = new URLSearchParams()
+  for (const [name, value] of parameters) {
+    if (name !== 'pool_mode' && name !== 'sslmode') {
+      forDriver.append(name, value)
+    }
+  }
+
+  const sslMode = parameters.get('sslmode')
+  if (sslMode !== undefined) {
+    const isFullCheck = sslModesOfFullChecks.includes(sslMode)
+    forDriver.append('sslmode', isFullCheck ? 'verify-full' : sslMode)
+  }
+  return forDriver.size === 0 ? '' : `?${forDriver}`
 }
 
 /**
- * Returns the full path of a store or its name without a password, for messages and logs. Throws like
- * {@link parseStoreUrl}.
+ * Returns the full path of a store's file, or the name of a database without a password, for
+ * messages and logs. Throws like {@link parseStoreUrl}.
  */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
     return resolve(location.file)
   }
-  const hosts = location.hosts.map(host => new URL(host))
-  const { username = '', pathname = '' } = hosts[0] ?? {}
-  return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
+
+  const urls = location.hosts.map(host => new URL(host))
+  const hosts = urls.map(({ host }) => host).join(',')
+  const { username = '', pathname = '' } = urls[0] ?? {}
+  const user = username === '' ? '' : `${username}@`
+  return `postgres://${user}${hosts}${pathname}`
 }
 
-/** Returns the full paths of a store's file and of those that SQLite keeps beside it. Empty for a database. */
+/**
+ * Returns the full paths of a store's file and of those that SQLite keeps beside it. There
+ * are none for a database on a server.
+ */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
   return location.kind === 'file' ? filesOf(followLinks(location.file)) : []
@@ -159,27 +231,33 @@ export function filesOf(file: string): readonly string[] {
 }
 
 /**
- * Returns where a file is, or where SQLite would create it, and keeps its WAL: every symbolic link is followed, also to
- * what does not exist. What cannot be read stays as it is, and opening it fails.
+ * Returns where a file is, or where SQLite would create it: the WAL is kept beside that path.
+ * Every symbolic link is followed, even to a file that does not exist. A path that cannot be
+ * read stays as it is, and opening it fails.
  */
 export function followLinks(file: string, linksMax = 40): string {
   try {
     return realpathSync.native(file)
   } catch {
-    const folder = dirname(file)
-    if (folder === file || linksMax === 0) {
-      return resolve(file)
-    }
-    const found = join(followLinks(folder, linksMax - 1), basename(file))
-    const target = targetOf(found)
-    if (target === undefined) {
-      return found
-    }
-    return followLinks(
-      isAbsolute(target) ? target : `${dirname(found)}/${target}`,
-      linksMax - 1,
-    )
+    return followLinksByFolder(file, linksMax)
   }
+}
+
+/** Follows the links of a path that does not exist, from its folder on. */
+function followLinksByFolder(file: string, linksMax: number): string {
+  const folder = dirname(file)
+  if (folder === file || linksMax === 0) {
+    return resolve(file)
+  }
+
+  const realFolder = followLinks(folder, linksMax - 1)
+  const path = join(realFolder, basename(file))
+  const target = targetOf(path)
+  if (target === undefined) {
+    return path
+  }
+  const absoluteTarget = isAbsolute(target) ? target : `${realFolder}/${target}`
+  return followLinks(absoluteTarget, linksMax - 1)
 }
 
 function targetOf(link: string): string | undefined {

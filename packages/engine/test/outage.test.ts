@@ -6,7 +6,7 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreDamagedError, wordsOf } from '../src/errors.ts'
-import { watchOutages } from '../src/outage.ts'
+import { OutageWatch } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
@@ -74,7 +74,7 @@ const unavailable = (reason: string) =>
   })
 
 /** A watch over a store whose checks fail as it is told. */
-function watch() {
+function watchStore() {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const reasons: string[] = []
@@ -84,23 +84,19 @@ function watch() {
       throw store.failure
     }
   })
-  return {
-    ...watchOutages(check, (reason = 'works') => reasons.push(reason)),
-    reasons,
-    store,
-    check,
-  }
+  const watch = new OutageWatch(check, (reason = 'works') => reasons.push(reason))
+  return { watch, reasons, store, check }
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
-  const { reasons, store, report, check } = watch()
-  report(new StoreError('store-busy', 'too many'))
+  const { watch, reasons, store, check } = watchStore()
+  watch.report(new StoreError('store-busy', 'too many'))
   await vi.advanceTimersByTimeAsync(10_000)
   expect(reasons).toEqual([])
   expect(check).not.toHaveBeenCalled()
 
-  report(unavailable('the disk is full'))
-  report(unavailable('the disk fails'))
+  watch.report(unavailable('the disk is full'))
+  watch.report(unavailable('the disk fails'))
   store.failure = unavailable('the disk fails')
   await vi.advanceTimersByTimeAsync(999)
   expect(reasons).toEqual(['the disk is full'])
@@ -110,7 +106,7 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   store.failure = new StoreError('store-busy', 'too many')
   await vi.advanceTimersByTimeAsync(1_000)
   store.failure = undefined
-  report(unavailable('a last time'))
+  watch.report(unavailable('a last time'))
   await vi.advanceTimersByTimeAsync(1_000)
   expect(reasons).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
@@ -124,24 +120,24 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   await vi.advanceTimersByTimeAsync(10_000)
   expect(check).not.toHaveBeenCalled()
 
-  report(new StoreError('store-unavailable', 'it is gone'))
+  watch.report(new StoreError('store-unavailable', 'it is gone'))
   expect(reasons).toEqual(['it is gone'])
 })
 
 test('nothing is reported once the watch has ended, also of a check that is under way', async () => {
-  const { reasons, store, end, report, check } = watch()
-  report(unavailable('the disk is full'))
+  const { watch, reasons, store, check } = watchStore()
+  watch.report(unavailable('the disk is full'))
   store.failure = unavailable('the disk fails')
   vi.advanceTimersByTime(1_000)
-  end()
-  report(unavailable('the disk fails'))
+  watch.end()
+  watch.report(unavailable('the disk fails'))
   await vi.advanceTimersByTimeAsync(10_000)
   expect(reasons).toEqual(['the disk is full'])
   expect(check).toHaveBeenCalledOnce()
 
-  const another = watch()
-  another.report(unavailable('the disk is full'))
-  another.end()
+  const another = watchStore()
+  another.watch.report(unavailable('the disk is full'))
+  another.watch.end()
   expect(vi.getTimerCount()).toBe(0)
 })
 
