@@ -313,6 +313,24 @@ describe('a commit of unknown outcome', () => {
   })
 })
 
+test('a new store that is not on the standby is refused', async () => {
+  await using own = await createDatabase(server.url)
+  await alterSystem('synchronous_standby_names', 'nobody')
+  try {
+    const opening = openStorage({ url: own.url, timeoutMs: 30_000 })
+    const refusal = expect(opening).rejects.toThrow('did not wait for its standby')
+    const waiting = `from pg_stat_activity
+      where datname = current_database() and wait_event = 'SyncRep'`
+    await expect.poll(() => own.query(`select 1 ${waiting}`)).toHaveLength(1)
+
+    await own.query(`select pg_cancel_backend(pid) ${waiting}`)
+
+    await refusal
+  } finally {
+    await alterSystem('synchronous_standby_names', '')
+  }
+})
+
 describe('a server that falls silent during a start', () => {
   interface Start {
     readonly isOpen: boolean

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
@@ -23,10 +24,10 @@ const connectAgainAfterMs = 200
 const tooManyConnections = '53300'
 const int8 = 20
 
-/** A host that accepts writes. */
-export interface HostState {
+/** A server that runs. It may be reached by several names. */
+export interface ServerIdentity {
   readonly name: string
-  /** When the server started. It identifies a server that has several names. */
+  /** When the server started, in microseconds. No two servers share this. */
   readonly startedAt: string
 }
 
@@ -82,19 +83,29 @@ export class HostPool {
   }
 
   /** @throws Error if the host cannot be reached, or does not accept writes */
-  async askWritable(): Promise<HostState> {
+  async checkWritable(): Promise<void> {
+    const query = `select current_setting('transaction_read_only') as is_read_only`
+    const { name, row } = await this.#ask(query)
+    if (row['is_read_only'] !== 'off') {
+      throw new Error(`${name} does not accept writes`)
+    }
+  }
+
+  /** Resolves to the server that the host is now. */
+  async askServer(): Promise<ServerIdentity> {
+    const query = 'select pg_postmaster_start_time()::text as started_at'
+    const { name, row } = await this.#ask(query)
+    return { name, startedAt: `${row['started_at']}` }
+  }
+
+  /** Resolves to the name of the host, and to the row of a query. */
+  async #ask(query: string) {
     const client = await this.connect()
-    const name = `${client.host}:${client.port}`
     try {
-      const { rows } = await client.query<{ is_writable: boolean; started_at: string }>(
-        `select current_setting('transaction_read_only') = 'off' as is_writable,
-          pg_postmaster_start_time()::text as started_at`,
-      )
-      const [state] = rows
-      if (!state?.is_writable) {
-        throw new Error(`${name} does not accept writes`)
-      }
-      return { name, startedAt: state.started_at }
+      const { rows } = await client.query<Record<string, unknown>>(query)
+      const [row] = rows
+      assert(row !== undefined, 'the query returns one row')
+      return { name: `${client.host}:${client.port}`, row }
     } finally {
       client.release()
     }

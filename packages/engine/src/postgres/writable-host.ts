@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { wordsOf } from '../errors.ts'
 import type { PostgresOptions } from '../types.ts'
-import { HostPool, type HostState } from './host-pool.ts'
+import { HostPool } from './host-pool.ts'
 
 /** The pause after an attempt in which no host could be taken. */
 const askAgainAfterMs = 100
@@ -77,9 +77,10 @@ export class WritableHost {
  * @throws Error if none accepts writes, or if several servers do
  */
 async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
-  const accepting: { readonly host: HostPool; readonly state: HostState }[] = []
+  const accepting: HostPool[] = []
   const answers = hosts.map(async host => {
-    accepting.push({ host, state: await host.askWritable() })
+    await host.checkWritable()
+    accepting.push(host)
   })
   await Promise.any(answers).catch((cause: AggregateError) => {
     const reasons = new Set(cause.errors.map(describe))
@@ -88,16 +89,24 @@ async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
   const patience = sleep(otherHostsMs, undefined, { ref: false })
   await Promise.race([Promise.allSettled(answers), patience])
 
-  const [first] = accepting
+  const [first, ...others] = accepting
   assert(first !== undefined, 'a host has accepted')
-  const servers = new Set(accepting.map(({ state }) => state.startedAt))
-  if (servers.size > 1) {
-    const names = accepting.map(({ state }) => state.name).sort()
+  if (others.length > 0) {
+    await refuseSeveralServers(accepting)
+  }
+  return first
+}
+
+/** @throws Error unless the hosts are names of one server */
+async function refuseSeveralServers(hosts: readonly HostPool[]): Promise<void> {
+  const servers = await Promise.all(hosts.map(host => host.askServer()))
+  const starts = new Set(servers.map(({ startedAt }) => startedAt))
+  if (starts.size > 1) {
+    const names = servers.map(({ name }) => name).sort()
     throw new Error(
       `${names.join(' and ')} both accept writes: stop the one that is not the primary`,
     )
   }
-  return first.host
 }
 
 function describe(error: Error): string {
