@@ -89,12 +89,9 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   const listUrl = operationUrl(options, path)
   const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
 
-  /** Returns a reader of an item and its version. A compressing proxy makes the tag weak. */
+  /** Returns a reader of an item and its version. */
   const versioned = (id: Item['id']) => (body: unknown, headers: Headers) => {
-    const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
-    if (!isVersion(version)) {
-      throw new TypeError('the answer must have the ETag of an item')
-    }
+    const version = readVersion(headers.get('etag'))
     return { item: parse(body, id), version }
   }
 
@@ -207,12 +204,48 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   }
 }
 
-/** Returns the URL of an operation below the base URL, which may have a path. */
+/**
+ * Returns the URL of an operation below the base URL, which may have a path.
+ *
+ * @throws TypeError if the base URL is none. The message does not contain it, because it may
+ *   have a password
+ */
 export function operationUrl(
   { baseUrl }: Pick<ClientOptions, 'baseUrl'>,
   path: string,
 ): string {
-  return new URL(baseUrl).href.replace(/\/$/, '') + path
+  const text = `${baseUrl}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isBaseUrl =
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.username === '' &&
+    url.password === '' &&
+    !/[?#]/.test(text)
+  if (!isBaseUrl) {
+    throw new TypeError(
+      'baseUrl must be an http or https URL without credentials, query and fragment, such as http://127.0.0.1:3000',
+    )
+  }
+  return url.href.replace(/\/$/, '') + path
+}
+
+/** What proxies put behind an entity tag when they compress, such as Apache, Caddy and Jetty. */
+const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
+
+/**
+ * Returns the version in an entity tag. A proxy that compresses may have made it weak, or may
+ * have added the coding.
+ *
+ * @throws TypeError if it has none
+ */
+function readVersion(etag: string | null): Version {
+  const tag = /^(?:W\/)?"(.*)"$/.exec(etag ?? '')?.[1]
+  const version = tag?.replace(codingSuffix, '')
+  if (!isVersion(version)) {
+    throw new TypeError('the answer must have the ETag of an item')
+  }
+  return version
 }
 
 function readTotal(field: string | null): Total | undefined {

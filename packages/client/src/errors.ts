@@ -34,12 +34,10 @@ export class NoAnswerError extends Error {
     details: Omit<NoAnswerError, keyof Error>,
     cause: unknown,
   ) {
-    super(
-      `${message}${details.mayHaveChanged ? '; it is unknown whether the change was made' : ''}`,
-      {
-        cause,
-      },
-    )
+    const doubt = details.mayHaveChanged
+      ? '; it is unknown whether the change was made'
+      : ''
+    super(`${message}${doubt}`, { cause })
     Object.assign(this, details)
   }
 }

@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm'
 import { createPlantClient, NoAnswerError, type Version } from '@plant-store/client'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   answer,
   breakOff,
@@ -110,11 +110,23 @@ const ofDeno = (part: string, why: string) =>
   new Error(
     `error sending request for url (http://store/plants): client error (${part}): ${why}`,
   )
-const codes =
-  'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT ConnectionRefused'
+const unconnectedCodes = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ConnectionRefused',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]
 
 test.each<[string, unknown, boolean]>([
-  ...codes.split(' ').map((code): [string, unknown, boolean] => [
+  ...unconnectedCodes.map((code): [string, unknown, boolean] => [
     code,
     // Of another realm, where `instanceof` knows no error.
     runInNewContext("Object.assign(new Error('refused'), { code })", { code }),
@@ -125,6 +137,8 @@ test.each<[string, unknown, boolean]>([
     ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)'),
     false,
   ],
+  ['a port that is never asked', new Error('bad port'), false],
+  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' }), true],
   [
     'SendRequest',
     ofDeno('SendRequest', 'connection closed before message completed'),
@@ -267,11 +281,77 @@ test('an answer without the entity tag of a version is not one of a plant store'
   }
 })
 
-test('an entity tag that a proxy has made weak names the same version', async () => {
+test.each([
+  ['nginx', 'W/"v2"'],
+  ['Apache', '"v2-gzip"'],
+  ['Apache with Brotli', '"v2-br"'],
+  ['Caddy', '"v2-zstd"'],
+  ['Jetty', '"v2--gzip"'],
+  ['Apache before 2.4', '"v2;gzip"'],
+  ['two proxies', 'W/"v2-gzip"'],
+])('an entity tag that %s has changed names the same version: %s', async (_, etag) => {
   await using store = await scripted([
-    answer(200, '{"id":1,"name":"Ficus"}', { etag: 'W/"v2"' }),
+    answer(200, '{"id":1,"name":"Ficus"}', { etag }),
+    removed,
   ])
-  expect(await store.client.readVersioned(1n)).toEqual({ item: plant, version: v2 })
+
+  const { item, version } = await store.client.readVersioned(1n)
+  await store.client.remove(1n, { ifMatch: version })
+
+  expect({ item, version }).toEqual({ item: plant, version: v2 })
+  expect(store.requests[1]?.headers['if-match']).toBe('"v2"')
+})
+
+describe('what cannot be sent is not tried again', () => {
+  const secret = 'plantstore_secret'
+
+  test.each([
+    ['two lines', `${secret}\n`],
+    ['a line end of Windows', `${secret}\r\n`],
+    ['a blank', `${secret} `],
+    ['the scheme', `Bearer ${secret}`],
+    ['letters beyond ASCII', `${secret}é`],
+    ['nothing', ''],
+    ['no text', undefined as unknown as string],
+  ])('a token of %s, which no message repeats', async (_, token) => {
+    const options = { token: vi.fn(() => token) }
+    await using store = await scripted([created], options)
+
+    const error = await store.client.create(plant).catch(error => error)
+
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toMatch(/^the access token must be one word/)
+    expect(error.message).not.toContain(secret)
+    expect(options.token).toHaveBeenCalledOnce()
+    expect(store.requests).toEqual([])
+  })
+
+  test('a request without a fetch', async () => {
+    vi.stubGlobal('fetch', undefined)
+    onTestFinished(() => void vi.unstubAllGlobals())
+    const client = createPlantClient({ baseUrl: 'http://store', token: 't' })
+
+    await expect(client.create(plant)).rejects.toThrow(
+      new TypeError('there is no fetch: pass one as an option'),
+    )
+  })
+
+  test.each([
+    'localhost:3000',
+    '127.0.0.1:3000',
+    'store.example',
+    '/plants',
+    '',
+    'ftp://store.example',
+    `http://flora:${secret}@store.example`,
+    'http://store.example/?a=b',
+    'http://store.example/#plants',
+  ])('a request to a base URL of %j, which no message repeats', baseUrl => {
+    const create = () => createPlantClient({ baseUrl, token: 't' })
+
+    expect(create).toThrow(/^baseUrl must be an http or https URL[^@]*$/)
+    expect(create).toThrow(TypeError)
+  })
 })
 
 test('what is no version is not sent', async () => {

@@ -48,7 +48,6 @@ export default function setUp(project: TestProject): () => Promise<void> {
   const packed = packAll(join(temporary.path, 'tarballs'))
   const packages = packed.filter(({ name }) => name !== 'plant-store')
   const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
-  cpSync(join(import.meta.dirname, 'installed'), folder, { recursive: true })
   const typesOldest = join(dependencies, 'types-node-oldest')
   cpSync(typesOldest, join(folder, 'types-oldest/node'), {
     recursive: true,

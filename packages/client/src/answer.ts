@@ -1,0 +1,80 @@
+import { parseJsonRecord } from '@plant-store/json'
+import { NoAnswerError, RefusedError } from './errors.ts'
+import type { OperationRequest } from './send.ts'
+
+/** An answer that arrived whole. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** The store has refused these before it handled the request: nothing was changed. */
+const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
+
+/**
+ * Returns the result in an answer.
+ *
+ * @param changedBefore whether an earlier attempt may have made the change
+ * @throws RefusedError, or NoAnswerError if the answer is not from a plant store
+ */
+export function readAnswer<Result>(
+  { method, read }: OperationRequest<Result>,
+  { status, headers, text }: Answer,
+  changedBefore: boolean,
+): Result {
+  const retryAfterMs = readRetryAfter(headers.get('retry-after'))
+  const isChange = method !== 'GET'
+  try {
+    const body = text === '' ? undefined : parseJsonRecord(text)
+    const success = method === 'DELETE' ? 204 : 200
+    if (status === success) {
+      return read(body, headers)
+    }
+    const { number, message } = readRefusal(status, body)
+    const mayHaveMade = isChange && status >= 500 && !unchanged.has(number)
+    const mayHaveChanged = changedBefore || mayHaveMade
+    throw new RefusedError(message, { status, number, mayHaveChanged, retryAfterMs })
+  } catch (cause) {
+    if (cause instanceof RefusedError) {
+      throw cause
+    }
+    const mayHaveMade = isChange && (status < 400 || status >= 500)
+    const mayHaveChanged = changedBefore || mayHaveMade
+    const reason = 'unreadable-answer'
+    throw new NoAnswerError(
+      `the answer with status ${status} is not from a plant store`,
+      { reason, status, mayHaveChanged, retryAfterMs },
+      cause,
+    )
+  }
+}
+
+/** @throws TypeError if the answer is no refusal of a store */
+function readRefusal(status: number, body: unknown): { number: number; message: string } {
+  const { error, message } = (body ?? {}) as Readonly<
+    Record<'error' | 'message', unknown>
+  >
+  if (status < 400 || typeof message !== 'string') {
+    throw new TypeError('the answer must be a refusal')
+  }
+  return { number: toNumber(error), message }
+}
+
+/** Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110, 10.2.3). */
+function readRetryAfter(field: string | null): number | undefined {
+  const text = field ?? ''
+  const isSeconds = /^\d+$/.test(text)
+  const ms = isSeconds ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+/** @throws TypeError if the value is not an integer that a JavaScript number holds exactly */
+export function toNumber(value: unknown): number {
+  const isNumeric = typeof value === 'bigint' || typeof value === 'number'
+  const number = Number(value)
+  if (isNumeric && Number.isSafeInteger(number)) {
+    return number
+  }
+  throw new TypeError('an integer up to 2^53 is expected')
+}

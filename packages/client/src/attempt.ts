@@ -1,0 +1,101 @@
+import type { Answer } from './answer.ts'
+import { NoAnswerError } from './errors.ts'
+import type { ClientOptions, OperationRequest } from './send.ts'
+import { aborted, within } from './within.ts'
+
+const timeoutMsDefault = 10_000
+
+/**
+ * Makes one attempt.
+ *
+ * @param changedBefore whether an earlier attempt may have made the change
+ * @throws NoAnswerError, or what kept the request from being sent: then another attempt would
+ *   fail in the same way
+ */
+export function sendOnce(
+  request: OperationRequest<unknown>,
+  options: ClientOptions,
+  changedBefore: boolean,
+): Promise<Answer> {
+  const { method, url, body, signal: caller } = request
+  const { token, fetch = globalThis.fetch, timeoutMs = timeoutMsDefault } = options
+  return within(timeoutMs, caller, async signal => {
+    let isSent = false
+    try {
+      assertFetch(fetch)
+      const bearer =
+        typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
+      const headers = headersOf(request, bearer)
+      isSent = true
+      // A redirect could leak the token or drop the body.
+      const redirect = 'manual'
+      const init = { method, headers, body: body ?? null, redirect, signal } as const
+      const response = await fetch(url, init)
+      const { status, headers: fields } = response
+      return { status, headers: fields, text: await response.text() }
+    } catch (cause) {
+      const mayHaveMade = isSent && method !== 'GET' && !neverConnected(cause)
+      const mayHaveChanged = changedBefore || mayHaveMade
+      if (signal.aborted) {
+        const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
+        throw new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
+      }
+      if (!isSent) {
+        throw cause
+      }
+      const details = { reason: 'connection-failed', mayHaveChanged } as const
+      throw new NoAnswerError('no answer: the connection failed', details, cause)
+    }
+  })
+}
+
+function assertFetch(fetch: unknown): void {
+  if (typeof fetch !== 'function') {
+    throw new TypeError('there is no fetch: pass one as an option')
+  }
+}
+
+/** The errors of `Headers` contain the value, so the token is judged before. */
+function headersOf(
+  { headers: own, body }: OperationRequest<unknown>,
+  token: unknown,
+): Headers {
+  if (typeof token !== 'string' || !/^[!-~]+$/.test(token)) {
+    throw new TypeError(
+      'the access token must be one word, without white space and without "Bearer"',
+    )
+  }
+  const headers = new Headers({
+    accept: 'application/json',
+    authorization: `Bearer ${token}`,
+    ...own,
+  })
+  if (body !== undefined && !headers.has('content-type')) {
+    headers.set('content-type', 'application/json')
+  }
+  return headers
+}
+
+/** The codes of a connection that was never established, in Node, Bun and Deno. */
+const unconnectedCodes =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
+
+/** The codes of a certificate that was refused, before anything was sent. */
+const certificateCodes =
+  /^(?:CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID)$/
+
+/** What Deno says of a connection, and Node of a port that `fetch` does not connect to. */
+const unconnectedMessages = /: client error \(Connect\): |^bad port$/
+
+/** Returns whether an error proves that nothing was sent. Those of browsers prove nothing. */
+function neverConnected(error: unknown): boolean {
+  // Of another realm it is no instance of Error here.
+  const { code, message, cause } = error as Readonly<
+    Record<'code' | 'message' | 'cause', unknown>
+  >
+  const isUnconnected =
+    unconnectedCodes.test(`${code}`) ||
+    certificateCodes.test(`${code}`) ||
+    unconnectedMessages.test(`${message}`)
+  return isUnconnected || (Boolean(cause) && neverConnected(cause))
+}
