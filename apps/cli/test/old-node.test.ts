@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { openStorage } from '@plant-store/engine'
-import { createServer } from '@plant-store/http/server'
 import { expect, onTestFinished, test } from 'vitest'
 
 /** Makes this Node say that it is another, and load nothing but itself and the file that is started. */
@@ -49,7 +48,7 @@ test.each(Object.entries(programs))(
   },
 )
 
-test('the engine and the HTTP server say which Node they need', async () => {
+test('the engine says which Node it needs', async () => {
   const { node } = process.versions
   const pretend = (value: string) =>
     Object.defineProperty(process.versions, 'node', { value })
@@ -58,5 +57,4 @@ test('the engine and the HTTP server say which Node they need', async () => {
   const needed = 'needs Node 24 or later, and this is Node 20.20.2'
   const opening = openStorage({ entities: {} }, { url: 'file:never.db' })
   await expect(opening).rejects.toThrow(`@plant-store/engine ${needed}`)
-  expect(() => createServer({} as never)).toThrow(`@plant-store/http ${needed}`)
 })

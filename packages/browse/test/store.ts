@@ -29,12 +29,11 @@ export async function startStore() {
     tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
   })
   const expired = new Set<string | undefined>()
-  const useCases = memoryUseCases()
-  const { plants } = useCases
+  const { plants } = memoryUseCases()
   const logger = { level: 'silent', child: () => logger, ...silence }
   let isHeld = async () => {}
   const server = createServer({
-    ...useCases,
+    unannounced: plants,
     plants: {
       ...plants,
       async list(query) {

@@ -12,8 +12,10 @@ export async function startMemoryStore({ path = '' } = {}) {
     ],
   ])
   const logger = { level: 'silent', child: () => logger, ...silence }
+  const { plants } = memoryUseCases()
   const server = createServer({
-    ...memoryUseCases(),
+    plants,
+    unannounced: plants,
     gate: createGate({
       tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
     }),

@@ -7,23 +7,6 @@ const here = new URL('.', location.href)
 const exactNumbers = (_name, value, { source }) =>
   typeof value === 'number' ? JSON.rawJSON(source) : value
 
-/** Moves the bounds of an int64 into its description: Swagger UI would round them, in what it shows and checks. */
-function withBoundsInWords(text) {
-  return JSON.parse(text, (_name, value, { source }) => {
-    if (typeof value === 'number') {
-      return Number.isSafeInteger(value) ? value : source
-    }
-    if (value?.format !== 'int64') {
-      return value
-    }
-    const { minimum, maximum, description, ...schema } = value
-    return {
-      ...schema,
-      description: `${description} (an integer from ${minimum} to ${maximum})`,
-    }
-  })
-}
-
 function written(text) {
   try {
     return JSON.stringify(JSON.parse(text, exactNumbers), null, 2)
@@ -115,7 +98,7 @@ const description = await fetch(new URL('openapi.json', here))
 const page = SwaggerUIBundle({
   dom_id: '#reference',
   spec: {
-    ...withBoundsInWords(await description.text()),
+    ...(await description.json()),
     servers: [{ url: here.pathname.replace(/\/$/, '') || '/' }],
   },
   plugins: [exactAnswers, safeDownloads, plainLines, tokenKept],

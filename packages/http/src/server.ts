@@ -1,35 +1,48 @@
 import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
+import type { PlantUseCases } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
-import { answerFailure, serializerOf } from './answer/answer.ts'
-import { allowOrigins, answerPreflights } from './connection/cors.ts'
-import { createNodeServer } from './connection/node-server.ts'
-import { prepareStop } from './connection/stop.ts'
-import { addStoreRoutes, sections, toFailure, type UseCases } from './entities.ts'
+import { createErrorHandler, finishAnswers } from './answers.ts'
+import { describeInterface } from './description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { describeInterface } from './openapi/description.ts'
-import { createPipeline } from './pipeline.ts'
+import { addPlantRoutes } from './plants/routes.ts'
+import { checkTokens, createAuthentication } from './request/authenticate.ts'
+import { allowOrigins, answerPreflights } from './request/cors.ts'
+import { checkHeaderSections } from './request/header-section.ts'
 import {
   logOnceAnswered,
   logRequests,
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import type { AnsweredRequest } from './request-context.ts'
-import { service } from './service/operations.ts'
+import type { AnsweredRequest } from './request/notes.ts'
+import { createPageReader } from './request/page-reader.ts'
+import { originForm, refuseUnknownPaths } from './request/paths.ts'
+import { createRefusals } from './request/refusals.ts'
+import { collectRoutes, refuseOtherMethods } from './routes.ts'
+import { addPages } from './service/pages.ts'
 import { addServiceRoutes, type Probes } from './service/routes.ts'
+import { createBudget } from './wire/budget.ts'
+import { endEarlyAnswers } from './wire/early-answers.ts'
+import { createNodeServer } from './wire/node-server.ts'
+import { prepareStop } from './wire/stop.ts'
 
-export { stopListening, stopServer } from './connection/stop.ts'
-export { failures, type UseCases } from './entities.ts'
+export { failures } from './errors/error-numbers.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
-export type { AnsweredRequest, RequestTrace } from './request-context.ts'
+export type { AnsweredRequest, RequestTrace } from './request/notes.ts'
+export { stopListening, stopServer } from './wire/stop.ts'
 
-/** The use cases of every entity, by its name, and what the server needs. */
-export interface ServerOptions extends UseCases, Probes {
+/** The use cases, and what the server needs. */
+export interface ServerOptions extends Probes {
+  readonly plants: PlantUseCases
+  /** The same, but plants added through them are not announced. */
+  readonly unannounced: PlantUseCases
   readonly gate: Gate
   readonly logger: FastifyBaseLogger
+  /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
+  readonly page?: URL
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
@@ -41,100 +54,134 @@ export interface ServerOptions extends UseCases, Probes {
   readonly limits?: Partial<ServerLimits>
   /** Addresses or networks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
-  readonly page?: URL
 }
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { node } = process.versions
-  if (Number.parseInt(node, 10) < 24) {
-    throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
-  }
-  const { gate, check, logger, metrics, baseUrl, traceRequest, page } = options
-  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
+  const { corsOrigins = [], onAnswer = () => {}, baseUrl, page } = options
   const limits = { ...defaultServerLimits, ...options.limits }
-  const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
-  const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
-  const failWith: FastifyInstance['errorHandler'] = (cause, request, reply) => {
-    const failure = toFailure(cause)
-    const details = { reqId: request.id, err: cause }
-    if (failure.isDefect) {
-      logger.error(details, 'failed to answer')
-    }
-    // Clients can cause any number of these. The main thread logs the reason once.
-    else if (failure.status === 503) {
-      logger.debug(details, 'could not serve')
-    }
-    answerFailure(failure, request, reply)
+  const app = createFastify(options, limits)
+  const authenticate = createAuthentication(options.gate)
+  // Apart, so that slow uploads do not use up the memory for answers.
+  const bodyBudget = createBudget(limits.heldBytesMax / 2)
+  const answerBudget = createBudget(limits.heldBytesMax / 2)
+  const stop = noticeStop(app, limits)
+
+  // The order of these hooks is the order in which a request is judged.
+  logRequests(app, onAnswer, options.traceRequest)
+  if (corsOrigins.length > 0) {
+    answerPreflights(app)
   }
-  // Without a logger: Fastify would make one for each request, and listeners for how its answer ends.
+  checkHeaderSections(app)
+  checkTokens(app, authenticate)
+  refuseUnknownPaths(app)
+  finishAnswers(app, answerBudget)
+  endEarlyAnswers(app)
+
+  app.register(
+    async prefixed => {
+      const routes = collectRoutes(prefixed)
+      let description: string | undefined
+      addPlantRoutes(prefixed, {
+        plants: options.plants,
+        unannounced: options.unannounced,
+        limits,
+        authenticate,
+        readPage: createPageReader({
+          budget: answerBudget,
+          pageTextBytesMax: limits.pageTextBytesMax,
+          ending: stop.ending,
+        }),
+        bodyBudget,
+        ending: stop.ending,
+      })
+      addServiceRoutes(prefixed, {
+        check: options.check,
+        metrics: options.metrics,
+        isDraining: stop.isDraining,
+        describe() {
+          const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
+          description ??= describeInterface(routes, serverUrl)
+          return description
+        },
+      })
+      // Written by the build. The path is right for the sources and for a bundle.
+      addPages(prefixed, new URL('../dist/docs/', import.meta.url), page)
+      prefixed.after(() => refuseOtherMethods(prefixed, [...routes]))
+    },
+    { prefix: withoutLastSlash(baseUrl?.pathname ?? '') },
+  )
+  return app
+}
+
+/** Returns Fastify with the options that the service needs, without routes. */
+function createFastify(options: ServerOptions, limits: ServerLimits): FastifyInstance {
+  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
+  const handleError = createErrorHandler(options.logger)
+  // No logger is passed, because Fastify would create a child logger and several
+  // listeners for each request.
   const app = fastify({
     genReqId: requestId,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
     serverFactory: handle =>
-      createNodeServer(limits, onAnswer, allowOrigins(corsOrigins, handle)),
+      createNodeServer(
+        limits,
+        createRefusals(onAnswer),
+        allowOrigins(corsOrigins, handle),
+      ),
     // `createNodeServer` handles them.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: limits.headerBytesMax,
+      // `checkQueries` parses the queries of plants, and others are ignored.
       querystringParser: () => noQuery,
     },
     rewriteUrl: ({ url }) => originForm(url as string),
+    // Schemas describe. The domain judges, so nothing is compiled to validate.
+    schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
-    frameworkErrors: (error, request, reply) => {
+    frameworkErrors(error, request, reply) {
       logOnceAnswered(request, reply, onAnswer)
-      failWith(error, request, reply.header('connection', 'close'))
+      reply.raw.setHeader('connection', 'close')
+      handleError(error, request, reply)
     },
   })
-  let isDraining = false
-  const ending = new AbortController()
-  app.addHook('preClose', async () => {
-    isDraining = true
-    await prepareStop(app.server)
-    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
-  })
-  // So that a path answers 405 to every method that Node parses.
+  // Fastify takes these as they are, so that a path answers 405 to every method that Node
+  // parses.
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method)) {
       app.addHttpMethod(method)
     }
   }
-  app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
-  app.setErrorHandler(failWith)
-  app.setNotFoundHandler(() => {
-    throw new Error('`checkRequests` must answer')
-  })
-  logRequests(app, onAnswer, traceRequest)
-  if (corsOrigins.length > 0) {
-    answerPreflights(app)
-  }
-
-  const pipeline = createPipeline(app, { gate, limits, ending: ending.signal })
-  const description = describeInterface([...sections, service], serverUrl)
-  // Written by the build. The path is right for the sources and for a bundle.
-  const docsFolder = new URL('../dist/docs/', import.meta.url)
-  const probes = {
-    check,
-    metrics,
-    isDraining: () => isDraining,
-    description,
-    docsFolder,
-    page,
-  }
-  const addAll = async (prefixed: FastifyInstance) => {
-    addServiceRoutes(prefixed, pipeline, probes)
-    addStoreRoutes(prefixed, options, pipeline)
-  }
-  app.register(addAll, { prefix })
+  app.setErrorHandler(handleError)
+  // Routes that read bodies add the parsers of their media types.
+  app.removeAllContentTypeParsers()
   return app
 }
 
-/** Fastify parses no query: `readQuery` does. */
+/** Fastify skips a part of a request for which there is no validator. */
+const noValidator = () => undefined as never
+
 const noQuery = Object.freeze({})
+
+/** Prepares the end of connections as soon as the server begins to close. */
+function noticeStop(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits) {
+  let isDraining = false
+  const ending = new AbortController()
+  app.addHook('preClose', async () => {
+    isDraining = true
+    await prepareStop(app.server)
+    setTimeout(() => ending.abort(), batchRequestDrainMs).unref()
+  })
+  return {
+    isDraining: () => isDraining,
+    /** Aborted when bodies that still arrive and pages that wait must end. */
+    ending: ending.signal,
+  }
+}
 
 /** Proxies in a row. Following a long list from a client would take milliseconds. */
 const proxyHopsMax = 16
@@ -152,12 +199,6 @@ function withoutPort(text: string): string {
   return ipv6 ?? ipv4 ?? text
 }
 
-const withoutLastSlash = (text: string) => text.replace(/\/$/, '')
-
-/** Removes the server's name, which a target may include (RFC 9112, 3.2.2). */
-function originForm(target: string): string {
-  if (target.startsWith('/')) {
-    return target
-  }
-  return /^https?:\/\/[^/?#]*(\/.*)/i.exec(target)?.[1] ?? `/${target}`
+function withoutLastSlash(text: string): string {
+  return text.replace(/\/$/, '')
 }

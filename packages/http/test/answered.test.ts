@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
+import { parsePlant, type Version } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 import { heldInserts, type Service, startService } from './memory-service.ts'
@@ -47,6 +48,17 @@ test('a client that leaves right after its request leaves a line in the log for 
   for (const { socket } of clients) {
     socket.destroy()
   }
+})
+
+test('an answer has no member that its schema does not declare', async () => {
+  const plant = Object.assign(parsePlant({ id: 1n, name: 'n' }), { secret: 's' })
+  await using service = await startService({
+    plants: { find: async () => ({ plant, version: '1' as Version }) },
+  })
+
+  const answer = await service.client.ask('GET', '/plants/1')
+
+  expect(`${answer.body}`).toBe('{"id":1,"name":"n"}')
 })
 
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {

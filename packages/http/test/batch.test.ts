@@ -3,7 +3,7 @@ import { AccessError } from '@plant-store/access'
 import { assertFailure, chunk, held } from '@plant-store/contract'
 import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
-import { expect, test } from 'vitest'
+import { type ExpectStatic, expect, test } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
 import { heldInserts, type ServiceOptions, startService } from './memory-service.ts'
 
@@ -14,9 +14,13 @@ async function start(options: ServiceOptions = {}) {
   const { client, tokens } = service
   return {
     ...service,
-    /** Resolves once the server has read more than this of the batch that was begun last. */
-    isRead: (bytes: number) =>
-      expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(bytes),
+    /**
+     * Resolves once the server has read more than this of the batch that was begun last.
+     *
+     * @param expect of the test, because several run at once
+     */
+    isRead: (bytes: number, { poll }: ExpectStatic) =>
+      poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(bytes),
     /** A batch whose body comes in chunks. */
     async begin(...lines: readonly string[]) {
       const wire = await client.open()
@@ -56,7 +60,7 @@ test.concurrent('a client that leaves in the middle of a line leaves nothing beh
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   for (let n = 0; n < 3; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(100_000))
-    await service.isRead(100_000)
+    await service.isRead(100_000, expect)
     batch[Symbol.dispose]()
   }
   await expect.poll(() => service.answered).toHaveLength(3)
@@ -72,7 +76,7 @@ test.concurrent('lines that wait for their end are held, and too many of them ar
 }) => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(120_000))
-  await service.isRead(120_000)
+  await service.isRead(120_000, expect)
   using second = await service.begin(' '.repeat(120_000))
   assertFailure(await second.answer(), 50305)
   first.send('}\n')
@@ -244,7 +248,7 @@ test('as many parts are under way as fit in 1.5 MiB, and a longer line is alone'
   using exact = await service.begin(...halves)
   await expect.poll(() => underWay).toBe(2)
   using long = await service.begin(line(3, 'x'.repeat(2 * 2 ** 20)))
-  await service.isRead(2 * 2 ** 20)
+  await service.isRead(2 * 2 ** 20, expect)
   expect(underWay).toBe(2)
   gate.resolve()
   for (const batch of [exact, long]) {
@@ -261,7 +265,7 @@ test('a batch holds only what it has not created yet', async () => {
   // All but the last part.
   await expect.poll(() => service.plants.find(plantId(count - 200))).toBeDefined()
   using second = await service.begin(' '.repeat(90_000))
-  await service.isRead(90_000)
+  await service.isRead(90_000, expect)
   second.send(`\n${line(count)}`)
   for (const batch of [first, second]) {
     batch.end()

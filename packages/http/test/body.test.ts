@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
-import { Body, createBodyReader } from '../src/request/body.ts'
+import { Body, createBodyReader } from '../src/wire/body.ts'
 
 const carrier = { note() {}, resumeOrPause() {} }
 

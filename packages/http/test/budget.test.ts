@@ -13,7 +13,7 @@ import {
 import type { Version } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
-import { createBudget } from '../src/budget.ts'
+import { createBudget } from '../src/wire/budget.ts'
 import { type Service, startService } from './memory-service.ts'
 
 const mib = 2 ** 20

@@ -6,7 +6,7 @@ import { assertFailure, assertSuccess, plantRequest, toJson } from '@plant-store
 import { DomainError } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { connectionsOf } from '../src/connection/node-server.ts'
+import { connectionsOf } from '../src/wire/node-server.ts'
 import { heldInserts, type Service, startService } from './memory-service.ts'
 
 afterEach(() => void vi.useRealTimers())
@@ -424,7 +424,8 @@ describe('a client that sends requests without waiting for answers', () => {
       for (const socket of sockets) {
         socket.write(head + tiny.repeat(times))
       }
-      await Promise.all(sockets.map(socket => once(socket, 'data')))
+      // Some are cut before their first answer: together they wait with too many requests.
+      await Promise.all(sockets.map(answeredOrCut))
       expect(most).toBeGreaterThan(times / 2)
       expect(most).toBeLessThan(4 * times)
       for (const socket of sockets) {
@@ -442,5 +443,8 @@ describe('a client that sends requests without waiting for answers', () => {
     expect(both.served.bytesRead).toBeLessThan(256 * 1024)
   })
 })
+
+const answeredOrCut = (socket: Socket) =>
+  new Promise<unknown>(resolve => socket.once('data', resolve).once('close', resolve))
 
 const refusedBy = ({ app }: Service) => once(app.server, 'clientError')

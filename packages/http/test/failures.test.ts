@@ -1,8 +1,7 @@
 import { AccessError } from '@plant-store/access'
 import { DomainError } from '@plant-store/domain'
 import { expect, test } from 'vitest'
-import { toFailure } from '../src/entities.ts'
-import { RequestError } from '../src/errors/failures.ts'
+import { RequestError, toFailure } from '../src/errors/failures.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 const unknown = (error: Error) => Object.assign(error, { code: 'of-tomorrow' })

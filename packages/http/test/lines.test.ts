@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
-import { Body } from '../src/request/body.ts'
 import { isEmptyLine, type LineLimits, readLines } from '../src/request/lines.ts'
+import { Body } from '../src/wire/body.ts'
 
 afterEach(() => void vi.useRealTimers())
 

@@ -2,7 +2,7 @@ import { assertSuccess } from '@plant-store/contract'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { connectionsOf } from '../src/connection/node-server.ts'
+import { connectionsOf } from '../src/wire/node-server.ts'
 import { startService } from './memory-service.ts'
 
 test('new connections are answered between long pages, and pages that wait for long when the server stops are told so', async () => {

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect as openSocket, type Socket } from 'node:net'
 import {
   type AccessToken,
@@ -10,16 +11,13 @@ import {
 } from '@plant-store/access'
 import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
   createServer,
   type ServerOptions,
 } from '@plant-store/http/server'
 import type { FastifyInstance } from 'fastify'
-import { sections } from '../src/entities.ts'
-import { describeInterface } from '../src/openapi/description.ts'
-import { service as serviceSection } from '../src/service/operations.ts'
 
 export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
@@ -40,7 +38,8 @@ type LoggedRequest = AnsweredRequest & {
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-const recorder = createRecorder(describeInterface([...sections, serviceSection], '/'))
+const description = new URL('../../../docs/openapi.json', import.meta.url)
+const recorder = createRecorder(readFileSync(description, 'utf8'))
 
 /**
  * Starts the HTTP adapter on real sockets, over repositories that forget with the process, and a client whose answers are
@@ -71,9 +70,10 @@ export async function startService(options: ServiceOptions = {}) {
   const debugged: unknown[] = []
   const { plants: others, host = '127.0.0.1', prepare, ...given } = options
   const plants = createPlants(others)
+  const useCases = createPlantUseCases({ plants })
   const app = createServer({
-    ...memoryUseCases(),
-    plants: createPlantUseCases({ plants }),
+    plants: useCases,
+    unannounced: useCases,
     gate: createGate({
       tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
     }),

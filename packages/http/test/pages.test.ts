@@ -141,10 +141,9 @@ test.each([
 ] as const)(
   'below "%s", the root and a last slash lead to /%s',
   async (prefix, name, paths) => {
-    const page = name === 'browse' ? writePage() : undefined
     await using service = await startService({
       baseUrl: new URL(`https://plants.example${prefix}`),
-      ...(page && { page }),
+      ...(name === 'browse' && { page: writePage() }),
     })
     const { origin } = new URL(service.url)
     for (const path of paths) {

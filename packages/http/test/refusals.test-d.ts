@@ -1,58 +1,64 @@
 import { parsePlant } from '@plant-store/domain'
-import { memoryUseCases } from '@plant-store/domain/testing'
-import type { UseCases } from '@plant-store/http/server'
-import type { Operation } from '../src/openapi/operation.ts'
-import type { Handlers } from '../src/pipeline.ts'
-import { operations } from '../src/plants/operations.ts'
+import { createPlant, createPlants, listPlants, readPlant } from '../src/plants/schemas.ts'
+import type { Routes } from '../src/routes.ts'
 
 // What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
 
-const { scope: _, ...unscoped } = operations.listPlants
-export const scopes: Operation[] = [
-  // @ts-expect-error an operation that does not say who may
-  unscoped,
-  // @ts-expect-error a scope that no token can have
-  { ...unscoped, scope: 'notes:read' },
-  { ...unscoped, scope: null },
-]
-
-type Plants = Handlers<typeof operations>
+declare const routes: Routes
 const plant = parsePlant({ id: 1n, name: 'g' })
+const read = { config: { scope: 'plants:read' }, schema: readPlant } as const
+const list = { config: { scope: 'plants:read' }, schema: listPlants } as const
 
-export const answers: Plants['readPlant'][] = [
-  async ({ answer }) => answer(200, plant),
-  async ({ answer }) => answer(304, null),
-  // @ts-expect-error with a misspelt one
-  async ({ answer }) => answer(200, { id: 1n, nam: 'g' }),
-  // @ts-expect-error with one too many
-  async ({ answer }) => answer(200, { ...plant, colour: 'g' }),
+export const scopes = [
+  routes.get('/open', { config: { scope: null }, schema: readPlant }, async () => plant),
+  // @ts-expect-error a route that does not say who may
+  routes.get('/undeclared', { schema: readPlant }, async () => plant),
+  // @ts-expect-error a scope that no token can have
+  routes.get('/misspelt', { config: { scope: 'notes:read' }, schema: readPlant }, async () => plant),
+]
+
+export const schemas = [
+  // @ts-expect-error a route that is not described
+  routes.get('/undescribed', { config: { scope: null }, schema: {} }, async () => plant),
+]
+
+export const answers = [
+  routes.get('/plants/:id', read, async () => plant),
+  routes.get('/plants/:id', read, async (_request, reply) => {
+    reply.code(304)
+    return null
+  }),
+  // @ts-expect-error with a misspelt member
+  routes.get('/plants/:id', read, async () => ({ id: 1n, nam: 'g' })),
   // @ts-expect-error with a member of another type
-  async ({ answer }) => answer(200, { ...plant, id: 1 }),
-  // @ts-expect-error a status that the operation does not have
-  async ({ answer }) => answer(204, null),
+  routes.get('/plants/:id', read, async () => ({ ...plant, id: 1 })),
+  routes.get('/plants/:id', read, async (_request, reply) => {
+    // @ts-expect-error a status that the route does not have
+    reply.code(204)
+    return null
+  }),
   // @ts-expect-error no answer at all
-  async () => {},
+  routes.get('/plants/:id', read, async () => {}),
 ]
 
-export const names: Partial<Plants> = {
+export const names = [
   // @ts-expect-error a misspelt query parameter
-  listPlants: async ({ query, answer }) => answer(200, [{ ...plant, name: query.tags ?? '' }]),
+  routes.get('/plants', list, async request => [{ ...plant, name: request.query.tags ?? '' }]),
   // @ts-expect-error a misspelt part of the path
-  readPlant: async ({ params, answer }) => answer(200, { ...plant, name: params.idd }),
-}
-
-export const lists = ({ createPlant, ...others }: Plants): Plants[] => [
-  // @ts-expect-error an operation without a handler
-  others,
-  // @ts-expect-error a handler without an operation
-  { createPlant, ...others, waterPlant: createPlant },
+  routes.get('/plants/:id', read, async request => ({ ...plant, name: request.params.idd })),
+  // @ts-expect-error a number in a query: it is a text, which the domain judges
+  routes.get('/plants', list, async request => [{ ...plant, id: request.query.limit ?? 1n }]),
 ]
 
-const useCases = memoryUseCases()
-export const passed: UseCases[] = [
-  useCases,
-  // @ts-expect-error an entity that is not passed
-  {},
-  // @ts-expect-error an entity that is missing from the list
-  { ...useCases, notes: useCases.plants },
+export const bodies = [
+  routes.post('/plants', { config: { scope: null }, schema: createPlant }, async request => ({
+    // @ts-expect-error a member of a body, which is bytes until the domain has judged it
+    name: request.body.name,
+  })),
+  routes.post('/plants/batch', { config: { scope: null }, schema: createPlants }, async () => ({
+    created: 0,
+    existing: 0,
+    refused: 0,
+    faults: [],
+  })),
 ]

@@ -4,7 +4,7 @@ import type { Version } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { connectionsOf } from '../src/connection/node-server.ts'
+import { connectionsOf } from '../src/wire/node-server.ts'
 import { heldInserts, startService } from './memory-service.ts'
 
 const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'

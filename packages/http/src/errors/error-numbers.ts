@@ -3,18 +3,17 @@ import type { DomainErrorCode } from '@plant-store/domain'
 
 /** A published number, status × 100 + n, never with another meaning and never reused. */
 export type FailureRow = readonly [number: number, meaning: string]
-export type FailureRows = Readonly<Record<string, FailureRow>>
 
-/** The failures that every operation may have. Those of an entity are in its folder. */
-export const commonFailures = {
+/** The published error numbers. A code without one does not compile. 40008 was published once. */
+export const failures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],
+  'invalid-plant': [40002, 'The body is not a valid plant'],
   'id-taken': [40003, 'The id is already taken'],
   'invalid-id': [40004, 'The path does not end in an id'],
   'invalid-query': [40005, 'A query parameter is invalid'],
   'bad-target': [40006, 'The request target is not correctly percent-encoded UTF-8'],
-  'bad-host': [40007, 'The header field Host is missing, repeated or invalid'],
-  'repeated-field': [40008, 'A header field that may occur only once is repeated'],
+  'bad-host': [40007, 'The header field Host is missing or repeated'],
   'repeated-parameter': [40009, 'A query parameter is repeated'],
   'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole resource'],
   'bad-condition': [
@@ -26,6 +25,7 @@ export const commonFailures = {
   'invalid-token': [40102, 'The access token is unknown, revoked or expired'],
   'insufficient-scope': [40301, 'The access token lacks the scope for this operation'],
   'no-such-path': [40401, 'There is nothing at this path'],
+  'plant-not-found': [40402, 'There is no plant with this id'],
   'method-not-allowed': [40501, 'The path does not support this method; see Allow'],
   'request-timeout': [40801, 'The request did not arrive in time'],
   'condition-failed': [41201, 'What is stored does not meet If-Match or If-None-Match'],
@@ -62,10 +62,11 @@ export const commonFailures = {
     50306,
     'Access cannot be checked at the moment; try again after Retry-After',
   ],
-} as const satisfies Record<AccessErrorCode | 'internal', FailureRow> & FailureRows
+} as const satisfies Record<DomainErrorCode | AccessErrorCode, FailureRow> &
+  Readonly<Record<string, FailureRow>>
 
 /** The failures of a request itself. */
 export type RequestErrorCode = Exclude<
-  keyof typeof commonFailures,
+  keyof typeof failures,
   DomainErrorCode | AccessErrorCode | 'internal'
 >

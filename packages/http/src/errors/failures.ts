@@ -1,11 +1,6 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import {
-  commonFailures,
-  type FailureRow,
-  type FailureRows,
-  type RequestErrorCode,
-} from './error-numbers.ts'
+import { type FailureRow, failures, type RequestErrorCode } from './error-numbers.ts'
 
 export class RequestError extends Error {
   override readonly name = 'RequestError'
@@ -33,34 +28,27 @@ export interface Failure {
 
 const retryAfterSeconds = '1'
 
-export type ToFailure = (error: unknown) => Failure
-
-export function createToFailure(rows: FailureRows): ToFailure {
-  return error => {
-    if (error instanceof RequestError) {
-      return requestFailure(error)
-    }
-    if (error instanceof AccessError) {
-      return failure(commonFailures[error.code], error.message, challenge(error))
-    }
-    // A domain of another version may know codes that this table does not.
-    const row =
-      isDomainError(error) && Object.hasOwn(rows, error.code)
-        ? rows[error.code]
-        : undefined
-    if (row) {
-      return failure(row, (error as Error).message)
-    }
-    const code = fastifyFailures.get((error as { code?: unknown }).code)
-    if (code !== undefined) {
-      return failure(commonFailures[code], commonFailures[code][1])
-    }
-    return failure(commonFailures.internal, 'the server failed to answer this request')
+/** Returns the answer to an error of any kind. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof RequestError) {
+    return requestFailure(error)
   }
+  if (error instanceof AccessError) {
+    return failure(failures[error.code], error.message, challenge(error))
+  }
+  // A domain of another version may know codes that this table does not.
+  if (isDomainError(error) && Object.hasOwn(failures, error.code)) {
+    return failure(failures[error.code], error.message)
+  }
+  const code = fastifyFailures.get((error as { code?: unknown } | undefined)?.code)
+  if (code !== undefined) {
+    return failure(failures[code], failures[code][1])
+  }
+  return failure(failures.internal, 'the server failed to answer this request')
 }
 
 export function requestFailure({ code, message, headers }: RequestError): Failure {
-  return failure(commonFailures[code], message, headers)
+  return failure(failures[code], message, headers)
 }
 
 function failure(
@@ -74,7 +62,7 @@ function failure(
     status,
     headers: status === 503 ? { ...headers, 'retry-after': retryAfterSeconds } : headers,
     body: { error: number, message: message.toWellFormed() },
-    isDefect: row === commonFailures.internal,
+    isDefect: row === failures.internal,
   }
 }
 

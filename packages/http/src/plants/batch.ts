@@ -1,15 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type CreateOutcome, idTaken, type Plant, parsePlant } from '@plant-store/domain'
-import { commonFailures } from '../errors/error-numbers.ts'
-import { createToFailure } from '../errors/failures.ts'
-import { faultsMax } from '../limits.ts'
-import type { Handlers, Pipeline } from '../pipeline.ts'
-import { bodyOf } from '../request/body.ts'
+import {
+  type CreateOutcome,
+  idTaken,
+  type Plant,
+  type PlantUseCases,
+  parsePlant,
+} from '@plant-store/domain'
+import { toFailure } from '../errors/failures.ts'
+import { faultsMax, type ServerLimits } from '../limits.ts'
+import type { Authenticate } from '../request/authenticate.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { notesOf } from '../request-context.ts'
-import { type Announcing, useCasesFor } from './announce.ts'
-import { failures, operations } from './operations.ts'
+import { notesOf } from '../request/notes.ts'
+import type { Body } from '../wire/body.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
 const partSizeMax = 32 * 1024
@@ -20,18 +23,41 @@ const underWaySizeMax = 1536 * 1024
 /** For the message of a fault, which may quote the line. */
 const messageLengthMax = 300
 
-const toFailure = createToFailure({ ...commonFailures, ...failures })
+export interface BatchOptions {
+  readonly authenticate: Authenticate
+  readonly limits: ServerLimits
+  /** Aborted when batches that still arrive must end, because the server stops. */
+  readonly ending: AbortSignal
+}
 
-/** Returns the handler of POST /plants/batch: any number of plants in one request, in constant memory. */
-export function createBatch(
-  announcing: Announcing,
-  { authenticate, limits, ending }: Pipeline,
-): Handlers<typeof operations>['createPlants'] {
+/** The outcome of a batch. */
+export interface BatchOutcome {
+  readonly created: number
+  readonly existing: number
+  readonly refused: number
+  /** Those of the first refused lines. */
+  readonly faults: LineFault[]
+}
+
+type BatchRequest = Parameters<Authenticate>[0]
+
+/**
+ * Returns the handler of POST /plants/batch: any number of plants in one request, in
+ * constant memory.
+ */
+export function createBatches({ authenticate, limits, ending }: BatchOptions) {
   const underWay = createSemaphore(underWaySizeMax)
-  const { scope } = operations.createPlants
+  const lineLimits = {
+    lineBytesMax: limits.bodyBytesMax,
+    lineTimeoutMs: limits.requestTimeoutMs,
+    ending,
+  }
 
-  return async ({ request, query, answer }) => {
-    const useCases = useCasesFor(query, announcing)
+  return async (
+    request: BatchRequest,
+    body: Body | undefined,
+    useCases: PlantUseCases,
+  ): Promise<BatchOutcome> => {
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {
@@ -49,19 +75,13 @@ export function createBatch(
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
 
-    const { bodyBytesMax: lineBytesMax, requestTimeoutMs: lineTimeoutMs } = limits
-    const body = bodyOf(request.raw)
-    const pieces =
-      body === undefined ? [] : readLines(body, { lineBytesMax, lineTimeoutMs, ending })
+    const pieces = body === undefined ? [] : readLines(body, lineLimits)
     let counted = Promise.resolve()
     let isFailed = false
     try {
       for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
-        const refusal = await authenticate(request, scope)
-        if (refusal !== undefined) {
-          throw refusal
-        }
+        await authenticate(request, 'plants:write')
         notesOf(request).logFields = counts
         notesOf(request).failureSuffix = '; plants of earlier lines may have been created'
         if (isFailed) {
@@ -81,7 +101,7 @@ export function createBatch(
       await counted.catch(() => {})
     }
     await counted
-    return answer(200, { ...counts, faults })
+    return { ...counts, faults }
   }
 }
 

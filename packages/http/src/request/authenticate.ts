@@ -5,37 +5,84 @@ import {
   isBearerToken,
   type Scope,
 } from '@plant-store/access'
-import type { FastifyRequest } from 'fastify'
-import { notesOf } from '../request-context.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { notesOf } from './notes.ts'
 
-/** Returns `undefined` for a request that the gate has admitted, and a failure in every other case. */
+/** The scope that a token needs. Every valid token has `any`. `null` needs no token. */
+export type RouteScope = Scope | 'any' | null
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    scope?: RouteScope
+  }
+}
+
+type AuthenticatedRequest = Pick<FastifyRequest, 'id' | 'headers'>
+
+/**
+ * Asks the gate for the holder of a token with a scope, or with `any`.
+ *
+ * @throws Error in every other case, or rejects with it
+ */
 export type Authenticate = (
-  request: FastifyRequest,
-  scope: Scope,
-) => Refusal | Promise<Refusal>
-type Refusal = Error | undefined
+  request: AuthenticatedRequest,
+  scope: Scope | 'any',
+) => void | Promise<void>
+
+/** Refuses requests without a token that has the scope of their route. */
+export function checkTokens(app: FastifyInstance, authenticate: Authenticate): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    try {
+      const scope = scopeOf(request)
+      const admission = scope === null ? undefined : authenticate(request, scope)
+      if (admission instanceof Promise) {
+        admission.then(() => done(), done)
+        return
+      }
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done()
+  })
+}
+
+/**
+ * @throws Error if the route does not declare a scope, because it must not be open
+ */
+function scopeOf(request: FastifyRequest): RouteScope {
+  if (request.is404) {
+    return 'any'
+  }
+  const { config, url } = request.routeOptions
+  if (config.scope === undefined) {
+    throw new Error(`the route ${url} does not declare its scope`)
+  }
+  return config.scope
+}
 
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
+    // A gate takes one scope. Its refusal for this one is no refusal of `any`.
+    const asked = scope === 'any' ? 'plants:read' : scope
     try {
-      const admission = gate(
-        { token: bearerToken(headers.authorization), headers },
-        scope,
-      )
+      const token = bearerToken(headers.authorization)
+      const admission = gate({ token, headers }, asked)
       if (!(admission instanceof Promise)) {
-        return noteHolder(request, admission)
+        noteHolder(request, admission)
+        return
       }
       return admission
         .then(holder => noteHolder(request, holder))
-        .catch(thrown => failureOf(thrown, request))
+        .catch(thrown => refuse(thrown, request, scope))
     } catch (thrown) {
-      return failureOf(thrown, request)
+      refuse(thrown, request, scope)
     }
   }
 }
 
-function noteHolder(request: FastifyRequest, holder: Holder): undefined {
+function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
   notesOf(request).holderName = nameOf(holder)
 }
 
@@ -49,17 +96,27 @@ function nameOf(holder: Holder | undefined): string {
   return name
 }
 
-/** Returns an error: Fastify takes a falsy value for success, and the request would pass. */
-function failureOf(thrown: unknown, request: FastifyRequest): Error {
+/**
+ * @throws Error always, unless the token only lacks the scope and any scope will do. It is
+ *   an error, because Fastify takes a falsy value for success.
+ */
+function refuse(
+  thrown: unknown,
+  request: AuthenticatedRequest,
+  scope: Scope | 'any',
+): void {
   if (!(thrown instanceof Error)) {
-    return new Error(`the gate failed with ${thrown}`)
+    throw new Error(`the gate failed with ${thrown}`)
   }
   if (!(thrown instanceof AccessError)) {
-    return thrown
+    throw thrown
   }
   const refusal = withForm(thrown, request.headers.authorization)
   notesOf(request).refusal = refusal
-  return refusal
+  if (scope === 'any' && refusal.code === 'insufficient-scope') {
+    return
+  }
+  throw refusal
 }
 
 const expectedForm =
@@ -78,8 +135,9 @@ function withForm(refusal: AccessError, authorization: string | undefined): Acce
 }
 
 /**
- * Returns the token (RFC 6750, 2.1), with the scheme in any case (RFC 9110, 11.1). Searching for the end of the spaces,
- * as `/^bearer +(.*?) *$/` does, would take quadratic time.
+ * Returns the token (RFC 6750, 2.1), with the scheme in any case (RFC 9110, 11.1).
+ * Searching for the end of the spaces, as `/^bearer +(.*?) *$/` does, would take quadratic
+ * time.
  */
 function bearerToken(authorization = ''): string | undefined {
   const token = authorization.replace(/^bearer +(?=[^ ])/i, '')

@@ -16,7 +16,7 @@ export const toEntityTag = (version: Version) => `"${version}"`
  */
 export function readCondition({
   raw: { headers },
-}: FastifyRequest): Condition | undefined {
+}: Pick<FastifyRequest, 'raw'>): Condition | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   if (ifMatch === undefined && ifNoneMatch === undefined) {
     return undefined

@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { parseJsonRecord } from '@plant-store/json'
-import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 
-/** @throws RequestError `bad-json` */
-export function readJsonBody({ body }: FastifyRequest): unknown {
-  // As its parser has left it.
-  const bytes = body as Buffer | undefined
-  if (bytes === undefined || bytes.length === 0) {
+/**
+ * @param request with the bytes of its body
+ * @throws RequestError `bad-json`
+ */
+export function readJsonBody({ body }: { readonly body: Buffer | undefined }): unknown {
+  if (body === undefined || body.length === 0) {
     throw new RequestError('bad-json', 'the request has no body')
   }
-  return readJson(bytes, 'body')
+  return readJson(body, 'body')
 }
 
 /**

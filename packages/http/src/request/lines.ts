@@ -1,5 +1,5 @@
 import { RequestError } from '../errors/failures.ts'
-import type { Body } from './body.ts'
+import type { Body } from '../wire/body.ts'
 import { curlAdvice } from './json.ts'
 
 export interface LineLimits {

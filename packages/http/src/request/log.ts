@@ -6,7 +6,7 @@ import {
   notesOf,
   type RequestTrace,
   requestIdField,
-} from '../request-context.ts'
+} from './notes.ts'
 
 /** Is told of each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
@@ -34,9 +34,14 @@ export function logRequests(
   })
   if (begin !== undefined) {
     // Not earlier: reading the body loses the async context.
-    app.addHook('preHandler', (request, _reply, done) =>
-      (notesOf(request).trace as RequestTrace).run(done),
-    )
+    app.addHook('preHandler', (request, _reply, done) => {
+      const { trace } = notesOf(request)
+      if (trace === undefined) {
+        done()
+      } else {
+        trace.run(done)
+      }
+    })
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest)

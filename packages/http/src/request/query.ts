@@ -1,5 +1,28 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { TObject } from 'typebox'
 import { RequestError } from '../errors/failures.ts'
+
+/**
+ * Reads the query of each request. Refuses parameters that the schema of the route does not
+ * have.
+ */
+export function checkQueries(app: FastifyInstance): void {
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (!request.url.includes('?')) {
+      done()
+      return
+    }
+    const { querystring } = request.routeOptions.schema ?? {}
+    const { properties = {} } = (querystring ?? {}) as Partial<TObject>
+    try {
+      request.query = readQuery(request.url, Object.keys(properties))
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done()
+  })
+}
 
 /**
  * Returns the query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
@@ -91,7 +114,7 @@ const answerFieldsBytesMax = 1024
  *   header section
  */
 export function nextPage(
-  { raw }: FastifyRequest,
+  { raw }: Pick<FastifyRequest, 'raw'>,
   after: bigint,
   query: { readonly limit: number },
   headerBytesMax: number,

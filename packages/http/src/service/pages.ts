@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isMet, type Version } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
-import { answer } from '../answer/answer.ts'
-import { addVary } from '../connection/cors.ts'
-import { failOtherMethods } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
+import { addVary } from '../request/cors.ts'
 
 /** Adds the API reference, the page at `/browse` if there is one, and the way from the root to the first of them. */
 export function addPages(
@@ -21,11 +19,9 @@ export function addPages(
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
     const [path = ''] = url.split(/[?#]/, 1)
-    return reply.redirect(
-      path.endsWith('/') ? first : `${path.slice(path.lastIndexOf('/') + 1)}/${first}`,
-    )
+    const lastPart = path.slice(path.lastIndexOf('/') + 1)
+    return reply.redirect(path.endsWith('/') ? first : `${lastPart}/${first}`)
   })
-  failOtherMethods(app, '/', ['GET'], null)
 }
 
 const open = { config: { scope: null } }
@@ -58,7 +54,6 @@ function addPage(
   folder: URL,
 ): void {
   app.get(`/${name}/`, open, (_request, reply) => reply.redirect(`../${name}`))
-  failOtherMethods(app, `/${name}/`, ['GET'], null)
   for (const file of files) {
     const url = file === `${name}.html` ? `/${name}` : `/${name}/${file}`
     const mediaType = mediaTypes[file.slice(file.lastIndexOf('.') + 1)]
@@ -77,14 +72,13 @@ function addPage(
       })
       addVary(reply, 'accept-encoding')
       if (!isMet({ differs: readCondition(request)?.differs }, version)) {
-        return void answer(reply, 304, null)
+        return reply.code(304).send(null)
       }
       if (isCompressed) {
         reply.header('content-encoding', 'gzip')
       }
       return reply.header('content-type', mediaType).send(content)
     })
-    failOtherMethods(app, url, ['GET'], null)
   }
 }
 

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import { answerText } from '../answer/answer.ts'
+import { Type } from 'typebox'
 import { RequestError } from '../errors/failures.ts'
-import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
-import { metricsMediaType, type operations, service } from './operations.ts'
-import { addPages } from './pages.ts'
+import type { RouteSchema, Routes } from '../routes.ts'
+import { about } from '../schemas.ts'
 
 export interface Probes {
   /** Rejects while the store cannot serve. */
@@ -12,35 +11,97 @@ export interface Probes {
   readonly metrics: () => Promise<string>
 }
 
-interface ServiceRoutesOptions extends Probes {
+export interface ServiceRoutesOptions extends Probes {
   readonly isDraining: () => boolean
-  readonly description: string
-  /** Of the API reference, with a slash at the end. */
-  readonly docsFolder: URL
-  /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
-  readonly page?: URL | undefined
+  /** Returns the interface description as JSON. */
+  readonly describe: () => string
 }
 
-/** Adds what is about the service itself, and the pages. */
+const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
+
+export const Status = Type.Object(
+  { status: Type.String() },
+  { $id: 'Status', examples: [{ status: 'ok' }] },
+)
+
+const tags = ['service']
+
+const health = {
+  operationId: 'health',
+  tags,
+  summary: 'Liveness: the process responds',
+  response: { 200: about('Liveness: the process responds', Status) },
+} as const satisfies RouteSchema
+
+const readiness = {
+  operationId: 'readiness',
+  tags,
+  summary: 'Readiness: the service can serve',
+  response: { 200: about('Readiness: the service can serve', Status) },
+} as const satisfies RouteSchema
+
+const description = {
+  operationId: 'describe',
+  tags,
+  summary: 'This description',
+  response: {
+    200: about('This description', Type.Unsafe<string>({ type: 'object' })),
+  },
+} as const satisfies RouteSchema
+
+const metrics = {
+  operationId: 'metrics',
+  tags,
+  summary: 'Metrics',
+  description: 'Needs a token with the scope `metrics:read`.',
+  response: {
+    200: {
+      description: 'Metrics in the Prometheus text format',
+      content: {
+        [metricsMediaType]: {
+          schema: Type.String({ examples: ['plant_store_ready 1\n'] }),
+        },
+      },
+    },
+  },
+} as const satisfies RouteSchema
+
+/** Adds the routes about the service itself. They ignore queries, because monitors add some. */
 export function addServiceRoutes(
   app: FastifyInstance,
-  pipeline: Pipeline,
-  { check, metrics, isDraining, description, docsFolder, page }: ServiceRoutesOptions,
+  options: ServiceRoutesOptions,
 ): void {
-  const handlers: Handlers<typeof operations> = {
-    health: async ({ answer }) => answer(200, { status: 'ok' }),
-    async readiness({ answer }) {
-      if (isDraining()) {
-        throw new RequestError('draining', 'the server is shutting down')
-      }
-      await check()
-      return answer(200, { status: 'ready' })
-    },
-    describe: async ({ reply }) => answerText(reply, description),
-    metrics: async ({ reply }) =>
-      reply.header('content-type', metricsMediaType).send(await metrics()).raw,
-  }
-  addRoutes(app, service, handlers, pipeline)
+  app.register(async instance => addRoutes(instance, options))
+}
 
-  addPages(app, docsFolder, page)
+function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
+  routes.get('/healthz', { config: { scope: null }, schema: health }, async () => ({
+    status: 'ok',
+  }))
+
+  routes.get('/readyz', { config: { scope: null }, schema: readiness }, async () => {
+    if (options.isDraining()) {
+      throw new RequestError('draining', 'the server is shutting down')
+    }
+    await options.check()
+    return { status: 'ready' }
+  })
+
+  routes.get(
+    '/openapi.json',
+    { config: { scope: null }, schema: description },
+    async (_request, reply) => {
+      reply.type('application/json')
+      return options.describe()
+    },
+  )
+
+  routes.get(
+    '/metrics',
+    { config: { scope: 'metrics:read' }, schema: metrics },
+    async (_request, reply) => {
+      reply.type(metricsMediaType)
+      return options.metrics()
+    },
+  )
 }

@@ -58,27 +58,13 @@ export const openPageCases: readonly ContractCase[] = [
   }),
 
   ...casesOf('the served description', {
-    'is open, OpenAPI 3.1.0, of interface version 1.0.0, with exact bounds of int64':
-      async client => {
-        const answer = await client.ask('GET', '/openapi.json', { token: null })
-        const { openapi, info } = held(answer) as {
-          openapi: string
-          info: { version: string }
-        }
-        assert.deepEqual([answer.status, openapi, info.version], [200, '3.1.0', '1.0.0'])
-        const text = `${answer.body}`
-        const bounds = [...text.matchAll(/"(?:minimum|maximum)":-?\d{10,}/g)].map(
-          ([bound]) => bound,
-        )
-        assert.deepEqual([...new Set(bounds)].sort(), [
-          '"maximum":9223372036854775807',
-          '"minimum":-9223372036854775808',
-        ])
-        const schemas = [...text.matchAll(/{[^{}]*"format":"int64"[^{}]*}/g)]
-        assert.notEqual(schemas.length, 0)
-        for (const [schema] of schemas) {
-          assert.match(schema, /"minimum":-?\d+,"maximum":\d+/)
-        }
-      },
+    'is open, OpenAPI 3.1.0, and of interface version 1.0.0': async client => {
+      const answer = await client.ask('GET', '/openapi.json', { token: null })
+      const { openapi, info } = held(answer) as {
+        openapi: string
+        info: { version: string }
+      }
+      assert.deepEqual([answer.status, openapi, info.version], [200, '3.1.0', '1.0.0'])
+    },
   }),
 ]

@@ -38,36 +38,25 @@ export const syntaxCases: readonly ContractCase[] = [
       }
     },
 
-    'a repeated field that identifies the sender or the body gets 400': async client => {
-      const id = ownId()
-      for (const field of [
-        `authorization: Bearer ${client.store.tokens.full}`,
-        'content-type: application/json',
-        'content-encoding: identity\r\ncontent-encoding: gzip',
-      ]) {
-        assertFailure(await client.postBare(toJson({ id, name: 'n' }), [field]), 40008)
-      }
-      await assertAbsent(client, id)
-    },
+    'a repeated field that identifies the sender or the body is refused':
+      async client => {
+        const id = ownId()
+        const repeated = [
+          { field: `authorization: Bearer ${client.store.tokens.full}`, error: 40102 },
+          { field: 'content-type: application/json', error: 41501 },
+          { field: 'content-encoding: identity\r\ncontent-encoding: gzip', error: 41502 },
+        ]
+        for (const { field, error } of repeated) {
+          const answer = await client.postBare(toJson({ id, name: 'n' }), [field])
+
+          assertFailure(answer, error)
+        }
+        await assertAbsent(client, id)
+      },
 
     'a path that is not correctly percent-encoded gets 400': async client => {
       for (const path of words('/plants/% /plants/%zz /plants/%ff /%ed%a0%80')) {
         assertFailure(await client.ask('GET', path), 40006)
-      }
-    },
-  }),
-
-  ...casesOf('RFC 9112, 3.2', {
-    'a Host that is no host gets 400, also in HTTP/1.0': async client => {
-      const asked = client.asked('GET /healthz')
-      for (const host of ['a b', ':80', '::1', '[::g]', '\u00e4']) {
-        for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
-          const request = Buffer.from(
-            bareRequest(asked, [`host: ${host}`], version),
-            'latin1',
-          )
-          assertFailure(await client.exchange(asked, request), 40007, 'host')
-        }
       }
     },
   }),

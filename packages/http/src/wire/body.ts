@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
-import { countedBytesMin } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
+import { countedBytesMin } from './budget.ts'
 
 /** What a body arrives over. */
 interface Carrier {
@@ -87,6 +87,8 @@ export class Body {
   #isDropped = false
   #setHeld: ((bytes: number) => void) | undefined
   #onMore: (() => void) | undefined
+  /** Asks the client to send the body, if it waits for that. */
+  #ask: (() => void) | undefined
 
   constructor(stream: Receiving, carrier: Carrier) {
     this.#carrier = carrier
@@ -138,10 +140,17 @@ export class Body {
     this.#count()
   }
 
+  /** @param ask called once the body is read before all of it has arrived */
+  askWith(ask: () => void): void {
+    this.#ask = ask
+  }
+
   /** Reads on, up to this length and a packet. Calls back once, when more has arrived, at the end or at an error. */
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
+    this.#ask?.()
+    this.#ask = undefined
     this.#carrier.resumeOrPause()
   }
 

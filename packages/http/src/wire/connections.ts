@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { RequestError } from '../errors/failures.ts'
 import { lingerTimeoutMs } from '../limits.ts'
-import { Body, bodyOf } from '../request/body.ts'
+import { Body, bodyOf } from './body.ts'
 
 /**
  * The connections of a server. Fastify has one request of each at a time, whatever its client sends ahead.

@@ -4,8 +4,8 @@ import type { FastifyRequest } from 'fastify'
 export const requestIdField = 'x-request-id'
 
 /**
- * A request with an answer, failures included. These are the members of its log line, with what {@link Notes.logFields} adds.
- * Those that are `undefined` are left out.
+ * A request with an answer, failures included. These are the members of its log line, with
+ * what {@link Notes.logFields} adds. Those that are `undefined` are left out.
  */
 export interface AnsweredRequest {
   readonly reqId: string
@@ -42,8 +42,8 @@ interface Notes {
   /** Why the gate refused. */
   refusal?: AccessError
   /**
-   * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
-   * counts of a batch.
+   * More members of the log line: the id of an entity, as a text, which programs that read
+   * logs do not round, or the counts of a batch.
    */
   logFields?: Readonly<Record<string, string | number>>
   errorNumber?: number
@@ -54,7 +54,10 @@ interface Notes {
 /** A symbol does not collide with properties of Fastify. */
 const noted = Symbol('notes')
 
-export function notesOf(request: FastifyRequest & { [noted]?: Notes }): Notes {
+/** Any request: its notes do not depend on the types of its route. */
+type AnyRequest = Pick<FastifyRequest, 'id'> & { [noted]?: Notes }
+
+export function notesOf(request: AnyRequest): Notes {
   request[noted] ??= {}
   return request[noted]
 }

@@ -3,15 +3,11 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
-  STATUS_CODES,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import { writeFailure } from '../answer/answer.ts'
 import type { RequestErrorCode } from '../errors/error-numbers.ts'
-import { RequestError, requestFailure } from '../errors/failures.ts'
+import { RequestError } from '../errors/failures.ts'
 import type { ServerLimits } from '../limits.ts'
-import { type RequestLog, requestId } from '../request/log.ts'
-import { requestIdField } from '../request-context.ts'
 import { type Connection, Connections } from './connections.ts'
 
 const connectionsOfServers = new WeakMap<Server, Connections>()
@@ -29,10 +25,17 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
+/** Returns a whole answer, the last on its connection. The request is absent if it could not be parsed. */
+export type WriteRefusal = (
+  error: RequestError,
+  socket: Socket,
+  request?: IncomingMessage,
+) => string
+
 /** Returns Node's server. It hands requests to {@link Connections}, and answers what Node does not route. */
 export function createNodeServer(
   limits: ServerLimits,
-  logRequest: RequestLog,
+  writeRefusal: WriteRefusal,
   handle: RequestListener,
 ): Server {
   const requestTimeout = limits.requestTimeoutMs
@@ -46,8 +49,10 @@ export function createNodeServer(
     connectionsCheckingInterval: Math.ceil(headersTimeout / 10),
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     optimizeEmptyRequests: true,
-    // `checkFields` does.
+    // `checkHeaderSections` requires it.
     requireHostHeader: false,
+    // Otherwise Node would keep the first of several, and a proxy perhaps the last.
+    joinDuplicateHeaders: true,
   })
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
@@ -58,10 +63,7 @@ export function createNodeServer(
     connection: Connection,
     error: RequestError,
     request?: IncomingMessage,
-  ) =>
-    connection.refuse(error, () =>
-      writeRefusal(error, logRequest, connection.socket, request),
-    )
+  ) => connection.refuse(error, () => writeRefusal(error, connection.socket, request))
 
   server.on('connection', (socket: Socket) => {
     const connection = connections.add(socket)
@@ -119,34 +121,4 @@ export function createNodeServer(
     refuse(connection, new RequestError(failure, message))
   })
   return server
-}
-
-/** Returns and logs a whole answer, the last on its connection. */
-function writeRefusal(
-  error: RequestError,
-  logRequest: RequestLog,
-  { remoteAddress: client }: Socket,
-  request?: IncomingMessage,
-): string {
-  const { status, headers, body } = requestFailure(error)
-  const [reqId, content] = [requestId(request), writeFailure(body)]
-  logRequest({
-    reqId,
-    client,
-    method: request?.method,
-    route: undefined,
-    status,
-    error: body.error,
-    ms: 0,
-  })
-  const fields = {
-    date: new Date().toUTCString(),
-    ...headers,
-    [requestIdField]: reqId,
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(content),
-    connection: 'close',
-  }
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { requestIdField } from '../request-context.ts'
+import { requestIdField } from './notes.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 /**

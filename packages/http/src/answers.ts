@@ -1,0 +1,96 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toFailure } from './errors/failures.ts'
+import { changedTagAdvice } from './request/conditions.ts'
+import { notesOf, requestIdField } from './request/notes.ts'
+import { type Budget, countedBytesMin } from './wire/budget.ts'
+
+/**
+ * Finishes what handlers return, before it is sent.
+ *
+ * @param budget counts the memory that long answers hold
+ */
+export function finishAnswers(app: FastifyInstance, budget: Budget): void {
+  app.addHook<unknown>('onSend', (request, reply, payload, done) => {
+    // Pages have their own, which lets browsers keep them.
+    if (reply.statusCode < 400 && !reply.hasHeader('cache-control')) {
+      reply.header('cache-control', 'no-store')
+      reply.header('x-content-type-options', 'nosniff')
+    }
+    const isHead = request.method === 'HEAD'
+    if (reply.statusCode === 204 || reply.statusCode === 304) {
+      reply.removeHeader('content-type')
+      // Fastify would announce 0 bytes for a HEAD without a stream (RFC 9110, 8.6).
+      done(null, isHead ? Readable.from([]) : null)
+      return
+    }
+    if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
+      // JSON has no charset (RFC 8259, 11).
+      reply.header('content-type', 'application/json')
+    }
+
+    const isRead = isHead || request.method === 'GET'
+    if (typeof payload !== 'string' || !isRead) {
+      done()
+      return
+    }
+    try {
+      done(null, countAnswer(reply, payload, budget))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+}
+
+/**
+ * Returns the text, as bytes if it is long.
+ *
+ * @throws RequestError `too-many-bytes`
+ */
+function countAnswer(reply: FastifyReply, text: string, budget: Budget): string | Buffer {
+  if (text.length < countedBytesMin) {
+    // Releases what a page has reserved.
+    budget.setHeld(reply.raw, 0)
+    return text
+  }
+  const bytes = Buffer.from(text)
+  budget.setHeld(reply.raw, bytes.length)
+  return bytes
+}
+
+/** Tells of failures that are worth a line in the log. */
+export interface FailureLog {
+  readonly error: (details: object, message: string) => void
+  readonly debug: (details: object, message: string) => void
+}
+
+/** Returns Fastify's error handler. */
+export function createErrorHandler(logger: FailureLog) {
+  return (cause: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const { status, headers, body, isDefect } = toFailure(cause)
+    const details = { reqId: request.id, err: cause }
+    if (isDefect) {
+      logger.error(details, 'failed to answer')
+    } else if (status === 503) {
+      // Clients can cause any number of these. The main thread logs the reason once.
+      logger.debug(details, 'could not serve')
+    }
+
+    const notes = notesOf(request)
+    notes.errorNumber = body.error
+    const advice = status === 412 ? changedTagAdvice(request.headers['if-match']) : ''
+    const message = `${body.message}${notes.failureSuffix ?? ''}${advice}`
+    // Fastify closes after each fault of a body. `endEarlyAnswers` does only if the rest of
+    // it is still on its way. What Node's response already has, stays.
+    if (!reply.raw.hasHeader('connection')) {
+      reply.removeHeader('connection')
+    }
+    reply
+      .code(status)
+      .headers({ ...headers, [requestIdField]: request.id })
+      .type('application/json')
+      // Without it, Fastify would add a charset.
+      .serializer(JSON.stringify)
+      .send({ error: body.error, message })
+  }
+}

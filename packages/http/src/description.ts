@@ -1,0 +1,274 @@
+import type { RouteOptions } from 'fastify'
+import type { TObject, TSchema } from 'typebox'
+import { failures } from './errors/error-numbers.ts'
+import { plantAdded, plantSchemas } from './plants/schemas.ts'
+import { type DescribedResponse, pathOf, type RouteSchema } from './routes.ts'
+import { about, FailureBody, header } from './schemas.ts'
+import { Status } from './service/routes.ts'
+
+const introduction = [
+  'Stores plants under exact 64-bit ids.',
+  'A successful change is on disk.',
+  'Each kind of failure has a number in `error`, listed at the responses.',
+  'Other methods of these paths get 405, with `Allow` and the number 40501.',
+]
+const aboutIds = [
+  'Clients generated for JavaScript round ids beyond 2^53 without an error.',
+  'To keep them exact, write bodies with `writeJsonRecord` and parse answers with `parseJsonRecord`, both of `@plant-store/json`.',
+  'With openapi-fetch: `createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })`,',
+  "and `parseJsonRecord(data)` of answers to requests with `parseAs: 'text'`.",
+]
+const tags = [
+  { name: 'plants', description: 'The plants in the store' },
+  {
+    name: 'service',
+    description: 'The service itself. Only the metrics need a token',
+  },
+]
+
+/** The schemas that the description has under their own names. */
+const namedSchemas: readonly object[] = [FailureBody, Status, ...plantSchemas]
+
+/** The statuses of failures that every route has, one that needs a token, and one with a body. */
+const commonStatuses = [400, 408, 417, 431, 500, 503]
+const tokenStatuses = [401, 403]
+const bodyStatuses = [413, 415]
+
+/** A route that the description has. */
+interface DescribedRoute {
+  readonly path: string
+  readonly method: string
+  readonly isOpen: boolean
+  readonly schema: RouteSchema
+}
+
+/**
+ * Returns the interface description (OpenAPI 3.1.0) as JSON text.
+ *
+ * @param serverUrl the base of every path; without a host it is relative to the description's URL
+ */
+export function describeInterface(
+  routes: readonly RouteOptions[],
+  serverUrl: string,
+): string {
+  const described = routes.flatMap(describedRoute)
+  const used = new Set(described.flatMap(failureStatusesOf))
+  const paths = Object.fromEntries(
+    [...Map.groupBy(described, ({ path }) => path)].map(([path, routesOfPath]) => [
+      path.replaceAll(/:(\w+)/g, '{$1}'),
+      Object.fromEntries(routesOfPath.map(route => [route.method, describeRoute(route)])),
+    ]),
+  )
+  const responses = [...failureResponses].filter(([status]) => used.has(status))
+  const description = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Plant Store',
+      version: '1.0.0',
+      description: `${introduction.join(' ')}\n\n${aboutIds.join(' ')}`,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: serverUrl }],
+    security: [{ bearerAuth: [] }],
+    tags,
+    paths,
+    components: {
+      schemas: componentsOf(namedSchemas),
+      securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
+      responses: Object.fromEntries(
+        responses.map(([status, response]) => [
+          `Failure${status}`,
+          describeResponse(response, true),
+        ]),
+      ),
+    },
+    webhooks: { '/plant/webhook': plantAdded },
+  }
+  return JSON.stringify(description, writeReference)
+}
+
+function describedRoute(route: RouteOptions): DescribedRoute[] {
+  const { schema, config, method } = route
+  if (schema?.operationId === undefined) {
+    return []
+  }
+  return [
+    {
+      path: pathOf(route),
+      method: `${method}`.toLowerCase(),
+      isOpen: config?.scope === null,
+      schema: schema as RouteSchema,
+    },
+  ]
+}
+
+function failureStatusesOf({ method, isOpen, schema }: DescribedRoute): number[] {
+  return [
+    ...(schema.failureStatuses ?? []),
+    ...commonStatuses,
+    ...(isOpen ? [] : tokenStatuses),
+    ...(method === 'get' ? [] : bodyStatuses),
+  ]
+}
+
+/** Members that are `undefined` are left out of the JSON. */
+function describeRoute(route: DescribedRoute): object {
+  const { operationId, tags, summary, description, body, response } = route.schema
+  const parameters = parametersOf(route.schema)
+  return {
+    operationId,
+    tags,
+    summary,
+    description,
+    security: route.isOpen ? [] : undefined,
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: body && {
+      ...describeResponse(body as DescribedResponse),
+      required: true,
+    },
+    responses: {
+      ...describeFailures(route),
+      ...mapValues(response, each => describeResponse(each)),
+    },
+  }
+}
+
+function describeFailures(route: DescribedRoute): object {
+  const { failureDescriptions = {} } = route.schema
+  const entries = failureStatusesOf(route).map(status => {
+    const own = failureDescriptions[status]
+    const shared = { $ref: `#/components/responses/Failure${status}` }
+    const response = failureResponses.get(status)
+    return [
+      status,
+      own === undefined || response === undefined
+        ? shared
+        : describeResponse(about(own, response)),
+    ]
+  })
+  return Object.fromEntries(entries)
+}
+
+function parametersOf({ params, querystring, headers }: RouteSchema): object[] {
+  return [
+    ...parametersIn('path', params),
+    ...parametersIn('query', querystring),
+    ...parametersIn('header', headers),
+  ]
+}
+
+function parametersIn(place: 'path' | 'query' | 'header', schema: unknown): object[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as Partial<TObject>
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...schema } = property as TSchema & Described
+    return {
+      name,
+      in: place,
+      required: (required as readonly string[]).includes(name) || undefined,
+      description,
+      schema,
+      example: place === 'path' ? schema.examples?.[0] : undefined,
+    }
+  })
+}
+
+/** The members of a schema that the description moves elsewhere. */
+interface Described {
+  readonly $id?: string
+  readonly description?: string
+  readonly type?: string
+  readonly examples?: readonly unknown[]
+  readonly items?: Described
+}
+
+type DescribedBody = DescribedResponse & Described & { readonly failureExamples?: object }
+
+/** @param required whether the header fields are always present */
+function describeResponse(response: DescribedBody, required?: boolean): object {
+  const { description, headers, content, failureExamples, ...schema } = response
+  const media = content ?? { 'application/json': { schema } }
+  return {
+    description,
+    headers:
+      headers &&
+      mapValues(headers, ({ description, ...schema }) => ({
+        description,
+        required,
+        schema,
+      })),
+    content:
+      schema.type === 'null'
+        ? undefined
+        : mapValues(media, ({ schema }) => describeMedia(schema, failureExamples)),
+  }
+}
+
+/** Adds the example of a schema, or of a list of it. */
+function describeMedia(schema: Described, examples: object | undefined): object {
+  const own = schema.examples?.[0]
+  const ofItem = schema.items?.examples?.[0]
+  const example = own ?? (ofItem === undefined ? undefined : [ofItem])
+  return { example, schema, examples }
+}
+
+const wwwAuthenticate = header(
+  'WWW-Authenticate',
+  'What is wrong with the credentials (RFC 6750, 3)',
+)
+/** The header fields of every failure with this status. */
+const failureHeaders = new Map([
+  [401, wwwAuthenticate],
+  [403, wwwAuthenticate],
+  [503, header('Retry-After', 'Seconds to wait before trying again')],
+])
+
+/** The response of each status of a failure, with every number that it may have. */
+const failureResponses = describeFailureNumbers()
+
+function describeFailureNumbers(): ReadonlyMap<number, DescribedBody> {
+  const rows = Object.values(failures).sort(([a], [b]) => a - b)
+  const byStatus = Map.groupBy(rows, ([number]) => Math.floor(number / 100))
+  return new Map(
+    [...byStatus].map(([status, rowsOfStatus]) => {
+      const meanings = rowsOfStatus.map(([number, meaning]) => `- ${number}: ${meaning}`)
+      const examples = rowsOfStatus.map(([error, message]) => [
+        error,
+        { summary: `${error}`, value: { error, message } },
+      ])
+      const headers = failureHeaders.get(status)
+      const response = {
+        ...about(meanings.join('\n'), FailureBody),
+        ...(headers && { headers }),
+        failureExamples: Object.fromEntries(examples),
+      }
+      return [status, response]
+    }),
+  )
+}
+
+/** Returns the schemas by their names, in the order of these. */
+function componentsOf(schemas: readonly object[]): object {
+  const entries = schemas.map((schema: Described): [string, object] => {
+    const { $id = '', ...unnamed } = schema
+    return [$id, unnamed]
+  })
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Refers to schemas with a name, and leaves out their examples, as a replacer of JSON. */
+function writeReference(key: string, value: unknown): unknown {
+  if (key === 'examples' && Array.isArray(value)) {
+    return undefined
+  }
+  const { $id } = (value ?? {}) as Described
+  return $id === undefined ? value : { $ref: `#/components/schemas/${$id}` }
+}
+
+function mapValues<Value>(
+  record: Readonly<Record<string, Value>>,
+  map: (value: Value) => unknown,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(record).map(([key, value]) => [key, map(value)]),
+  )
+}

@@ -1,0 +1,182 @@
+import {
+  DomainError,
+  isMet,
+  type PlantId,
+  type PlantUseCases,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+} from '@plant-store/domain'
+import type { FastifyInstance } from 'fastify'
+import type { ServerLimits } from '../limits.ts'
+import type { Authenticate } from '../request/authenticate.ts'
+import { takeJson, takeLines } from '../request/bodies.ts'
+import { readCondition, toEntityTag } from '../request/conditions.ts'
+import { readJsonBody } from '../request/json.ts'
+import { notesOf } from '../request/notes.ts'
+import type { ReadPage } from '../request/page-reader.ts'
+import {
+  checkQueries,
+  nextPage,
+  readBoolean,
+  readInteger,
+  readLimit,
+} from '../request/query.ts'
+import type { Routes } from '../routes.ts'
+import type { Body } from '../wire/body.ts'
+import type { Budget } from '../wire/budget.ts'
+import { createBatches } from './batch.ts'
+import {
+  createPlant,
+  createPlants,
+  listPlants,
+  readPlant,
+  removePlant,
+  replacePlant,
+  StoredPlant,
+} from './schemas.ts'
+
+export interface PlantRoutesOptions {
+  readonly plants: PlantUseCases
+  /** The same, but plants added through them are not announced. */
+  readonly unannounced: PlantUseCases
+  readonly limits: ServerLimits
+  readonly authenticate: Authenticate
+  readonly readPage: ReadPage
+  /** Bounds the memory for bodies. */
+  readonly bodyBudget: Budget
+  /** Aborted when batches that still arrive must end, because the server stops. */
+  readonly ending: AbortSignal
+}
+
+/** Adds the routes of plants. */
+export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions): void {
+  const { plants, unannounced, limits, readPage, bodyBudget } = options
+
+  app.register(async instance => {
+    checkQueries(instance)
+    takeJson(instance, bodyBudget, limits.bodyBytesMax)
+    const routes: Routes = instance
+
+    routes.post(
+      '/plants',
+      { config: { scope: 'plants:write' }, schema: createPlant },
+      async request => {
+        const plant = parsePlant(readJsonBody(request))
+        notesOf(request).logFields = { plantId: `${plant.id}` }
+        await plants.create(plant)
+        return plant
+      },
+    )
+
+    routes.get(
+      '/plants',
+      { config: { scope: 'plants:read' }, schema: listPlants },
+      async (request, reply) => {
+        const { limit, after, tag, name_contains, count } = request.query
+        const query = parsePlantPageQuery({
+          limit: readLimit(limit),
+          after: readInteger(after),
+          tag,
+          name_contains,
+          count: readBoolean(count),
+        })
+        const page = await readPage(reply, textBytesMax =>
+          plants.list({ ...query, textBytesMax }),
+        )
+        if (page.next !== undefined) {
+          const link = nextPage(request, page.next, query, limits.headerBytesMax)
+          reply.header('link', link)
+        }
+        if (page.total !== undefined) {
+          reply.header('total-count', page.total)
+        }
+        return page.plants
+      },
+    )
+
+    routes.get(
+      '/plants/:id',
+      { config: { scope: 'plants:read' }, schema: readPlant },
+      async (request, reply) => {
+        const id = readId(request)
+        const { matches, differs } = readCondition(request) ?? {}
+        const { plant, version } = await plants.find(id, { matches })
+        reply.header('etag', toEntityTag(version))
+        if (isMet({ differs }, version)) {
+          return plant
+        }
+        reply.code(304)
+        return null
+      },
+    )
+
+    routes.put(
+      '/plants/:id',
+      { config: { scope: 'plants:write' }, schema: replacePlant },
+      async (request, reply) => {
+        const id = readId(request)
+        const sent = readJsonBody(request)
+        const plant = parsePlant(sent, id)
+        const version = await plants.replace(plant, readCondition(request))
+        if (hasOnlyMembers(sent)) {
+          reply.header('etag', toEntityTag(version))
+        }
+        return plant
+      },
+    )
+
+    routes.delete(
+      '/plants/:id',
+      { config: { scope: 'plants:write' }, schema: removePlant },
+      async (request, reply) => {
+        const id = readId(request)
+        await plants.remove(id, readCondition(request))
+        reply.code(204)
+        return null
+      },
+    )
+  })
+
+  app.register(async instance => {
+    checkQueries(instance)
+    takeLines(instance, bodyBudget)
+    const routes: Routes = instance
+    const createLines = createBatches(options)
+
+    routes.post(
+      '/plants/batch',
+      { config: { scope: 'plants:write' }, schema: createPlants },
+      async request => {
+        const announce = readBoolean(request.query.announce) ?? true
+        if (typeof announce === 'string') {
+          throw new DomainError('invalid-query', 'announce must be true or false')
+        }
+        const body = request.body as Body | undefined
+        return createLines(request, body, announce ? plants : unannounced)
+      },
+    )
+  })
+}
+
+function readId(
+  request: Parameters<typeof notesOf>[0] & { params: { id: string } },
+): PlantId {
+  const { id } = request.params
+  if (id === '') {
+    throw new DomainError('invalid-id', 'the path has no id after its last slash')
+  }
+  const plantId = parsePlantId(readInteger(id))
+  notesOf(request).logFields = { plantId: id }
+  return plantId
+}
+
+/**
+ * Whether all that was sent is stored. Otherwise PUT must not answer with an ETag (RFC
+ * 9110, 9.3.4).
+ */
+function hasOnlyMembers(sent: unknown): boolean {
+  return Object.keys(sent as object).every(name =>
+    Object.hasOwn(StoredPlant.properties, name),
+  )
+}

@@ -1,0 +1,72 @@
+import type { FastifyReply } from 'fastify'
+import { RequestError } from '../errors/failures.ts'
+import { type Budget, countedBytesMin } from '../wire/budget.ts'
+
+/**
+ * Reads a page at its turn. Its texts may have as many bytes of UTF-8 as there is memory
+ * for.
+ */
+export type ReadPage = <Page>(
+  reply: Pick<FastifyReply, 'raw'>,
+  read: (textBytesMax: number) => Promise<Page>,
+) => Promise<Page>
+
+export interface PageReaderOptions {
+  /** Bounds the memory for answers. */
+  readonly budget: Budget
+  readonly pageTextBytesMax: number
+  /** Aborted when pages that wait must end, because the server stops. */
+  readonly ending: AbortSignal
+}
+
+export function createPageReader(options: PageReaderOptions): ReadPage {
+  const { budget, pageTextBytesMax, ending } = options
+  const atItsTurn = createPageTurns()
+  return ({ raw }, read) =>
+    atItsTurn(async () => {
+      if (ending.aborted) {
+        throw new RequestError('draining', 'the server is shutting down')
+      }
+      // A page becomes shorter rather than refused.
+      const freeBytes = Math.max(countedBytesMin, budget.free() / 2)
+      const textBytesMax = Math.min(pageTextBytesMax, freeBytes)
+      if (textBytesMax > countedBytesMin) {
+        budget.setHeld(raw, textBytesMax)
+      }
+      return read(textBytesMax)
+    })
+}
+
+/** Reading pages, in one turn of the event loop. A page of 2 MiB takes 20 ms. */
+const readMsMax = 5
+/** Then others have as many turns: Node accepts one connection in a turn. */
+const restTurns = 20
+
+/** Returns what runs reads one after another, in turns, so that many long pages do not hold up everybody else. */
+export function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
+  const waiting: (() => void)[] = []
+  let turnsToRest = 0
+  const run = () => {
+    const endAt = performance.now() + readMsMax
+    if (turnsToRest > 0) {
+      turnsToRest--
+    }
+    while (turnsToRest === 0 && waiting.length > 0) {
+      waiting.shift()?.()
+      if (performance.now() > endAt) {
+        turnsToRest = restTurns
+      }
+    }
+    if (waiting.length > 0 || turnsToRest > 0) {
+      setImmediate(run)
+    }
+  }
+  return read =>
+    new Promise((resolve, reject) => {
+      const isIdle = waiting.length === 0 && turnsToRest === 0
+      waiting.push(() => read().then(resolve, reject))
+      if (isIdle) {
+        setImmediate(run)
+      }
+    })
+}

@@ -1,0 +1,33 @@
+import { STATUS_CODES } from 'node:http'
+import { requestFailure } from '../errors/failures.ts'
+import type { WriteRefusal } from '../wire/node-server.ts'
+import { type RequestLog, requestId } from './log.ts'
+import { requestIdField } from './notes.ts'
+
+/** Returns what answers, and logs, the requests that are refused before Fastify sees them. */
+export function createRefusals(logRequest: RequestLog): WriteRefusal {
+  return (error, { remoteAddress: client }, request) => {
+    const { status, headers, body } = requestFailure(error)
+    const reqId = requestId(request)
+    const content = JSON.stringify(body)
+    logRequest({
+      reqId,
+      client,
+      method: request?.method,
+      route: undefined,
+      status,
+      error: body.error,
+      ms: 0,
+    })
+    const fields = {
+      date: new Date().toUTCString(),
+      ...headers,
+      [requestIdField]: reqId,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(content),
+      connection: 'close',
+    }
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+    return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`
+  }
+}

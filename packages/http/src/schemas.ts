@@ -1,0 +1,69 @@
+import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
+import { type TSchema, Type } from 'typebox'
+
+/** What the schemas of several routes have in common. They describe, and judge nothing. */
+
+export const int64 = (description: string) =>
+  Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
+const int32 = (description: string) =>
+  Type.Unsafe<number>({ type: 'integer', format: 'int32', description })
+
+export const failureMembers = {
+  error: int32('Numeric error indicator'),
+  message: Type.String({ description: 'Error text' }),
+}
+export const FailureBody = Type.Object(failureMembers, { $id: 'Error' })
+
+/** Returns the schema with another description. */
+export const about = <Schema extends object>(description: string, schema: Schema) => ({
+  ...schema,
+  description,
+})
+
+/** Describes a value in a path or a query, which a handler gets as a text. */
+export const inText = (schema: TSchema) => Type.Unsafe<string>(schema)
+
+/** Describes a body of JSON, which a handler gets as bytes. */
+export const inBytes = (description: string, schema: TSchema) =>
+  Type.Unsafe<Buffer | undefined>(about(description, schema))
+
+export const header = (name: string, description: string) => ({
+  [name]: { type: 'string', description },
+})
+
+export const conditionFields = Type.Object({
+  'If-Match': Type.Optional(
+    Type.String({
+      description:
+        'What is stored must have one of these entity tags, or with `*` must exist',
+    }),
+  ),
+  'If-None-Match': Type.Optional(
+    Type.String({
+      description:
+        'What is stored must have none of these entity tags, or with `*` must not exist',
+    }),
+  ),
+})
+
+export const entityTag = { ETag: about('The version (RFC 9110, 8.8.3)', Type.String()) }
+
+/** @param id the schema of the id */
+export const pageParameters = (id: TSchema) => ({
+  limit: Type.Optional(
+    inText(
+      Type.Integer({
+        description: 'The largest number on the page',
+        minimum: 1,
+        maximum: pageLimitMax,
+        default: pageLimitDefault,
+      }),
+    ),
+  ),
+  after: Type.Optional(inText(about('Only those with a greater id', id))),
+})
+
+export const nextPageLink = header(
+  'Link',
+  'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
+)
