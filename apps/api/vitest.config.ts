@@ -1,12 +1,14 @@
 import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
-// That the program is wired to PostgreSQL. The repositories keep their contracts on it in packages/persistence.
+// That the program is wired to PostgreSQL. The repositories keep their contracts on it in
+// packages/persistence.
 const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.test.ts']
 
 export default mergeConfig(shared, {
   test: {
-    // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
+    // The tests start the program as others do and wait for it, perhaps on a machine that
+    // does much besides.
     testTimeout: 180_000,
     globalSetup: freshBuild,
     projects: [

@@ -11,11 +11,15 @@ import { createScrape } from './telemetry/scrape.ts'
 import { createStoreLog } from './telemetry/store-log.ts'
 import { startCourier } from './webhooks/start-courier.ts'
 
-/** Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP threads, the store. */
+/**
+ * Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP
+ * threads, the store.
+ */
 export async function startService(config: Config, log: ProcessLog) {
   const { logger, lostLines, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  // Before the store: a start that fails here creates none, and the next one still makes the first token.
+  // Before the store: a start that fails here creates none, and the next one still makes
+  // the first token.
   await findPort(config)
 
   // The store, on SQLite with its writer thread.
@@ -45,7 +49,8 @@ export async function startService(config: Config, log: ProcessLog) {
   }
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
 
-  // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
+  // The threads that answer requests. This one only supervises, so it reacts to a signal
+  // at once.
   const threads = starting.use(
     await startHttpThreads(config, storage, thread => ({
       // Called once the thread listens.
@@ -56,7 +61,8 @@ export async function startService(config: Config, log: ProcessLog) {
     })),
   )
   const scrape = createScrape(config.databaseUrl, storeLog.reason, [
-    // Without requests a store that cannot be read would go unnoticed. `onFailureChange` learns what the check finds.
+    // Without requests a store that cannot be read would go unnoticed. `onFailureChange`
+    // learns what the check finds.
     () => storage.check().then(() => ({})),
     async () => ({
       ...counters.read(storage.pending()),
@@ -70,14 +76,16 @@ export async function startService(config: Config, log: ProcessLog) {
     courier.samples,
     ...threads.samples,
   ])
-  // As late as possible: until the threads listen, another process may take a port that was free.
+  // As late as possible: until the threads listen, another process may take a port that
+  // was free.
   const listening = { ...config, port: await findPort(config) }
   await threads.listen(listening.port)
   // The courier's stop begins while requests are still answered.
   starting.defer(() => courier.stop())
 
   const hasGivenTokens = config.accessTokens.length > 0
-  // Only a terminal shows it to nobody but the operator. Last, as nobody would see the token of a failed start.
+  // Only a terminal shows it to nobody but the operator. Last, as nobody would see the
+  // token of a failed start.
   const makesToken =
     versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
   const firstToken = makesToken ? mintToken() : undefined

@@ -171,7 +171,9 @@ export interface MisspeltSetting {
   readonly setting: string
 }
 
-/** Returns the variables that are no setting and differ from one in a character or two. */
+/**
+ * Returns the variables that are no setting and differ from one in a character or two.
+ */
 export function misspeltSettings(environment: Environment): readonly MisspeltSetting[] {
   const settings: string[] = []
   readSettings((name, defaultText, parse) => {

@@ -7,5 +7,6 @@ if (Number.parseInt(process.versions.node, 10) < nodeMin) {
   process.exit(1)
 }
 
-// By default Node opens its inspector to every user of the machine. `--disable-sigusr1` depends on who starts Node.
+// By default Node opens its inspector to every user of the machine. `--disable-sigusr1`
+// depends on who starts Node.
 process.on('SIGUSR1', () => {})

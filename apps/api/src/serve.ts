@@ -45,9 +45,13 @@ export interface ServeOptions {
   readonly commandLine: string
 }
 
-/** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
+/**
+ * Runs the service that the environment describes until a signal arrives. Exits with 1 if
+ * that fails.
+ */
 export async function serve(options: ServeOptions): Promise<void> {
-  // The threads need it. With V8's defaults, pages of long texts pile up to several times the memory in use.
+  // The threads need it. With V8's defaults, pages of long texts pile up to several times
+  // the memory in use.
   setFlagsFromString('--initial-old-space-size=32')
   setFlagsFromString('--heap-growing-percent=50')
   let log: ProcessLog | undefined
@@ -86,7 +90,8 @@ async function serveUntilSignal(
       log.exit(1)
     }, config.shutdownTimeoutMs).unref()
   })
-  // Also from the threads. Requests under way stay unanswered; what was answered is on disk.
+  // Also from the threads. Requests under way stay unanswered; what was answered is on
+  // disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'stopped by an internal error')
     log.exit(1)
@@ -113,7 +118,10 @@ async function serveUntilSignal(
   logger.info('stopped')
 }
 
-/** Reports to systemd that the service has started. Node cannot write to the datagram socket that it listens on. */
+/**
+ * Reports to systemd that the service has started. Node cannot write to the datagram
+ * socket that it listens on.
+ */
 async function notifySystemd(logger: Logger): Promise<void> {
   const { execFile } = await import('node:child_process')
   execFile('systemd-notify', ['--ready'], error => {
@@ -123,7 +131,10 @@ async function notifySystemd(logger: Logger): Promise<void> {
   })
 }
 
-/** Waits for the first signal and ignores further ones: terminals and package managers send the same signal twice. */
+/**
+ * Waits for the first signal and ignores further ones: terminals and package managers
+ * send the same signal twice.
+ */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     // SIGHUP tells that the terminal or the session has ended.

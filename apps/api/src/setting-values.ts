@@ -149,7 +149,10 @@ export const tokenList = listOf(
   text => isBearerToken(text) && text.length >= tokenCharsMin,
 )
 
-/** A claim is compared to the letter, and a file of variables may keep the quotation marks. */
+/**
+ * A claim is compared to the letter, and a file of variables may keep the quotation
+ * marks.
+ */
 function isClaim(text: string): boolean {
   return text !== '' && !/[\s"'`]/.test(text)
 }

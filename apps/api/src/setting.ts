@@ -1,11 +1,13 @@
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the text of a setting in the environment, or `undefined` if it is unset or empty,
- * because compose files and shells clear a variable by setting it to the empty string.
+ * Returns the text of a setting in the environment, or `undefined` if it is unset or
+ * empty, because compose files and shells clear a variable by setting it to the empty
+ * string.
  *
- * White space at an end is refused, because it is from a file with other line ends or from a
- * secret, and programs differ in whether they trim it. So are invisible characters.
+ * White space at an end is refused, because it is from a file with other line ends or
+ * from a secret, and programs differ in whether they trim it. So are invisible
+ * characters.
  *
  * @throws Error that completes "NAME …"
  */

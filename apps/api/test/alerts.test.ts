@@ -56,7 +56,10 @@ test('there are alerts and panels, every alert is read, and all name only metric
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 
-/** A test of Prometheus: whether the alert fires after 27 hours with this time of the last backup, in hours after the start. */
+/**
+ * A test of Prometheus: whether the alert fires after 27 hours with this time of the last
+ * backup, in hours after the start.
+ */
 function alertTest(lastBackup: number | undefined, fires: boolean) {
   const series = 'plant_store_last_backup_timestamp_seconds{instance="a"}'
   return {

@@ -9,7 +9,9 @@ export const start = (
   options: ServerOptions = {},
 ) => startServer({ ...options, environment: { ACCESS_TOKENS: token, ...environment } })
 
-/** A header for a connection of its own, so that any of the threads may get the request. */
+/**
+ * A header for a connection of its own, so that any of the threads may get the request.
+ */
 export const alone = { connection: 'close' }
 
 interface Request {

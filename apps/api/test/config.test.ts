@@ -228,7 +228,9 @@ test.each(Object.entries(wrongValues))(
   },
 )
 
-/** A right value of each setting, without which it would be refused for another reason. */
+/**
+ * A right value of each setting, without which it would be refused for another reason.
+ */
 const rightValueOf = (name: string): string => {
   const values: Record<string, string> = {
     ...Object.fromEntries(rows.map(({ name, value }) => [name, value.slice(1, -1)])),

@@ -8,8 +8,8 @@ import { openStorage } from '@plant-store/persistence'
 import { inject } from 'vitest'
 
 /**
- * A store of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
- * otherwise a file.
+ * A store of its own, with one token of each kind in it: on PostgreSQL where the tests
+ * have a server of it, and otherwise a file.
  */
 export async function prepareDatabase(): Promise<
   { url: string; tokens: StoreTokens } & AsyncDisposable

@@ -10,7 +10,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { alone, ask, start } from './ask.ts'
 
 let id = 0
-/** Creates plants, some at once, each over a connection of its own, so that every thread answers some. */
+/**
+ * Creates plants, some at once, each over a connection of its own, so that every thread
+ * answers some.
+ */
 async function create(server: Server, count: number): Promise<number[]> {
   const one = async () => {
     const body = JSON.stringify({ id: ++id, name: 'a' })

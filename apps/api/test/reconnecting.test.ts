@@ -35,7 +35,10 @@ test('beside idle connections nearly up to the limit, clients that reconnect at 
   expect(await program.end()).toBe(0)
 })
 
-/** Resolves to the status of a create that is sent on the connection, or to the code of its error. */
+/**
+ * Resolves to the status of a create that is sent on the connection, or to the code of
+ * its error.
+ */
 async function outcomeOf(socket: Socket, id: number): Promise<string> {
   let answer = ''
   socket.setEncoding('latin1').on('data', text => {

@@ -294,7 +294,8 @@ test('repeats on a new connection what a listener closed while it waited', async
   await send(url)
   await send(url)
   expect(sockets.size).toBe(1)
-  // Answers the next request by a reset, as a listener does that has just given up the connection.
+  // Answers the next request by a reset, as a listener does that has just given up the
+  // connection.
   const [socket] = sockets as Set<Socket & { _events: object }>
   socket?.removeAllListeners('data')
   socket?.once('readable', () => socket.resetAndDestroy())

@@ -28,7 +28,8 @@ test('the figures are those of all threads together', async () => {
   const file = database.url.replace(/^file:/, '')
   // Of a token in the store it would be written down that it was used: a change as well.
   await using program = await start({ HTTP_THREADS: '3' }, { databaseUrl: database.url })
-  // The system spreads connections over the threads by their ports: with this many, none is left out.
+  // The system spreads connections over the threads by their ports: with this many, none
+  // is left out.
   const clients = await Promise.all(
     Array.from({ length: 40 }, () => connectRaw(program.url)),
   )

@@ -61,7 +61,10 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
   return { number: toNumber(error), message }
 }
 
-/** Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110, 10.2.3). */
+/**
+ * Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110,
+ * 10.2.3).
+ */
 function readRetryAfter(field: string | null): number | undefined {
   const text = field ?? ''
   const isSeconds = /^\d+$/.test(text)
@@ -69,7 +72,9 @@ function readRetryAfter(field: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
-/** @throws TypeError if the value is not an integer that a JavaScript number holds exactly */
+/**
+ * @throws TypeError if the value is not an integer that a JavaScript number holds exactly
+ */
 export function toNumber(value: unknown): number {
   const isNumeric = typeof value === 'bigint' || typeof value === 'number'
   const number = Number(value)

@@ -9,8 +9,8 @@ const timeoutMsDefault = 10_000
  * Makes one attempt.
  *
  * @param changedBefore whether an earlier attempt may have made the change
- * @throws NoAnswerError, or what kept the request from being sent: then another attempt would
- *   fail in the same way
+ * @throws NoAnswerError, or what kept the request from being sent: then another attempt
+ *   would fail in the same way
  */
 export function sendOnce(
   request: OperationRequest<unknown>,
@@ -84,10 +84,14 @@ const unconnectedCodes =
 const certificateCodes =
   /^(?:CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID)$/
 
-/** What Deno says of a connection, and Node of a port that `fetch` does not connect to. */
+/**
+ * What Deno says of a connection, and Node of a port that `fetch` does not connect to.
+ */
 const unconnectedMessages = /: client error \(Connect\): |^bad port$/
 
-/** Returns whether an error proves that nothing was sent. Those of browsers prove nothing. */
+/**
+ * Returns whether an error proves that nothing was sent. Those of browsers prove nothing.
+ */
 function neverConnected(error: unknown): boolean {
   // Of another realm it is no instance of Error here.
   const { code, message, cause } = error as Readonly<

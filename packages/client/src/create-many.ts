@@ -5,7 +5,10 @@ import { errorNumbers, RefusedError } from './errors.ts'
 
 export interface ManyCreated {
   readonly created: number
-  /** The store already had them, exactly equal. An earlier attempt without an answer may have created them. */
+  /**
+   * The store already had them, exactly equal. An earlier attempt without an answer may
+   * have created them.
+   */
   readonly existing: number
   readonly refused: number
   /** The first 100 refused plants, in order. */
@@ -68,8 +71,8 @@ interface Fault {
 }
 
 /**
- * Returns the line of a plant. That of a plant that the domain refuses is empty: the store
- * ignores it, and counts it.
+ * Returns the line of a plant. That of a plant that the domain refuses is empty: the
+ * store ignores it, and counts it.
  */
 function toLine(plant: unknown): { readonly line: string; readonly fault?: Fault } {
   try {
@@ -83,7 +86,10 @@ function toLine(plant: unknown): { readonly line: string; readonly fault?: Fault
   }
 }
 
-/** Sends the lines in one request, or in two halves if one of them is longer than the store accepts. */
+/**
+ * Sends the lines in one request, or in two halves if one of them is longer than the
+ * store accepts.
+ */
 async function sendLines(
   lines: readonly string[],
   firstIndex: number,

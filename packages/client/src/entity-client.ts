@@ -5,17 +5,23 @@ import { errorNumbers, RefusedError } from './errors.ts'
 import { type ClientOptions, createSend } from './send.ts'
 
 /**
- * The operations on one entity of a store. Each rejects with the error of `parse`, `parseId` or `parseQuery` before
- * anything is sent, with RefusedError if the store refuses, with NoAnswerError if the outcome is unknown, or with the
- * signal's reason.
+ * The operations on one entity of a store. Each rejects with the error of `parse`,
+ * `parseId` or `parseQuery` before anything is sent, with RefusedError if the store
+ * refuses, with NoAnswerError if the outcome is unknown, or with the signal's reason.
  */
 export interface EntityClient<Item extends Identified, Query> {
-  /** Is not repeated once a first attempt may have created the item. The error then has `mayHaveChanged`. */
+  /**
+   * Is not repeated once a first attempt may have created the item. The error then has
+   * `mayHaveChanged`.
+   */
   create(item: Input<Item>, options?: CallOptions): Promise<Item>
   read(id: bigint, options?: CallOptions): Promise<Item>
   /** Resolves to the item with the version for `ifMatch`. */
   readVersioned(id: bigint, options?: CallOptions): Promise<Versioned<Item>>
-  /** Resolves to one page, in ascending numeric order of id. It is the last one only if it has no `next`. */
+  /**
+   * Resolves to one page, in ascending numeric order of id. It is the last one only if it
+   * has no `next`.
+   */
   list(query?: Partial<Query>, options?: CallOptions): Promise<Page<Item>>
   /** Yields page after page. Requests the next page only when the caller wants it. */
   pages(
@@ -23,13 +29,15 @@ export interface EntityClient<Item extends Identified, Query> {
     options?: CallOptions,
   ): AsyncGenerator<readonly Item[], void, void>
   /**
-   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If one gets 412 after an attempt
-   * without an answer, the item is read: the call resolves if the item is as requested.
+   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If
+   * one gets 412 after an attempt without an answer, the item is read: the call resolves
+   * if the item is as requested.
    */
   replace(item: Input<Item>, options?: ChangeOptions): Promise<Versioned<Item>>
   /**
-   * Resolves once the item is gone, even if an earlier attempt without an answer removed it. A repeated attempt also
-   * removes an item that another client created under this id in between, unless `ifMatch` excludes it.
+   * Resolves once the item is gone, even if an earlier attempt without an answer removed
+   * it. A repeated attempt also removes an item that another client created under this id
+   * in between, unless `ifMatch` excludes it.
    */
   remove(id: bigint, options?: Omit<ChangeOptions, 'ifNoneMatch'>): Promise<void>
 }
@@ -70,14 +78,22 @@ export interface ListQuery {
 }
 
 export interface CallOptions {
-  /** Aborts the call, including its waits between attempts. A change may have been made. */
+  /**
+   * Aborts the call, including its waits between attempts. A change may have been made.
+   */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface ChangeOptions extends CallOptions {
-  /** Changes only this version of the item, and otherwise rejects with RefusedError 412 (`condition-failed`). */
+  /**
+   * Changes only this version of the item, and otherwise rejects with RefusedError 412
+   * (`condition-failed`).
+   */
   readonly ifMatch?: Version | undefined
-  /** Creates only, and rejects with RefusedError 412 (`condition-failed`) if the item exists. */
+  /**
+   * Creates only, and rejects with RefusedError 412 (`condition-failed`) if the item
+   * exists.
+   */
   readonly ifNoneMatch?: '*' | undefined
 }
 
@@ -122,7 +138,10 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     return send({ method: 'GET', url, signal, read })
   }
 
-  /** Returns the item as it is now if a lost answer may explain the failure of a change. Otherwise throws it. */
+  /**
+   * Returns the item as it is now if a lost answer may explain the failure of a change.
+   * Otherwise throws it.
+   */
   async function itemAfter(error: unknown, id: Item['id'], options: CallOptions) {
     if (!(error instanceof RefusedError && error.mayHaveChanged)) {
       throw error
@@ -207,8 +226,8 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
 /**
  * Returns the URL of an operation below the base URL, which may have a path.
  *
- * @throws TypeError if the base URL is none. The message does not contain it, because it may
- *   have a password
+ * @throws TypeError if the base URL is none. The message does not contain it, because it
+ *   may have a password
  */
 export function operationUrl(
   { baseUrl }: Pick<ClientOptions, 'baseUrl'>,
@@ -230,12 +249,15 @@ export function operationUrl(
   return url.href.replace(/\/$/, '') + path
 }
 
-/** What proxies put behind an entity tag when they compress, such as Apache, Caddy and Jetty. */
+/**
+ * What proxies put behind an entity tag when they compress, such as Apache, Caddy and
+ * Jetty.
+ */
 const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
 
 /**
- * Returns the version in an entity tag. A proxy that compresses may have made it weak, or may
- * have added the coding.
+ * Returns the version in an entity tag. A proxy that compresses may have made it weak, or
+ * may have added the coding.
  *
  * @throws TypeError if it has none
  */
@@ -264,7 +286,10 @@ function isMissing(error: unknown): boolean {
   )
 }
 
-/** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */
+/**
+ * @throws TypeError for a text that is not a version, which could mean something else
+ *   between quotation marks
+ */
 function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
   if (ifMatch !== undefined && !isVersion(ifMatch)) {
     throw new TypeError('ifMatch must be a Version')

@@ -19,8 +19,9 @@ export class RefusedError extends Error {
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError'
   /**
-   * `timed-out`: no complete answer arrived within `timeoutMs`. `connection-failed`: the connection failed, or broke
-   * before the answer was complete. `unreadable-answer`: something other than a plant store answered, such as a proxy.
+   * `timed-out`: no complete answer arrived within `timeoutMs`. `connection-failed`: the
+   * connection failed, or broke before the answer was complete. `unreadable-answer`:
+   * something other than a plant store answered, such as a proxy.
    */
   declare readonly reason: 'timed-out' | 'connection-failed' | 'unreadable-answer'
   /** Whether the change may have been made. False if it certainly was not. */
@@ -42,7 +43,10 @@ export class NoAnswerError extends Error {
   }
 }
 
-/** The numbers of the store's errors that a caller can act on. A number never changes its meaning. */
+/**
+ * The numbers of the store's errors that a caller can act on. A number never changes its
+ * meaning.
+ */
 export const errorNumbers = {
   'invalid-plant': 40002,
   'id-taken': 40003,

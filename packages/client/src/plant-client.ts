@@ -11,12 +11,16 @@ import {
 } from './entity-client.ts'
 import { type ClientOptions, createSend } from './send.ts'
 
-/** Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-id`, `invalid-query`. */
+/**
+ * Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-id`,
+ * `invalid-query`.
+ */
 export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
   /**
-   * Creates any number of plants in few requests. A refused plant does not keep the others from being created. If it
-   * rejects, some plants may have been created, and it is safe to call again with the same plants. With `announce: false`
-   * they are not announced to webhooks.
+   * Creates any number of plants in few requests. A refused plant does not keep the
+   * others from being created. If it rejects, some plants may have been created, and it
+   * is safe to call again with the same plants. With `announce: false` they are not
+   * announced to webhooks.
    */
   createMany(
     plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
@@ -28,7 +32,10 @@ export type PlantInput = Input<Plant>
 
 export interface PlantListQuery extends ListQuery {
   readonly tag?: string | undefined
-  /** A part of the name, with A to Z equal to a to z. Pages may be empty, and have a `next`. */
+  /**
+   * A part of the name, with A to Z equal to a to z. Pages may be empty, and have a
+   * `next`.
+   */
   readonly name_contains?: string | undefined
   /** Adds `total` to the page. Not with `name_contains`. */
   readonly count?: boolean | undefined

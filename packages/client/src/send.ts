@@ -9,7 +9,10 @@ export interface ClientOptions {
   /** The access token, or a function that returns the current one. */
   readonly token: string | (() => string | Promise<string>)
   readonly fetch?: typeof globalThis.fetch
-  /** The time of each attempt, from fetching the token to the last byte. By default 10,000. */
+  /**
+   * The time of each attempt, from fetching the token to the last byte. By default
+   * 10,000.
+   */
   readonly timeoutMs?: number
   /** The number of attempts, the first one included. By default 4. */
   readonly attemptsMax?: number
@@ -27,7 +30,9 @@ export interface OperationRequest<Result> {
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Allows a POST to be repeated. Each failed attempt may have made part of the change. */
+  /**
+   * Allows a POST to be repeated. Each failed attempt may have made part of the change.
+   */
   readonly mayRepeat?: boolean
   readonly signal: AbortSignal | undefined
   /** @throws if the body is not an answer of the operation */
@@ -38,8 +43,8 @@ export type Send = <Result>(request: OperationRequest<Result>) => Promise<Result
 
 /**
  * Returns a function that sends a request until it has an answer or must not be repeated.
- * Creating is not idempotent: a repeated create would find the id taken by its own plant. It is
- * repeated only if nothing was changed.
+ * Creating is not idempotent: a repeated create would find the id taken by its own plant.
+ * It is repeated only if nothing was changed.
  */
 export function createSend(options: ClientOptions): Send {
   const { attemptsMax = 4 } = options
@@ -82,7 +87,10 @@ function isRepeatable(
   return method !== 'POST' || mayRepeat || !mayHaveChanged
 }
 
-/** Waits for the whole time or less, so that clients that failed together do not return together. */
+/**
+ * Waits for the whole time or less, so that clients that failed together do not return
+ * together.
+ */
 async function waitBefore(
   attempt: number,
   { retryAfterMs = 0 }: Failure,

@@ -1,6 +1,6 @@
 /**
- * Runs something that ends when the time is over or the caller gives up. AbortSignal.timeout and
- * AbortSignal.any would keep each call in memory until then.
+ * Runs something that ends when the time is over or the caller gives up.
+ * AbortSignal.timeout and AbortSignal.any would keep each call in memory until then.
  */
 export async function within<Result>(
   ms: number,

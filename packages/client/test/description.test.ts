@@ -11,7 +11,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 
-/** Holds the client against the description that the server serves, so that neither can change alone. */
+/**
+ * Holds the client against the description that the server serves, so that neither can
+ * change alone.
+ */
 
 interface Operation {
   readonly operationId: string

@@ -2,7 +2,10 @@ import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/a
 import { memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
-/** The real server, listening on a loopback port, over repositories that forget with the process. */
+/**
+ * The real server, listening on a loopback port, over repositories that forget with the
+ * process.
+ */
 export async function startMemoryStore({ path = '' } = {}) {
   const token = mintToken()
   const stored = new Map([

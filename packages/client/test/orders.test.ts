@@ -10,7 +10,10 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
 const expected = 'expected' as Version
-/** What becomes of one request. Only of `busy` and `not connected` does a client know that nothing was changed. */
+/**
+ * What becomes of one request. Only of `busy` and `not connected` does a client know that
+ * nothing was changed.
+ */
 const fates = [
   'done',
   'busy',

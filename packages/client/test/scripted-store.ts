@@ -6,7 +6,10 @@ import { type ClientOptions, createPlantClient } from '@plant-store/client'
 /** What to do with one request. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void
 
-/** A server that does with each request what the script says next, and fails on one too many. */
+/**
+ * A server that does with each request what the script says next, and fails on one too
+ * many.
+ */
 export async function startScriptedStore(script: readonly Step[], port = 0) {
   const requests: (Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
     body: string

@@ -36,9 +36,9 @@ interface VerifiedToken {
 }
 
 /**
- * Returns a gate that admits the JWTs (RFC 7519) of an identity provider that are signed for
- * the audience. Their scopes are those of the claim `permissions`, or of `scope` if there is
- * none. Begins to fetch the provider's keys.
+ * Returns a gate that admits the JWTs (RFC 7519) of an identity provider that are signed
+ * for the audience. Their scopes are those of the claim `permissions`, or of `scope` if
+ * there is none. Begins to fetch the provider's keys.
  *
  * @throws TypeError if the options are unsafe
  */
@@ -119,7 +119,10 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-/** Runs the other gate. If it does not know a JWT, the refusal says what is wrong with the JWT. */
+/**
+ * Runs the other gate. If it does not know a JWT, the refusal says what is wrong with the
+ * JWT.
+ */
 function explainRefusal(token: string, run: () => ReturnType<Gate>): ReturnType<Gate> {
   const explained = (error: unknown): unknown => {
     const isUnknown = error instanceof AccessError && error.code === 'invalid-token'

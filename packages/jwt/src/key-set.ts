@@ -21,7 +21,10 @@ const keySetBytesMax = 256 * 1024
 const keysMax = 100
 
 export interface KeySetOptions {
-  /** Called with the error when fetching the keys begins to fail, and without one after that. */
+  /**
+   * Called with the error when fetching the keys begins to fail, and without one after
+   * that.
+   */
   readonly onFailureChange?: (error?: Error) => void
   /** Ends a pending fetch. */
   readonly signal?: AbortSignal
@@ -29,11 +32,13 @@ export interface KeySetOptions {
 
 export interface KeySet {
   /**
-   * Returns the keys of the latest fetch while they may be used, and refreshes them when they
-   * get old. Equal objects are the same keys.
+   * Returns the keys of the latest fetch while they may be used, and refreshes them when
+   * they get old. Equal objects are the same keys.
    */
   current(): object | undefined
-  /** Rejects with `access-unavailable` if a key must be fetched and the provider fails. */
+  /**
+   * Rejects with `access-unavailable` if a key must be fetched and the provider fails.
+   */
   readonly find: JWTVerifyGetKey
   /** Records that a key cannot be used, and returns the error for the request. */
   unusable(error: unknown): AccessError
@@ -73,7 +78,10 @@ export function openKeySet(url: URL, options: KeySetOptions): KeySet {
 
 interface Fetching {
   readonly fetch: FetchImplementation
-  /** Reports a failure, once however often it happens, and returns the error for the request. */
+  /**
+   * Reports a failure, once however often it happens, and returns the error for the
+   * request.
+   */
   fail(error: unknown): AccessError
 }
 

@@ -8,8 +8,8 @@ export function invalidToken(message: string, holder?: string): AccessError {
 
 /** Returns the refusal of a token in which the verifier found a fault. */
 export function refusalOf(error: errors.JOSEError): AccessError {
-  // jose judges claims only once the signature is right. Anybody can write a subject into a
-  // forged token.
+  // jose judges claims only once the signature is right. Anybody can write a subject into
+  // a forged token.
   const payload = 'payload' in error ? (error.payload as JWTPayload) : {}
   const holder = typeof payload.sub === 'string' ? payload.sub : undefined
   if (error instanceof errors.JWTExpired) {

@@ -1,6 +1,10 @@
-/** Separate from the gate, so that a program can read its settings without loading jose. */
+/**
+ * Separate from the gate, so that a program can read its settings without loading jose.
+ */
 
-/** Public-key algorithms only: a key that verifies tokens must not be able to sign them. */
+/**
+ * Public-key algorithms only: a key that verifies tokens must not be able to sign them.
+ */
 export const jwtAlgorithms = [
   'RS256',
   'RS384',
@@ -17,8 +21,8 @@ export const jwtAlgorithms = [
 export type JwtAlgorithm = (typeof jwtAlgorithms)[number]
 
 /**
- * Returns the URL of a provider's keys: https, or http on this machine. An attacker who can change the keys in transit
- * can sign tokens.
+ * Returns the URL of a provider's keys: https, or http on this machine. An attacker who
+ * can change the keys in transit can sign tokens.
  *
  * @throws TypeError
  */

@@ -8,7 +8,10 @@ type VerifierOptions = Pick<
   'issuer' | 'audience' | 'algorithms' | 'clockSkewMs'
 >
 
-/** Resolves to the claims of a token that is valid, and rejects with an AccessError otherwise. */
+/**
+ * Resolves to the claims of a token that is valid, and rejects with an AccessError
+ * otherwise.
+ */
 export type Verify = (token: string) => Promise<JWTPayload>
 
 export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify {
@@ -45,8 +48,9 @@ export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify
 }
 
 /**
- * Verifies a token with each key that fits its header, because a provider may publish a key
- * twice, or two keys with one `kid` or with none. Only a wrong signature leads to the next key.
+ * Verifies a token with each key that fits its header, because a provider may publish a
+ * key twice, or two keys with one `kid` or with none. Only a wrong signature leads to the
+ * next key.
  */
 async function verifyWithEach(
   fittingKeys: errors.JWKSMultipleMatchingKeys,

@@ -25,7 +25,10 @@ export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
 
 const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
 
-/** Signs a token that lacks nothing, unless the claims say otherwise: `undefined` leaves a claim out. */
+/**
+ * Signs a token that lacks nothing, unless the claims say otherwise: `undefined` leaves a
+ * claim out.
+ */
 export function sign(
   { kid, alg, privateKey }: SigningKey,
   claims: object = {},
@@ -44,7 +47,10 @@ export function sign(
     .sign(privateKey)
 }
 
-/** An identity provider on this machine, whose keys change and which fails as a test likes. */
+/**
+ * An identity provider on this machine, whose keys change and which fails as a test
+ * likes.
+ */
 export const provider = {
   issuer: 'https://identity.example/',
   jwksUrl: '',

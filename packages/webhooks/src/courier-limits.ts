@@ -11,7 +11,9 @@ export interface CourierLimits {
   readonly claimTimeMs: number
   readonly claimRowsMax: number
   readonly claimTextBytesMax: number
-  /** How many webhooks get deliveries at the same time, each independent of the others. */
+  /**
+   * How many webhooks get deliveries at the same time, each independent of the others.
+   */
   readonly webhooksMax: number
   /** The texts of all claims in progress. One claim can exceed it, by one plant. */
   readonly heldTextBytesMax: number
@@ -26,8 +28,8 @@ export interface CourierLimits {
   /** The time of failures after which a webhook is stopped. */
   readonly stopAfterMs: number
   /**
-   * The deliveries of a webhook that wait or were given up. A webhook with more is stopped if
-   * they increase.
+   * The deliveries of a webhook that wait or were given up. A webhook with more is
+   * stopped if they increase.
    */
   readonly outboxRowsMax: number
   /** The interval of counting them. */

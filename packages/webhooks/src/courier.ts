@@ -47,21 +47,25 @@ export interface CourierSignals {
 
 type CourierState =
   | { readonly kind: 'running' }
-  /** A round ended by a defect, which `run` rejects with once the other rounds have ended. */
+  /**
+   * A round ended by a defect, which `run` rejects with once the other rounds have ended.
+   */
   | { readonly kind: 'failed'; readonly defect: unknown }
 
 /**
- * Delivers to webhooks, by claims of the outbox. A round is what becomes of one claim: its
- * deliveries are made one after another in order of creation, and then the outcome is settled,
- * which returns the lease. Rounds do not wait for each other, and a webhook has at most one.
+ * Delivers to webhooks, by claims of the outbox. A round is what becomes of one claim:
+ * its deliveries are made one after another in order of creation, and then the outcome is
+ * settled, which returns the lease. Rounds do not wait for each other, and a webhook has
+ * at most one.
  *
- * - While it is **running**, it claims and begins rounds. If nothing is due, or too much is in
- *   progress, it waits: for a moment, or for the end of a round.
+ * - While it is **running**, it claims and begins rounds. If nothing is due, or too much
+ *   is in progress, it waits: for a moment, or for the end of a round.
  * - A stop ends the claiming. It waits until every round has ended.
- * - A defect ends the claiming, too. An outage of the store does not: the lease expires, and the
- *   deliveries are made again.
+ * - A defect ends the claiming, too. An outage of the store does not: the lease expires,
+ *   and the deliveries are made again.
  *
- * No delivery begins later than its lease allows, so no other process makes it at the same time.
+ * No delivery begins later than its lease allows, so no other process makes it at the
+ * same time.
  */
 export class Courier {
   readonly #options: CourierOptions
@@ -215,8 +219,8 @@ export class Courier {
   }
 
   /**
-   * Stops webhooks with too many deliveries. One that was just started again may have too many,
-   * but they decrease.
+   * Stops webhooks with too many deliveries. One that was just started again may have too
+   * many, but they decrease.
    */
   async #limitOutbox(): Promise<void> {
     const { outbox, report } = this.#options

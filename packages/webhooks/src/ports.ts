@@ -3,8 +3,8 @@ import type { WebhookSecret } from './signature.ts'
 import type { Webhook, WebhookId, WebhookState } from './webhook.ts'
 
 /**
- * The port where webhooks are stored. A resolved change is durable and visible to every process on the store. A change
- * of an unknown webhook resolves to false.
+ * The port where webhooks are stored. A resolved change is durable and visible to every
+ * process on the store. A change of an unknown webhook resolves to false.
  */
 export interface WebhookRepository {
   /** Adds a webhook. Every plant added from now on is announced to it. */
@@ -17,26 +17,38 @@ export interface WebhookRepository {
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
   rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
-  /** Makes every delivery that waits or was given up due at once, with no failed attempts. Starts a stopped webhook. */
+  /**
+   * Makes every delivery that waits or was given up due at once, with no failed attempts.
+   * Starts a stopped webhook.
+   */
   retry(id: WebhookId): Promise<boolean>
 }
 
 /**
- * The port of pending announcements. A plant and its deliveries, one for each webhook, are stored in one transaction.
- * Times are durations, as only the store has a clock that all processes share.
+ * The port of pending announcements. A plant and its deliveries, one for each webhook,
+ * are stored in one transaction. Times are durations, as only the store has a clock that
+ * all processes share.
  */
 export interface Outbox {
   /**
-   * Leases an active webhook that has due deliveries and no lease, the one leased the longest time ago. Resolves to
-   * `undefined` if there is none.
+   * Leases an active webhook that has due deliveries and no lease, the one leased the
+   * longest time ago. Resolves to `undefined` if there is none.
    */
   claim(limits: ClaimLimits): Promise<Claim | undefined>
-  /** Records the outcome of a claim and returns the lease. Does nothing if the lease is no longer the caller's. */
+  /**
+   * Records the outcome of a claim and returns the lease. Does nothing if the lease is no
+   * longer the caller's.
+   */
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
-  /** Stops a webhook, until `retry` starts it. It misses plants that are added meanwhile. */
+  /**
+   * Stops a webhook, until `retry` starts it. It misses plants that are added meanwhile.
+   */
   stop(webhook: WebhookId): Promise<void>
   figures(): Promise<readonly WebhookFigures[]>
-  /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
+  /**
+   * Resolves to the deliveries of a webhook: first those given up, then those that wait,
+   * each in order of creation.
+   */
   deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly KeptDelivery[]>
 }
 

@@ -12,9 +12,9 @@ interface TranslatedNetwork {
 /**
  * The networks whose IPv6 addresses lead to the IPv4 address within them.
  *
- * A local NAT64 may also use the rest of 64:ff9b:1::/48, where the position of the IPv4 address
- * is unknown, so addresses there are not public. Neither are those of Teredo, which is no longer
- * in use.
+ * A local NAT64 may also use the rest of 64:ff9b:1::/48, where the position of the IPv4
+ * address is unknown, so addresses there are not public. Neither are those of Teredo,
+ * which is no longer in use.
  */
 const translatedNetworks: readonly TranslatedNetwork[] = [
   // IPv4-mapped (RFC 4291)
@@ -29,7 +29,9 @@ const translatedNetworks: readonly TranslatedNetwork[] = [
   { network: ipaddr.IPv6.parseCIDR('2002::/16'), ipv4At: 2 },
 ]
 
-/** Returns whether more than this machine and private networks can reach an IP address. */
+/**
+ * Returns whether more than this machine and private networks can reach an IP address.
+ */
 export function isPublicAddress(text: string): boolean {
   const address = ipaddr.parse(text)
   if (address instanceof ipaddr.IPv4) {

@@ -1,6 +1,6 @@
 /**
- * Returns the milliseconds that a Retry-After field asks to wait, which is in seconds or a date
- * (RFC 9110, 10.2.3).
+ * Returns the milliseconds that a Retry-After field asks to wait, which is in seconds or
+ * a date (RFC 9110, 10.2.3).
  *
  * @returns undefined without a field, or if it is neither
  */

@@ -24,7 +24,9 @@ export interface RoundOptions {
   readonly send: SendPost
   /** Returns whether another delivery of the claim may begin. */
   readonly mayContinue: () => boolean
-  /** Waits, so that a listener whose answers are excessive does not keep the thread busy. */
+  /**
+   * Waits, so that a listener whose answers are excessive does not keep the thread busy.
+   */
   readonly pause: () => Promise<void>
   readonly abort: AbortSignal
 }
@@ -68,7 +70,9 @@ interface Failed {
   readonly hasDelivered: boolean
 }
 
-/** Returns what the store keeps of a failed attempt: when the next ones are made, if any. */
+/**
+ * Returns what the store keeps of a failed attempt: when the next ones are made, if any.
+ */
 function failedAttempt(
   { claim, delivery, outcome, hasDelivered }: Failed,
   limits: CourierLimits,

@@ -12,7 +12,8 @@ export function mintSecret(): WebhookSecret {
 /**
  * Returns the header fields of a signed delivery (Standard Webhooks).
  *
- * @param message its `id`, the same in every attempt, and its `body` exactly as it is sent
+ * @param message its `id`, the same in every attempt, and its `body` exactly as it is
+ *   sent
  */
 export function signedHeaders(
   message: { id: string; sentAtMs: number; body: string },

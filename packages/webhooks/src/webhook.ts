@@ -14,7 +14,10 @@ export interface Webhook {
   /** Whether `http:` and private addresses are allowed. */
   readonly allowsPrivate: boolean
   readonly createdAt: Date
-  /** A stopped webhook gets nothing, and plants that are added meanwhile are not announced to it. */
+  /**
+   * A stopped webhook gets nothing, and plants that are added meanwhile are not announced
+   * to it.
+   */
   readonly state: WebhookState
   /** The number of failed attempts since the last success. */
   readonly failures: number
@@ -29,7 +32,8 @@ export function mintWebhookId(): WebhookId {
 const urlLengthMax = 2_000
 
 /**
- * Returns the URL in the form that is requested. The addresses of a name are checked at every connection.
+ * Returns the URL in the form that is requested. The addresses of a name are checked at
+ * every connection.
  *
  * @throws Error that says what it must be
  */

@@ -28,7 +28,10 @@ export const secret = mintSecret()
 export const outage = () =>
   new DomainError('store-unavailable', 'the store cannot be used')
 
-/** Returns an outbox in memory, with active webhooks of these names, on a clock that a test moves. */
+/**
+ * Returns an outbox in memory, with active webhooks of these names, on a clock that a
+ * test moves.
+ */
 export function createMemoryOutbox(now: () => number, names: readonly string[]) {
   const all = new Map(
     names.map((name): [WebhookId, Kept] => [

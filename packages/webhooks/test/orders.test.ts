@@ -8,7 +8,10 @@ import { minuteMs } from './virtual.ts'
 const numRuns = 300
 
 const names = ['a', 'b']
-/** What becomes of one attempt. After a lost answer, the listener has the plant and the courier does not know it. */
+/**
+ * What becomes of one attempt. After a lost answer, the listener has the plant and the
+ * courier does not know it.
+ */
 const fates = ['received', 'failed', 'answer lost'] as const
 
 const scenario = fc.record({
@@ -70,7 +73,8 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
         if (announced === ids.length && figures.every(({ waiting }) => waiting === 0)) {
           stop.abort()
         }
-        // Time passes only while nothing is under way: each attempt has ended within its time.
+        // Time passes only while nothing is under way: each attempt has ended within its
+        // time.
         if (underWay.size === 0) {
           clock.ms += ms
         }

@@ -27,7 +27,10 @@ export interface MainThread {
   onServerWarning(warning: string): void
 }
 
-/** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
+/**
+ * The share of the shutdown timeout for draining. The rest is for pending changes and for
+ * closing the store.
+ */
 const drainShare = 0.8
 /** The share for batches that are still arriving. */
 const batchShare = 0.4
@@ -44,7 +47,10 @@ const address = { host, reusePort: httpThreads > 1 }
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
 const stopped = Promise.withResolvers<void>()
-/** The calls from the main thread. Only `ready` comes before the store and the server below exist. */
+/**
+ * The calls from the main thread. Only `ready` comes before the store and the server
+ * below exist.
+ */
 const calls = {
   /** Resolves once the thread can listen. */
   ready: () => ready.promise,
@@ -53,7 +59,10 @@ const calls = {
   /** Accepts no new connections. Open ones are still served. */
   stopListening: (): Promise<void> => stopListening(server.server),
   samples: (): Samples => counters.read(storage.pending()),
-  /** Answers the requests that have arrived and ends the thread, with code 1 if one stays unanswered. */
+  /**
+   * Answers the requests that have arrived and ends the thread, with code 1 if one stays
+   * unanswered.
+   */
   stop: () => stopped.resolve(),
 }
 export type HttpThread = typeof calls

@@ -11,8 +11,8 @@ import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 const youngGenerationMb = 12
 
 /**
- * Starts the threads that answer requests, on one port and one store. Resolves once all can listen. Their disposal
- * answers what has arrived.
+ * Starts the threads that answer requests, on one port and one store. Resolves once all
+ * can listen. Their disposal answers what has arrived.
  *
  * @param mainThreadOf takes the number of a thread, from 1
  */
@@ -24,7 +24,8 @@ export async function startHttpThreads(
   await using starting = new AsyncDisposableStack()
   const started: StartedThread[] = []
   starting.defer(async () => {
-    // All threads, before one closes a connection: its client reconnects, and a thread that closes would reset it.
+    // All threads, before one closes a connection: its client reconnects, and a thread
+    // that closes would reset it.
     await Promise.all(started.map(({ calls }) => calls.stopListening()))
     await Promise.all(started.map(({ calls }) => calls.stop.asEvent()))
     await Promise.all(started.map(({ ended }) => ended))
@@ -38,7 +39,8 @@ export async function startHttpThreads(
 
   const running = starting.move()
   return {
-    // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
+    // Concurrently. Otherwise the first clients would all connect to the first thread,
+    // and stay there.
     listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
     samples: started.map(({ calls }) => calls.samples),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
@@ -75,7 +77,8 @@ async function startHttpThread(
   })
   const exited = once(worker, 'exit')
   await Promise.race([calls.ready(), exited])
-  // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process (serve.ts).
+  // Rejects with the error that ended the thread. Before `stop` that is unhandled and
+  // ends the process (serve.ts).
   const ended = exited.then(([code]) => {
     if (code !== 0) {
       process.exitCode = 1

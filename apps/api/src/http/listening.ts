@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from '../config.ts'
 
 /**
- * Returns the port, or a free one for port 0, if nothing listens on it. The threads cannot notice that: SO_REUSEPORT
- * shares the port with any process that sets it.
+ * Returns the port, or a free one for port 0, if nothing listens on it. The threads
+ * cannot notice that: SO_REUSEPORT shares the port with any process that sets it.
  *
  * @throws Error in one line that names the variable to change
  */

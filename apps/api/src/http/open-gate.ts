@@ -11,8 +11,8 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 
 /**
- * Returns the gate for stored tokens, those of the configuration, which have every scope, and those of an identity
- * provider.
+ * Returns the gate for stored tokens, those of the configuration, which have every scope,
+ * and those of an identity provider.
  *
  * @param signal ends requests to the provider
  */

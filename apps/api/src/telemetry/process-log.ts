@@ -15,7 +15,10 @@ const formats: Readonly<
   pretty: async () => (await import('./pretty-log.ts')).prettyLines,
 }
 
-/** Lines that wait for a slow reader or a full disk. Beyond it lines are lost, so that neither holds up the service. */
+/**
+ * Lines that wait for a slow reader or a full disk. Beyond it lines are lost, so that
+ * neither holds up the service.
+ */
 const logBytesMax = 4 * 1024 * 1024
 
 /** How long lines are gathered into one write, and up to how many characters. */
@@ -35,7 +38,10 @@ export interface ProcessLog {
   readonly logger: Logger
   write(lines: string): void
   lostLines(): number
-  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
+  /**
+   * Resolves to true once the log is written, or to false if that fails or takes a
+   * second.
+   */
   written(): Promise<boolean>
   /** Ends the process once the log is written, or after a second. */
   exit(code: number): void
@@ -97,8 +103,9 @@ export function journalLines(lines: string): string {
 }
 
 /**
- * Returns a log that gathers its lines for another thread to write. A write from each thread wakes a thread of libuv,
- * which cost a tenth of the creates per second (docs/decisions/0003).
+ * Returns a log that gathers its lines for another thread to write. A write from each
+ * thread wakes a thread of libuv, which cost a tenth of the creates per second
+ * (docs/decisions/0003).
  */
 export function gatherLog(level: string, handOver: (lines: string) => void) {
   let lines = ''
@@ -123,7 +130,10 @@ export function gatherLog(level: string, handOver: (lines: string) => void) {
   const logger = pino({ level, ...lineFormat }, { write })
   return {
     logger,
-    /** Writes the line of a request. pino would add it up member by member, in strings of 1.6 kB. */
+    /**
+     * Writes the line of a request. pino would add it up member by member, in strings of
+     * 1.6 kB.
+     */
     logAnswered(answered: AnsweredRequest): void {
       if (!logger.isLevelEnabled('info')) {
         return

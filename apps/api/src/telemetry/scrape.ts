@@ -8,7 +8,8 @@ import { type Labels, metrics, type Sample, type Samples, sample } from './metri
 const scrapeTimeoutMs = 1_000
 
 /**
- * Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text.
+ * Returns a function that writes the metrics of the process for Prometheus. Concurrent
+ * calls share one text.
  *
  * @param failure returns why the store is failing, if it is
  */
@@ -73,7 +74,10 @@ function samplesOfSize(files: readonly string[]) {
   }
 }
 
-/** Writes metrics in Prometheus' text format, and adds up the samples of several threads that have the same labels. */
+/**
+ * Writes metrics in Prometheus' text format, and adds up the samples of several threads
+ * that have the same labels.
+ */
 export function writeMetrics(ofThreads: readonly Samples[]): string {
   const all = Object.entries(metrics).map(([name, [type, help]]) => {
     const sums = new Map<string, number>()

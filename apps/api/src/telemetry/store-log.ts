@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 
-/** Logs once, for all threads, that the store fails for a reason, and that it works again. */
+/**
+ * Logs once, for all threads, that the store fails for a reason, and that it works again.
+ */
 export function createStoreLog(logger: Logger, store: string) {
   const failing = new Set<number>()
   /** Of this outage. */
@@ -30,7 +32,10 @@ export function createStoreLog(logger: Logger, store: string) {
       loggedReasons.clear()
       logger.info({ store }, 'the store has recovered')
     },
-    /** @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes succeed until it is full */
+    /**
+     * @param reason why the WAL cannot be copied, or `undefined` once it can again.
+     *   Changes succeed until it is full
+     */
     noteCheckpoint(reason: string | undefined) {
       if (reason === undefined) {
         logger.info({ store }, 'the WAL can be copied to the database again')
@@ -38,7 +43,10 @@ export function createStoreLog(logger: Logger, store: string) {
         logger.error({ store, reason }, 'the WAL cannot be copied to the database')
       }
     },
-    /** Logs a warning of PostgreSQL, such as one that comes before it stops to accept changes. */
+    /**
+     * Logs a warning of PostgreSQL, such as one that comes before it stops to accept
+     * changes.
+     */
     noteWarning(warning: string) {
       logger.warn({ store, warning }, 'the database server warns')
     },

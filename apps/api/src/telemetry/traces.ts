@@ -24,8 +24,8 @@ type UseCase = (...given: never[]) => Promise<unknown>
 const exportTimeoutMs = 1_000
 
 /**
- * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by hand, as automatic
- * instrumentation does not see bundled ES modules.
+ * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by
+ * hand, as automatic instrumentation does not see bundled ES modules.
  */
 export function startTracing() {
   const resource = resourceFromAttributes({ 'service.name': 'plant-store' })

@@ -31,8 +31,8 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
 }
 
 /**
- * Sends one delivery and resolves to the answer. Follows no redirect, ignores proxies in the
- * environment, and checks every address that it connects to.
+ * Sends one delivery and resolves to the answer. Follows no redirect, ignores proxies in
+ * the environment, and checks every address that it connects to.
  *
  * @throws Error that says in words why there is no answer
  */
@@ -158,7 +158,10 @@ function lookUp(allowsPrivate: boolean): LookupFunction {
     })
 }
 
-/** Returns an error for addresses that only a private network reaches, this machine included. */
+/**
+ * Returns an error for addresses that only a private network reaches, this machine
+ * included.
+ */
 function privateAddressError(
   addresses: readonly string[],
   allowsPrivate: boolean,

@@ -10,14 +10,17 @@ import {
 import type { Logger } from 'pino'
 import { type Samples, sample } from '../telemetry/metrics.ts'
 
-/** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
+/**
+ * The share of the shutdown timeout for deliveries in progress, while requests are
+ * answered.
+ */
 const stopShare = 0.5
 /** After a defect. */
 const restartDelayMs = 1_000
 
 /**
- * Starts to deliver to the webhooks, on this thread. Its disposal resolves once deliveries in progress have ended and
- * every lease is returned.
+ * Starts to deliver to the webhooks, on this thread. Its disposal resolves once
+ * deliveries in progress have ended and every lease is returned.
  */
 export function startCourier(
   { webhooks }: Storage,
@@ -91,7 +94,10 @@ export function startCourier(
 
 type Line = readonly [level: 'debug' | 'warn' | 'error', words: string, outcome?: string]
 
-/** What is logged of each report, and the label `outcome` of the deliveries that it is about, if any. */
+/**
+ * What is logged of each report, and the label `outcome` of the deliveries that it is
+ * about, if any.
+ */
 const lines: Readonly<Record<CourierReport['event'], Line>> = {
   delivered: ['debug', 'plants were announced', 'received'],
   'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],
