@@ -187,7 +187,7 @@ export async function free(
 ): Promise<void> {
   for (const id of ids) {
     const { status } = await client.ask('DELETE', `${path}/${id}`)
-    assert.ok(status === 204 || status === 404)
+    assert.ok(status === 204 || status === 404, `DELETE ${path}/${id}: ${status}`)
   }
 }
 
@@ -197,6 +197,14 @@ export async function assertKept(
   { path } = plants,
 ): Promise<void> {
   assertSuccess(await client.ask('GET', `${path}/${item.id}`), item)
+}
+
+/** Checks that each of these is there, unchanged. */
+export async function assertAllKept(
+  client: Client,
+  items: readonly ItemSent[],
+): Promise<void> {
+  await Promise.all(items.map(item => assertKept(client, item)))
 }
 
 export async function assertAbsent(
@@ -263,7 +271,8 @@ export function refuses(
   return async client => {
     const id = ownId()
     for (const [body, error, ...words] of refusals(id)) {
-      assertFailure(await client.post(body), error, ...words)
+      const answer = await client.post(body)
+      assertFailure(answer, error, ...words)
     }
     await assertAbsent(client, id)
   }

@@ -32,27 +32,28 @@ async function sends(...pieces: readonly string[]) {
 const get = { method: 'GET', target: '/' }
 
 describe('a wire', () => {
-  test('reads answers one after the other, wherever the packets end', async () => {
-    const first =
-      'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Y: a\r\nx-y:  b \r\n\r\n\r\n\r\n'
-    const second = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n!'
-    for (const pieces of [
-      [first + second],
-      [...first, ...second],
-      [`${first}HTTP/1.1 4`, second.slice(10)],
-    ]) {
-      using server = await sends(...pieces)
-      const answer = await server.wire.answer(get)
-      expect([answer.status, answer.headers.get('x-y'), `${answer.body}`]).toEqual([
-        200,
-        'a, b',
-        '\r\n\r\n',
-      ])
-      const next = await server.wire.answer(undefined)
-      expect([next.status, `${next.body}`, next.interim]).toEqual([400, '!', []])
-      expect(server.checked).toEqual([get, undefined])
-      expect((await server.wire.closed()).length).toBe(0)
-    }
+  const first =
+    'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Y: a\r\nx-y:  b \r\n\r\n\r\n\r\n'
+  const second = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n!'
+
+  test.for([
+    { packets: 'one packet', pieces: [first + second] },
+    { packets: 'packets of one byte', pieces: [...first, ...second] },
+    {
+      packets: 'a packet that ends in a status line',
+      pieces: [`${first}HTTP/1.1 4`, second.slice(10)],
+    },
+  ])('reads one answer after the other from $packets', async ({ pieces }) => {
+    using server = await sends(...pieces)
+
+    const answer = await server.wire.answer(get)
+    const next = await server.wire.answer(undefined)
+
+    expect(answer).toMatchObject({ status: 200, body: Buffer.from('\r\n\r\n') })
+    expect(answer.headers.get('x-y')).toBe('a, b')
+    expect(next).toMatchObject({ status: 400, body: Buffer.from('!'), interim: [] })
+    expect(server.checked).toEqual([get, undefined])
+    expect((await server.wire.closed()).length).toBe(0)
   })
 
   test('knows where answers to HEAD, with 204 and without a length end', async () => {

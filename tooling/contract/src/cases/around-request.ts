@@ -5,32 +5,56 @@ import {
   assertAbsent,
   assertFailure,
   assertSuccess,
-  barred,
   type ContractCase,
+  casesForEach,
   casesOf,
   create,
   ownId,
   toJson,
-  words,
 } from '../contract-case.ts'
 import { aroundPaths } from './around-operation.ts'
 
-const servicePaths = Object.fromEntries(
-  words('/healthz /readyz /openapi.json /metrics').map(path => [path, ['GET']]),
-)
+const servicePaths = {
+  '/healthz': ['GET'],
+  '/readyz': ['GET'],
+  '/openapi.json': ['GET'],
+  '/metrics': ['GET'],
+}
 
-const mediaTypes = barred(
-  'text/plain|application/jsonx|application/problem+json|*/*|application/json garbage|' +
-    'application/json, text/plain|application/json; charset=iso-8859-1|application/json;charset="latin1"|' +
-    'application/json; x="a;b"; charset=utf-16|application/json; x="\\"; charset=utf-16',
-)
+const otherMediaTypes = [
+  'text/plain',
+  'application/jsonx',
+  'application/problem+json',
+  '*/*',
+  'application/json garbage',
+  'application/json, text/plain',
+  'application/json; charset=iso-8859-1',
+  'application/json;charset="latin1"',
+  'application/json; x="a;b"; charset=utf-16',
+  'application/json; x="\\"; charset=utf-16',
+]
 
-/** All of them mean JSON in UTF-8. */
-const jsonTypes = barred(
-  'Application/JSON|application/json;charset=UTF-8|application/json ; charset="utf-8"|application/json;charset=utf8|' +
-    'application/json; x="; charset=utf-16"|application/json; x="\\"; charset=utf-16"; charset=utf-8|' +
-    'application/json; xcharset=utf-16|application/json;',
-)
+/** Media types that mean JSON in UTF-8. */
+const jsonTypes = [
+  'Application/JSON',
+  'application/json;charset=UTF-8',
+  'application/json ; charset="utf-8"',
+  'application/json;charset=utf8',
+  'application/json; x="; charset=utf-16"',
+  'application/json; x="\\"; charset=utf-16"; charset=utf-8',
+  'application/json; xcharset=utf-16',
+  'application/json;',
+]
+
+/** Header fields that are wrong only for a body. */
+const fieldsOfBodies: readonly (readonly [name: string, value: string])[] = [
+  ['content-encoding', 'gzip'],
+  ['content-type', 'application/json; charset=utf-16'],
+  ['content-type', ''],
+  ['content-range', 'bytes 0-1/2'],
+]
+
+const clause = 'the request around the plant'
 
 async function createAny(client: Client) {
   const plant = { id: ownId(), name: 'n' }
@@ -41,28 +65,78 @@ async function createAny(client: Client) {
 export const aroundRequestCases: readonly ContractCase[] = [
   ...aroundPaths(servicePaths),
 
-  ...casesOf('the request around the plant', {
-    'another media type gets 415': async client => {
+  ...casesForEach(
+    clause,
+    otherMediaTypes,
+    type => `another media type gets 415: ${type}`,
+    async (client, type) => {
       const id = ownId()
-      for (const type of mediaTypes) {
-        const options = {
-          body: toJson({ id, name: 'n' }),
-          headers: { 'content-type': type },
-        }
-        assertFailure(await client.ask('POST', '/plants', options), 41501)
-        assertFailure(await client.ask('PUT', `/plants/${id}`, options), 41501)
-      }
+      const body = toJson({ id, name: 'n' })
+      const headers = { 'content-type': type }
+
+      const created = await client.ask('POST', '/plants', { body, headers })
+      const replaced = await client.ask('PUT', `/plants/${id}`, { body, headers })
+
+      assertFailure(created, 41501)
+      assertFailure(replaced, 41501)
       await assertAbsent(client, id)
     },
+  ),
 
-    'a body without a media type gets 415': async client => {
+  ...casesForEach(
+    clause,
+    [[], ['content-type:'], ['content-type: ']],
+    fields => `a body without a media type gets 415: ${JSON.stringify(fields)}`,
+    async (client, fields) => {
       const body = toJson({ id: ownId(), name: 'n' })
-      for (const type of [[], ['content-type:'], ['content-type: ']]) {
-        const fields = [...type, `content-length: ${body.length}`]
-        assertFailure(await client.askBare('POST /plants', fields, body), 41501)
-      }
-    },
+      const allFields = [...fields, `content-length: ${body.length}`]
 
+      const answer = await client.askBare('POST /plants', allFields, body)
+
+      assertFailure(answer, 41501)
+    },
+  ),
+
+  ...casesForEach(
+    clause,
+    jsonTypes,
+    type => `application/json is taken in any form: ${type}`,
+    async (client, type) => {
+      const body = toJson({ id: ownId(), name: type })
+      const headers = { 'content-type': type }
+
+      const answer = await client.ask('POST', '/plants', { body, headers })
+
+      assertSuccess(answer, { name: type })
+    },
+  ),
+
+  ...casesForEach(
+    clause,
+    fieldsOfBodies,
+    ([name, value]) => `reading is not refused for a field of a body: ${name}: ${value}`,
+    async (client, [name, value]) => {
+      const plant = await createAny(client)
+      const headers = { [name]: value }
+
+      const answer = await client.ask('GET', `/plants/${plant.id}`, { headers })
+
+      assertSuccess(answer, plant)
+    },
+  ),
+
+  ...casesForEach(
+    clause,
+    ['BREW', 'get', 'Post', 'GETT'],
+    method => `an unknown method gets a failure in the one shape: ${method}`,
+    async (client, method) => {
+      const answer = await client.askBare(`${method} /plants`)
+
+      assertFailure(answer, 40000)
+    },
+  ),
+
+  ...casesOf(clause, {
     'an empty body in chunks is no body, whatever its media type': async client => {
       const { id } = await createAny(client)
       const chunked = 'transfer-encoding: chunked'
@@ -103,17 +177,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertFailure(removed, 41501)
     },
 
-    'application/json is taken in any case and with a charset that is UTF-8':
-      async client => {
-        for (const type of jsonTypes) {
-          const options = {
-            body: toJson({ id: ownId(), name: type }),
-            headers: { 'content-type': type },
-          }
-          assertSuccess(await client.ask('POST', '/plants', options), { name: type })
-        }
-      },
-
     'a content coding gets 415, and the codings that are taken': async client => {
       const id = ownId()
       const plain = Buffer.from(toJson({ id, name: 'n' }))
@@ -127,30 +190,12 @@ export const aroundRequestCases: readonly ContractCase[] = [
         ['made-up', plain],
       ] as const) {
         const answer = await postCoded(coding, body)
-        assertFailure(answer, 41502)
-        assert.equal(answer.headers.get('accept-encoding'), 'identity')
+        assertFailure(answer, 41502, /coding/i)
+        assert.equal(answer.headers.get('accept-encoding'), 'identity', coding)
       }
       await assertAbsent(client, id)
       assertSuccess(await postCoded('identity', plain), { name: 'n' })
     },
-
-    'only a body is judged: reading is not refused for a coding or a charset':
-      async client => {
-        const plant = { id: ownId(), name: 'n' }
-        await create(client, plant)
-        for (const [name, value] of [
-          ['content-encoding', 'gzip'],
-          ['content-type', 'application/json; charset=utf-16'],
-          ['content-type', ''],
-          ['content-range', 'bytes 0-1/2'],
-        ] as const) {
-          const headers = { [name]: value }
-          assertSuccess(
-            await client.ask('GET', `/plants/${plant.id}`, { headers }),
-            plant,
-          )
-        }
-      },
 
     'a transfer coding other than chunked gets 415': async client => {
       const id = ownId()
@@ -164,13 +209,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
         name: 'n',
       })
     },
-
-    'a method that nobody has heard of is a failure in the one shape, and case counts':
-      async client => {
-        for (const method of ['BREW', 'get', 'Post', 'GETT']) {
-          assertFailure(await client.askBare(`${method} /plants`), 40000)
-        }
-      },
 
     'CONNECT gets 405: this is no proxy': async client => {
       const asked = { method: 'CONNECT', target: 'example.com:443' }
@@ -192,7 +230,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
           asked,
           bareRequest({ ...asked, target }, hostAndToken(client)),
         )
-        assert.ok(answer.status === 404 || answer.status === 400)
+        assert.match(`${answer.status}`, /^40[04]$/, target)
       }
     },
   }),

@@ -13,13 +13,24 @@ import {
   held,
   idsOf,
   ownId,
-  words,
 } from '../contract-case.ts'
 
 /** Invalid values of the parameters of every list. */
 const wrongValues = {
-  limit: ['', ...words('0 -1 1001 1.5 1e2 %2B5 05 0x5 x 9999999999999999999999')],
-  after: ['', ...words('x 1.5 9223372036854775808 -9223372036854775809 00')],
+  limit: [
+    '',
+    '0',
+    '-1',
+    '1001',
+    '1.5',
+    '1e2',
+    '%2B5',
+    '05',
+    '0x5',
+    'x',
+    '9999999999999999999999',
+  ],
+  after: ['', 'x', '1.5', '9223372036854775808', '-9223372036854775809', '00'],
 }
 
 /** Returns the cases of the list of an entity. */
@@ -42,9 +53,7 @@ export function listCases(entity: Entity): readonly ContractCase[] {
       assertSuccess(whole, items)
       assert.equal(whole.headers.has('link'), false)
       assert.deepEqual(held(await follow(client, first, path)), items.slice(100))
-      for (const name of first.headers.keys()) {
-        assert.doesNotMatch(name, /count|total/)
-      }
+      assert.doesNotMatch([...first.headers.keys()].join(' '), /count|total/)
     },
 
     'reaches each once by its links, also across zero': async client => {

@@ -3,16 +3,18 @@ import { setTimeout } from 'node:timers/promises'
 import { bareRequest, chunk, hostAndToken, plantRequest } from '../client.ts'
 import {
   assertAbsent,
+  assertAllKept,
   assertFailure,
-  assertKept,
   assertSuccess,
   type ContractCase,
+  casesForEach,
   casesOf,
   create,
+  held,
   ownId,
   toJson,
-  words,
 } from '../contract-case.ts'
+import type { Answer } from '../wire.ts'
 
 /**
  * Each of another kind. ambiguous-ends.test.ts and check-order.test.ts of http have many
@@ -25,58 +27,112 @@ const notHttp = [
   'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
 ]
 
+/** Fields that every request has once already, except the coding. */
+const repeatedFields = [
+  { field: 'authorization: Bearer another', error: 40102 },
+  { field: 'content-type: application/json', error: 41501 },
+  { field: 'content-encoding: identity\r\ncontent-encoding: gzip', error: 41502 },
+]
+
+/** Bytes after a request that no server can answer, and their failure. */
+const garbage: readonly {
+  readonly why: string
+  readonly error: number
+  readonly bytes: (headerBytesMax: number) => string
+}[] = [
+  { why: 'no HTTP', error: 40000, bytes: () => 'nonsense\r\n\r\n' },
+  {
+    why: 'fields too large',
+    error: 43101,
+    bytes: max => `GET / HTTP/1.1\r\nx: ${'y'.repeat(max)}\r\n\r\n`,
+  },
+]
+
+const inOldVersion = (request: Buffer): string =>
+  `${request}`.replace('HTTP/1.1', 'HTTP/1.0')
+
+/** Returns the status of an answer, and the text in it if it is a success. */
+function summaryOf(answer: Answer): string {
+  const { name, status } = held(answer) as { name?: string; status?: string }
+  return [answer.status, name ?? status].join(' ').trim()
+}
+
 export const syntaxCases: readonly ContractCase[] = [
-  ...casesOf('one shape for every failure', {
-    'bytes that are no HTTP get 400 and the end of the connection': async client => {
-      for (const bytes of notHttp) {
-        using wire = await client.open()
-        wire.send(Buffer.from(bytes, 'latin1'))
-        const answer = await wire.answer(undefined)
-        assertFailure(answer, 40000)
-        assert.equal(answer.headers.get('connection'), 'close')
-        assert.equal((await wire.closed()).length, 0)
-      }
+  ...casesForEach(
+    'one shape for every failure',
+    notHttp,
+    bytes => `bytes that are no HTTP get 400 and the end: ${JSON.stringify(bytes)}`,
+    async (client, bytes) => {
+      using wire = await client.open()
+      wire.send(Buffer.from(bytes, 'latin1'))
+
+      const answer = await wire.answer(undefined)
+
+      assertFailure(answer, 40000)
+      assert.equal(answer.headers.get('connection'), 'close')
+      assert.equal((await wire.closed()).length, 0)
     },
+  ),
 
-    'a repeated field that identifies the sender or the body is refused':
-      async client => {
-        const id = ownId()
-        const repeated = [
-          { field: `authorization: Bearer ${client.store.tokens.full}`, error: 40102 },
-          { field: 'content-type: application/json', error: 41501 },
-          { field: 'content-encoding: identity\r\ncontent-encoding: gzip', error: 41502 },
-        ]
-        for (const { field, error } of repeated) {
-          const answer = await client.postBare(toJson({ id, name: 'n' }), [field])
+  ...casesForEach(
+    'one shape for every failure',
+    repeatedFields,
+    ({ field }) => `a field that must stand once is refused twice: ${field}`,
+    async (client, { field, error }) => {
+      const id = ownId()
 
-          assertFailure(answer, error)
-        }
-        await assertAbsent(client, id)
-      },
+      const answer = await client.postBare(toJson({ id, name: 'n' }), [field])
 
-    'a path that is not correctly percent-encoded gets 400': async client => {
-      for (const path of words('/plants/% /plants/%zz /plants/%ff /%ed%a0%80')) {
-        assertFailure(await client.ask('GET', path), 40006)
-      }
+      assertFailure(answer, error)
+      await assertAbsent(client, id)
     },
-  }),
+  ),
 
-  ...casesOf('RFC 9110, 10.1.1', {
-    'HTTP/1.0 knows no expectations: each is ignored': async client => {
-      for (const expectation of ['100-continue', 'a miracle']) {
-        const request = plantRequest(client, toJson({ id: ownId(), name: 'old' }), [
-          `expect: ${expectation}`,
-        ])
-        const asked = client.asked('POST /plants')
-        const answer = await client.exchange(
-          asked,
-          `${request}`.replace('HTTP/1.1', 'HTTP/1.0'),
-        )
-        assertSuccess(answer, { name: 'old' })
-        assert.deepEqual(answer.interim, [])
-      }
+  ...casesForEach(
+    'one shape for every failure',
+    ['/plants/%', '/plants/%zz', '/plants/%ff', '/%ed%a0%80'],
+    path => `a path that is not correctly percent-encoded gets 400: ${path}`,
+    async (client, path) => {
+      assertFailure(await client.ask('GET', path), 40006)
     },
-  }),
+  ),
+
+  ...casesForEach(
+    'RFC 9110, 10.1.1',
+    ['100-continue', 'a miracle'],
+    expectation => `HTTP/1.0 knows no expectations: ${expectation} is ignored`,
+    async (client, expectation) => {
+      const asked = client.asked('POST /plants')
+      const body = toJson({ id: ownId(), name: 'old' })
+      const request = plantRequest(client, body, [`expect: ${expectation}`])
+
+      const answer = await client.exchange(asked, inOldVersion(request))
+
+      assertSuccess(answer, { name: 'old' })
+      assert.deepEqual(answer.interim, [])
+    },
+  ),
+
+  ...casesForEach(
+    'RFC 9112',
+    garbage,
+    ({ why }) => `bytes after requests do not take their answers away: ${why}`,
+    async (client, { error, bytes }) => {
+      const asked = client.asked('POST /plants')
+      const first = { id: ownId(), name: 'first' }
+      const second = { id: ownId(), name: 'second' }
+      const requests = [first, second].map(plant => plantRequest(client, toJson(plant)))
+
+      using wire = await client.open()
+      wire.send(...requests, bytes(client.store.headerBytesMax))
+
+      assertSuccess(await wire.answer(asked), { name: 'first' })
+      assertSuccess(await wire.answer(asked), { name: 'second' })
+      assertFailure(await wire.answer(undefined), error)
+      assert.equal((await wire.closed()).length, 0)
+      await assertAllKept(client, [first, second])
+    },
+  ),
 
   ...casesOf('RFC 9112', {
     'a target in absolute form is taken for its path': async client => {
@@ -108,43 +164,41 @@ export const syntaxCases: readonly ContractCase[] = [
         assert.equal((await anonymous.closed()).length, 0)
       },
 
-    'an answer to a request with Upgrade is the last of its connection: its body is no request':
-      async client => {
-        const id = ownId()
-        const inner = plantRequest(client, toJson({ id, name: 'smuggled' }))
-        const fields = [
-          'connection: upgrade',
-          'upgrade: h2c',
-          `content-length: ${inner.length}`,
-        ]
-        const asked = client.asked('POST /plants')
-        using wire = await client.open()
-        wire.send(
-          bareRequest(asked, [
-            ...hostAndToken(client),
-            'content-type: application/json',
-            ...fields,
-          ]),
-        )
-        await setTimeout(50)
-        wire.send(inner)
-        const answer = await wire.answer(asked)
-        assert.equal(answer.headers.get('connection'), 'close')
-        assert.equal(`${await wire.closed()}`, '')
-        await assertAbsent(client, id)
-      },
+    'an answer to Upgrade ends the connection: its body is no request': async client => {
+      const id = ownId()
+      const inner = plantRequest(client, toJson({ id, name: 'smuggled' }))
+      const fields = [
+        'connection: upgrade',
+        'upgrade: h2c',
+        `content-length: ${inner.length}`,
+      ]
+      const asked = client.asked('POST /plants')
+      using wire = await client.open()
+      wire.send(
+        bareRequest(asked, [
+          ...hostAndToken(client),
+          'content-type: application/json',
+          ...fields,
+        ]),
+      )
+      await setTimeout(50)
+      wire.send(inner)
+      const answer = await wire.answer(asked)
+      assert.equal(answer.headers.get('connection'), 'close')
+      assert.equal(`${await wire.closed()}`, '')
+      await assertAbsent(client, id)
+    },
 
-    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)':
-      async client => {
-        const asked = client.asked('POST /plants')
-        const id = ownId()
-        const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
-        const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
-        using wire = await client.open()
-        wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
-        assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
-        assert.equal(`${await wire.closed()}`, '')
-      },
+    'HTTP/1.0 with a transfer coding ends the connection (6.1)': async client => {
+      const asked = client.asked('POST /plants')
+      const id = ownId()
+      const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
+      const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
+      using wire = await client.open()
+      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
+      assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
+      assert.equal(`${await wire.closed()}`, '')
+    },
 
     'requests sent without waiting are answered one by one, in their order':
       async client => {
@@ -163,53 +217,31 @@ export const syntaxCases: readonly ContractCase[] = [
           plantRequest(client, toJson({ ...plant, name: 5 })),
         ])
         wire.send(Buffer.concat(requests))
-        for (const { name } of plants) {
-          assertSuccess(await wire.answer(create), { name })
-          assertSuccess(await wire.answer(read), { status: 'ok' })
-          assertFailure(await wire.answer(create), 40002, 'name')
+        const answers: Answer[] = []
+        for (const _ of plants) {
+          answers.push(await wire.answer(create))
+          answers.push(await wire.answer(read))
+          answers.push(await wire.answer(create))
         }
-        for (const plant of plants) {
-          await assertKept(client, plant)
-        }
+
+        const expected = plants.flatMap(({ name }) => [`200 ${name}`, '200 ok', '400'])
+        assert.deepEqual(answers.map(summaryOf), expected)
+        await assertAllKept(client, plants)
       },
 
-    'bytes that are no HTTP after a request do not take its answer away':
-      async client => {
-        for (const [garbage, error] of [
-          ['nonsense\r\n\r\n', 40000],
-          [
-            `GET / HTTP/1.1\r\nx: ${'y'.repeat(client.store.headerBytesMax)}\r\n\r\n`,
-            43101,
-          ],
-        ] as const) {
-          const plants = [ownId(), ownId()].map(id => ({ id, name: `${id}` }))
-          using wire = await client.open()
-          wire.send(...plants.map(plant => plantRequest(client, toJson(plant))), garbage)
-          for (const plant of plants) {
-            assertSuccess(await wire.answer(client.asked('POST /plants')), {
-              name: plant.name,
-            })
-            await assertKept(client, plant)
-          }
-          assertFailure(await wire.answer(undefined), error)
-          assert.equal((await wire.closed()).length, 0)
-        }
-      },
-
-    'one request gets one answer, also when it is refused before its broken body':
-      async client => {
-        const asked = client.asked('POST /plants')
-        using wire = await client.open()
-        wire.send(
-          bareRequest(asked, [
-            'host: h',
-            'content-type: application/json',
-            'transfer-encoding: chunked',
-          ]),
-        )
-        assertFailure(await wire.answer(asked), 40101)
-        wire.send('zz\r\n')
-        assert.equal(`${await wire.closed()}`, '')
-      },
+    'a request that is refused before its broken body gets one answer': async client => {
+      const asked = client.asked('POST /plants')
+      using wire = await client.open()
+      wire.send(
+        bareRequest(asked, [
+          'host: h',
+          'content-type: application/json',
+          'transfer-encoding: chunked',
+        ]),
+      )
+      assertFailure(await wire.answer(asked), 40101)
+      wire.send('zz\r\n')
+      assert.equal(`${await wire.closed()}`, '')
+    },
   }),
 ]
