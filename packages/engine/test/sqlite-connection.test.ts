@@ -4,12 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import {
-  detailedReasonOf,
-  openConnection,
-  openWriterConnection,
-  reasonOf,
-} from '../src/sqlite/connection.ts'
+import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
+import { detailedReasonOf, reasonOf } from '../src/sqlite/reasons.ts'
 import { note, openStorage } from './notes.ts'
 
 test('the writer abandons a store that stays locked for long, and refuses another file at once', () => {

@@ -2,7 +2,8 @@ import { fdatasyncSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import { detailedReasonOf, sleep } from './connection.ts'
+import { sleep } from './connection.ts'
+import { detailedReasonOf } from './reasons.ts'
 
 /** Which kinds of changes arrived within the last second. */
 export interface RecentChanges {

@@ -14,13 +14,8 @@ import type {
   StorageObserver,
 } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
-import {
-  closeOnError,
-  detailedReasonOf,
-  openConnection,
-  prepareAll,
-  withReason,
-} from './connection.ts'
+import { closeOnError, openConnection, prepareAll } from './connection.ts'
+import { detailedReasonOf, withReason } from './reasons.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 

@@ -4,12 +4,12 @@ import { createFileLike } from './private-file.ts'
 import { partialBeside } from './replace-file.ts'
 
 /**
- * Beside the store, with the time of its last backup. In the store it would be in every backup, and a restore would bring
- * back a time that says nothing about the store.
+ * The suffix of a file beside the store with the time of its last backup. In the store, the
+ * time would be in every backup, and a restore would bring back a wrong one.
  */
 const suffix = '.last-backup'
 
-/** @param at as of when the backup is */
+/** @param at the moment whose state the backup has */
 export function recordBackup(store: string, at: Date): void {
   const file = realpathSync(store) + suffix
   const partial = partialBeside(file)
@@ -21,19 +21,23 @@ export function recordBackup(store: string, at: Date): void {
   }
 }
 
-/** @param store the full path of one that is created or restored where there was another */
+/** @param store the full path of a store that is new, or restored in the place of another */
 export function forgetBackup(store: string): void {
   rmSync(store + suffix, { force: true })
 }
 
-/** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
+/**
+ * Resolves to when the last backup of a file began, to `null` if none is recorded, and to
+ * `undefined` for a database on a server.
+ */
 export async function readLastBackup(url: string): Promise<Date | null | undefined> {
   const location = parseStoreUrl(url)
   if (location.kind !== 'file') {
     return undefined
   }
   try {
-    const at = new Date(readFileSync(realpathSync(location.file) + suffix, 'utf8').trim())
+    const text = readFileSync(realpathSync(location.file) + suffix, 'utf8')
+    const at = new Date(text.trim())
     return Number.isNaN(at.getTime()) ? null : at
   } catch {
     return null

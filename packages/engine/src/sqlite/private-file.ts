@@ -16,55 +16,75 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { filesOf } from '../store-url.ts'
+import { codeOf } from './reasons.ts'
 
-/** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
+/** Only the server's user may read a store, because it has hashes of tokens. */
 export const privateMode = 0o600
 const privateFolderMode = 0o700
 
+/** What a copy keeps of the mode of another file: all but the rights of everybody. */
+const keptFileMode = 0o660
+const keptStoreMode = 0o770
+const everybodysMode = 0o007
+
 /**
- * Creates a private file that belongs to the owner of another file or folder. Of a file it also gets the mode, but is
- * never world-readable. SQLite creates the files beside a store for the store's owner.
+ * Creates a private file that belongs to the owner of another file or folder. It also gets
+ * the mode of another file, but everybody may never read it. SQLite creates the files beside
+ * a store for the owner of the store, in the same way.
  *
- * @throws Error with the code EEXIST, also for a link: the user whose folder it is may have put it there
+ * @throws Error with the code EEXIST, even if the file is a link, which may be that of the
+ *   user to whom the folder belongs
  */
 export function createFileLike(file: string, other: string, text = ''): void {
   const descriptor = openSync(file, 'wx', privateMode)
-  writeFileSync(descriptor, text)
-  tryToGive(() => {
-    const stat = statSync(other)
-    if (isOfAnother(stat, fstatSync(descriptor))) {
-      fchownSync(descriptor, stat.uid, stat.gid)
-    }
-    if (stat.isFile()) {
-      fchmodSync(descriptor, stat.mode & 0o660)
-    }
-  })
-  closeSync(descriptor)
+  try {
+    writeFileSync(descriptor, text)
+    tryToGive(() => {
+      const stat = statSync(other)
+      if (isOfAnother(stat, fstatSync(descriptor))) {
+        fchownSync(descriptor, stat.uid, stat.gid)
+      }
+      if (stat.isFile()) {
+        fchmodSync(descriptor, stat.mode & keptFileMode)
+      }
+    })
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
-/** A sandbox may refuse the call for any owner. */
-const isOfAnother = (stat: Stats, own: Stats) =>
-  stat.uid !== own.uid || stat.gid !== own.gid
+/** A file is given away only if needed, because a sandbox may refuse the call for any owner. */
+function isOfAnother(stat: Stats, own: Stats): boolean {
+  return stat.uid !== own.uid || stat.gid !== own.gid
+}
 
 function tryToGive(give: () => void): void {
   try {
     give()
   } catch {
-    // Only root may give files away, and not on every file system. Otherwise they stay with this user.
+    // Only root may give files away, and not on every file system. They stay with this user.
   }
 }
 
-/** Closes a store to everybody but its owner and group: it may have been copied to its place. */
+/**
+ * Closes a store to everybody but its owner and group. It may have been copied to its place
+ * with other rights.
+ */
 export function hideFromOthers(file: string): void {
   for (const path of filesOf(file)) {
-    const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
-    try {
-      if (mode & 0o007) {
-        chmodSync(path, mode & 0o770)
-      }
-    } catch {
-      // Only the owner may change the mode, and another user may write.
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    const isOpenToAll = (mode & everybodysMode) !== 0
+    if (isOpenToAll) {
+      tryToChangeMode(path, mode & keptStoreMode)
     }
+  }
+}
+
+function tryToChangeMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode)
+  } catch {
+    // Only the owner may change the mode, and another user may write.
   }
 }
 
@@ -78,8 +98,11 @@ export function createFolder(folder: string): void {
   }
   const parent = dirname(folder)
   createFolder(parent)
-  // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
-  if (isCreatedBy(() => mkdirSync(folder, privateFolderMode))) {
+
+  // The option `recursive` would let Node try forever in a folder that refuses it, such as
+  // /proc.
+  const isNew = isCreatedBy(() => mkdirSync(folder, privateFolderMode))
+  if (isNew) {
     tryToGive(() => {
       const stat = statSync(parent)
       if (isOfAnother(stat, lstatSync(folder))) {
@@ -90,13 +113,16 @@ export function createFolder(folder: string): void {
   syncFile(parent)
 }
 
-/** Returns whether the work made a file or folder. Another process may have made it before. */
+/**
+ * Returns whether the work created a file or folder. Another process may have created it
+ * before.
+ */
 export function isCreatedBy(create: () => void): boolean {
   try {
     create()
     return true
   } catch (error) {
-    if ((error as { code?: string }).code !== 'EEXIST') {
+    if (codeOf(error) !== 'EEXIST') {
       throw error
     }
     return false

@@ -5,42 +5,50 @@ import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from '../types.ts'
 import { syncFile } from './private-file.ts'
 
+/** The names that {@link partialBeside} gives. SQLite's suffixes may follow. */
+const partialPattern = /^\.plant-store-[\da-f]{12}\.part/
+
+/** A partial file that was not written for this time was left by a process that was killed. */
+const staleMs = 24 * 3_600_000
+
 /**
- * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
+ * Writes a file completely or not at all: beside its target, to the disk, and then onto the
+ * target in one step.
  *
  * A symbolic link is refused, because in a shared folder another user may have put it there.
  *
- * @param write makes the file, at a path in the same folder
- * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
+ * @param write creates the file, at a path in the same folder
+ * @throws StoreInUseError if the target is a store that a process has open, or Error. The old
+ *   file is then intact
  */
 export async function replaceFile<Result>(
   named: string,
   { force = false }: Pick<CopyOptions, 'force'>,
   write: (partial: string) => Promise<Result>,
 ): Promise<Result> {
-  // Imported late: the entry of this package exports this function, and PostgreSQL needs no driver of SQLite.
+  // It is imported late, because the entry of this package exports this function, and
+  // PostgreSQL needs no driver of SQLite.
   const { openExclusively } = await import('./connection.ts')
   const file = resolve(named)
   refuseTarget(file, named, force)
   removeStalePartials(dirname(file))
+
   const partial = partialBeside(file)
   using stack = new DisposableStack()
-  stack.defer(() => {
-    for (const path of filesOf(partial)) {
-      rmSync(path, { force: true })
-    }
-  })
+  stack.defer(() => removeAll(filesOf(partial)))
   const result = await write(partial)
   syncFile(partial)
-  // Again, as it may have come meanwhile.
+
+  // A file may have come to the target in the meantime.
   refuseTarget(file, named, force)
-  // Keeps other processes out of a store. A file that SQLite cannot read is no store in use.
+  // The lock keeps other processes out of a store. A file that SQLite cannot read is no store
+  // in use.
   const locked = existsSync(file) ? openExclusively(file) : undefined
   stack.defer(() => locked?.close())
-  // Durably before, as SQLite would apply the WAL of the old file to the new one.
-  for (const suffix of sideFileSuffixes) {
-    rmSync(file + suffix, { force: true })
-  }
+
+  // They are removed durably before, because SQLite would apply the WAL of the old file to the
+  // new one.
+  removeAll(sideFileSuffixes.map(suffix => file + suffix))
   syncFile(dirname(file))
   renameSync(partial, file)
   syncFile(dirname(file))
@@ -52,29 +60,29 @@ export function partialBeside(file: string): string {
   return join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
 }
 
-/** A file of {@link partialBeside} that nobody has written to for this time was left by a process that was killed. */
-const staleMs = 24 * 3_600_000
+function removeAll(paths: readonly string[]): void {
+  for (const path of paths) {
+    rmSync(path, { force: true })
+  }
+}
 
 function removeStalePartials(folder: string): void {
+  const oldestMs = Date.now() - staleMs
   try {
-    for (const name of readdirSync(folder).filter(each =>
-      /^\.plant-store-[\da-f]{12}\.part/.test(each),
-    )) {
-      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs) {
-        rmSync(join(folder, name))
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name)
+      if (partialPattern.test(name) && lstatSync(path).mtimeMs < oldestMs) {
+        rmSync(path)
       }
     }
   } catch {
-    // It belongs to another user, or another process removed it.
+    // The file belongs to another user, or another process has removed it.
   }
 }
 
 function refuseTarget(file: string, named: string, force: boolean): void {
-  const stores = sideFileSuffixes.map(
-    suffix => file.endsWith(suffix) && file.slice(0, -suffix.length),
-  )
-  const owner = stores.find(each => each && existsSync(each))
-  if (owner) {
+  const owner = ownerOf(file)
+  if (owner !== undefined) {
     throw new Error(`${named} belongs to ${owner}`)
   }
 
@@ -85,11 +93,23 @@ function refuseTarget(file: string, named: string, force: boolean): void {
   if (stat?.isDirectory()) {
     throw new Error(`${named} is a folder`)
   }
-  if (stat && !stat.isFile()) {
+  if (stat !== undefined && !stat.isFile()) {
     throw new Error(`${named} is not a file`)
   }
-  const found = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
-  if (found !== undefined && !force) {
-    throw new Error(`${named}${found} already exists: use --force to replace it`)
+
+  const present = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
+  if (present !== undefined && !force) {
+    throw new Error(`${named}${present} already exists: use --force to replace it`)
   }
+}
+
+/** Returns the store that a file is beside, as its WAL is. */
+function ownerOf(file: string): string | undefined {
+  for (const suffix of sideFileSuffixes) {
+    const store = file.slice(0, -suffix.length)
+    if (file.endsWith(suffix) && existsSync(store)) {
+      return store
+    }
+  }
+  return undefined
 }

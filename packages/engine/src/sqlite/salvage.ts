@@ -3,8 +3,9 @@ import type { Entities, Rows } from '../entity.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'
 import type { Salvage, SalvageOf } from '../types.ts'
-import { closeOnError, reasonOf } from './connection.ts'
+import { closeOnError } from './connection.ts'
 import { idsOnPages } from './pages.ts'
+import { reasonOf } from './reasons.ts'
 import { openToRead } from './schema.ts'
 
 /**

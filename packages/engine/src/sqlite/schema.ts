@@ -7,14 +7,7 @@ import { isDamage, NoStoreError } from '../errors.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import {
-  closeOnError,
-  openConnection,
-  prepareAll,
-  prepareChange,
-  reasonOf,
-  withReason,
-} from './connection.ts'
+import { closeOnError, openConnection, prepareAll, prepareChange } from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
 import {
   createFileLike,
@@ -23,41 +16,57 @@ import {
   isCreatedBy,
   privateMode,
 } from './private-file.ts'
+import { reasonOf, withReason } from './reasons.ts'
 import { giveStoreId } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
 
-/** One at a time in this thread, as waiting for a lock blocks the thread. */
-let lastTurn: Promise<unknown> = Promise.resolve()
+/** The versions before this one have the bug that `refuseOldSqlite` names. */
+const oldestSqlite = '3.51.3'
+
+/**
+ * The last migration in this thread. They run one at a time, because waiting for a lock blocks
+ * the thread.
+ */
+let lastMigration: Promise<unknown> = Promise.resolve()
 
 /**
  * Creates a store's file, folders and tables as needed. Resolves like {@link bringUpToDate}.
  *
- * @throws Error if the file is not a store, or a newer one; it is then unchanged
+ * @throws Error if the file is not a store, or a newer one. The file is then unchanged
  */
 export async function migrateSqlite(
   file: string,
   entities: Entities,
   lockTimeoutMs: number,
 ): Promise<number | undefined> {
+  createFileIfNeeded(file)
+  refuseSecondPath(file)
+  refuseForeignWal(file)
+
+  const migration = lastMigration.then(() => migrateOnce(file, entities, lockTimeoutMs))
+  lastMigration = migration.catch(() => {})
+  const versionBefore = await migration
+  hideFromOthers(file)
+  return versionBefore
+}
+
+/** @throws Error with the system's reason if the file may not be written */
+function createFileIfNeeded(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false })
-  // Opening a pipe would wait for ever.
-  if (stat && !stat.isFile() && !stat.isDirectory()) {
+  const isSomethingElse = stat !== undefined && !stat.isFile() && !stat.isDirectory()
+  // Opening a pipe would wait forever.
+  if (isSomethingElse) {
     throw new Error('it is not a file')
   }
+
   const folder = dirname(file)
   createFolder(folder)
-  if (isCreatedBy(() => createFileLike(file, folder))) {
+  const isNew = isCreatedBy(() => createFileLike(file, folder))
+  if (isNew) {
     forgetBackup(file)
   } else {
     closeSync(openSync(file, 'a', privateMode))
   }
-  refuseSecondPath(file)
-  refuseForeignWal(file)
-  const turn = lastTurn.then(() => migrateOnce(file, entities, lockTimeoutMs))
-  lastTurn = turn.catch(() => {})
-  const found = await turn
-  hideFromOthers(file)
-  return found
 }
 
 async function migrateOnce(
@@ -72,32 +81,30 @@ async function migrateOnce(
     if (statSync(file).size === 1) {
       throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     }
-    // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
-    // change.
+
+    // The transaction begins even if there is nothing to do, so that a lock of another process
+    // is noticed now and not at the first change.
     connection.exec('begin immediate')
-    const found = await checkedVersion(entities, connection)
+    const versionBefore = await checkedVersion(entities, connection)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
     giveStoreId(connection)
     connection.exec('commit')
-    return found
+    return versionBefore
   } finally {
-    // Takes an open transaction back.
+    // Closing rolls back a transaction that is still open.
     connection.close()
   }
 }
 
 /**
- * SQLite 3.7.0 to 3.51.2 can skip committed pages after a checkpoint that meets another program's commit
- * (sqlite.org/wal.html, "The WAL-Reset Bug").
+ * Refuses SQLite 3.7.0 to 3.51.2, which can skip committed pages after a checkpoint that
+ * overlaps the commit of another program (sqlite.org/wal.html, "The WAL-Reset Bug").
  */
-const oldestSqlite = '3.51.3'
-
 function refuseOldSqlite(connection: Database.Database): void {
-  const version = connection
-    .prepare<[], string>('select sqlite_version()')
-    .pluck()
-    .get() as string
-  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
+  const select = connection.prepare<[], string>('select sqlite_version()').pluck()
+  const version = `${select.get()}`
+  const isOld = version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0
+  if (isOld) {
     throw new Error(
       `SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`,
     )
@@ -107,20 +114,27 @@ function refuseOldSqlite(connection: Database.Database): void {
 /**
  * Opens a store or a backup to read it as of the first read, and changes no byte of it.
  *
- * @throws Error if the WAL beside it is not its own, or its own may be beside another path
+ * @throws Error if the WAL beside it is that of another store, or its own WAL may be beside
+ *   another path
  */
 export function openToRead(file: string): Database.Database {
   refuseForeignWal(file)
   refuseWalElsewhere(file)
-  // Otherwise closing would merge a WAL that a crash left. Without one, it is what removes an empty one.
-  const readonly = ['-wal', '-journal'].some(suffix => existsSync(file + suffix))
-  return closeOnError(
-    openConnection(file, { fileMustExist: true, readonly }),
-    connection => {
-      connection.pragma('query_only = on')
-      return connection.exec('begin')
-    },
-  )
+
+  // Open read-only if a crash left a WAL, because closing a writable connection would merge
+  // it. Otherwise open writable: closing then removes the empty WAL that opening creates.
+  const readonly = existsSync(`${file}-wal`) || existsSync(`${file}-journal`)
+  const connection = openConnection(file, { fileMustExist: true, readonly })
+  return closeOnError(connection, () => {
+    connection.pragma('query_only = on')
+    return connection.exec('begin')
+  })
+}
+
+/** A store or a backup of any known version, as of one moment. */
+export interface SqliteSnapshot<Entered extends Entities>
+  extends ReadTransaction<Entered> {
+  readonly connection: Database.Database
 }
 
 /**
@@ -131,7 +145,7 @@ export function openToRead(file: string): Database.Database {
 export function openReadOnly<Entered extends Entities>(
   file: string,
   entities: Entered,
-): Promise<ReadTransaction<Entered> & { readonly connection: Database.Database }> {
+): Promise<SqliteSnapshot<Entered>> {
   return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(entities, connection)
     if (schemaVersion === undefined) {
@@ -153,25 +167,31 @@ export function openReadOnly<Entered extends Entities>(
 /**
  * Returns the version of a store, or `undefined` if it is empty.
  *
- * @throws Error like {@link findVersion}, and for a trigger or a view, which would run within our changes
+ * @throws Error like {@link findVersion}, and if there is a trigger or a view, which would run
+ *   within our changes
  */
-async function checkedVersion(entities: Entities, connection: Database.Database) {
+async function checkedVersion(
+  entities: Entities,
+  connection: Database.Database,
+): Promise<number | undefined> {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
-  const others = connection
-    .prepare<[], string>(
-      "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
-    )
-    .pluck()
-    .all()
+  refuseOtherObjects(connection)
+  if (version === schemaVersionOf(entities)) {
+    prepareEvery(entities, connection)
+  }
+  return version
+}
+
+function refuseOtherObjects(connection: Database.Database): void {
+  const select = connection.prepare<[], string>(
+    "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
+  )
+  const others = select.pluck().all()
   if (others.length > 0) {
     throw new Error(
       `it contains ${others.join(', ')}, and a store has only tables and indexes`,
     )
   }
-  if (version === schemaVersionOf(entities)) {
-    prepareEvery(entities, connection)
-  }
-  return version
 }
 
 /** @throws Error if the tables lack something that a statement needs */

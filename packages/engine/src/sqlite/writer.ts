@@ -4,14 +4,9 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind, type Group } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
-import {
-  detailedReasonOf,
-  isBusy,
-  type PreparedChange,
-  prepareChange,
-  sleep,
-} from './connection.ts'
+import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
+import { detailedReasonOf, isBusy } from './reasons.ts'
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
