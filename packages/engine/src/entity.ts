@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './statements/dialect.ts'
 import type {
@@ -8,15 +9,24 @@ import type {
   Statement,
 } from './statements/statement.ts'
 
-/** What a store knows of one kind of thing: its tables, how they came to be, and its statements. */
+/** One kind of thing in a store: its tables, their migrations, and its statements. */
 export interface Entity<Port = unknown, Item = unknown> {
-  /** The first has one row for each, and is counted. */
+  /** The first table has one row for each item, and is counted. */
   readonly tables: readonly [string, ...string[]]
-  /** By the version of the schema that each makes. Never change a released one. */
+  /**
+   * The migrations, each under the version of the schema that it produces. Never change a
+   * released migration.
+   */
   readonly migrations: Readonly<Record<number, Migration>>
-  /** How an export reads all rows, and a salvage those that are left. `null` if both leave them out. */
+  /**
+   * How an export reads all rows, and a salvage those that are left. `null` if both leave
+   * them out.
+   */
   readonly rows: Rows<Item> | null
-  /** The column that identifies a row, and the one that names it to operators. A restore names the rows that it changes. */
+  /**
+   * The column that identifies a row, and the one that names it to operators. A restore
+   * names the rows that it changes.
+   */
   readonly restoredBy?: { readonly key: string; readonly name: string }
   /** Compiles the statements for a database. */
   compile(dialect: Dialect): {
@@ -29,7 +39,10 @@ export type Migration = (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
 
 /** The rows of the first table, whose key is an int64 `id`. */
 export interface Rows<Item> {
-  /** The columns of the newest version. A store of an earlier one lacks some, which are then `null`. */
+  /**
+   * The columns of the newest version. A store of an earlier one lacks some, which are
+   * then `null`.
+   */
   readonly columns: Readonly<Record<string, ColumnType>>
   /** Further columns of the newest version, which are not read. */
   readonly others?: readonly string[]
@@ -41,18 +54,21 @@ export interface Rows<Item> {
 
 /** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
 export interface Runner {
-  read<Given extends object, Row>(
-    statement: ReadStatement<Given, Row>,
-    given: Given,
+  read<Values extends object, Row>(
+    statement: ReadStatement<Values, Row>,
+    values: Values,
   ): Promise<readonly Row[]>
   /** Returns a change: the statement with these values. */
-  bind<Given extends object>(statement: ChangeStatement<Given>, given: Given): Change
+  bind<Values extends object>(statement: ChangeStatement<Values>, values: Values): Change
   /** Resolves to the affected rows once the change is durable. */
-  submit<Given extends object>(
-    statement: ChangeStatement<Given>,
-    given: Given,
+  submit<Values extends object>(
+    statement: ChangeStatement<Values>,
+    values: Values,
   ): Promise<number>
-  /** Like `submit`, for changes in one transaction, in order. On SQLite, in several if they write more than 16 MiB. */
+  /**
+   * Like `submit`, for changes in one transaction, in order. SQLite takes several
+   * transactions if they write more than 16 MiB.
+   */
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
 
@@ -66,17 +82,19 @@ export type Ports<Entered extends Entities = Entities> = {
     : never
 }
 
-/** What an export reads of an entity. */
+/** The items of an entity, as an export reads them. */
 export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item : never
 
 /** The statements of entities and of the store itself on a database. */
 export interface CompiledEntities<Entered extends Entities = Entities> {
   /** All tables, in the order in which changes lock their rows. */
   readonly tables: readonly string[]
-  /** Of each statement, such as `notes.find`. */
+  /** The name of each statement, such as `notes.find`. */
   readonly names: ReadonlyMap<Statement, string>
   readonly changeStatements: ReadonlyMap<string, ChangeStatement>
-  /** Changes no row. It needs the right to change one, and a server that accepts changes. */
+  /**
+   * Changes no row. It needs the right to change one, and a server that accepts changes.
+   */
   readonly probeWrite: ChangeStatement<unknown>
   readonly probeRead: ReadStatement<unknown, { version: bigint }>
   ports(runner: Runner): Ports<Entered>
@@ -86,30 +104,21 @@ export function compileEntities<Entered extends Entities>(
   entities: Entered,
   dialect: Dialect,
 ): CompiledEntities<Entered> {
-  const tables = Object.values(entities).flatMap(({ tables }) => tables)
-  const probes = {
-    probeRead: dialect.read(
-      () => sql<{ version: bigint }>`select version from schema_version`,
-    ),
-    probeWrite: dialect.change(
-      'barrier',
-      () => sql`delete from ${sql.table(tables[0] as string)} where false`,
-    ),
-  }
-  const compiled = Object.entries(entities).map(([entity, each]) => ({
-    entity,
-    ...each.compile(dialect),
+  const compiled = Object.entries(entities).map(([name, entity]) => ({
+    name,
+    ...entity.compile(dialect),
   }))
+  const tables = Object.values(entities).flatMap(entity => entity.tables)
+  const probes = probesOf(tables, dialect)
+
   const names = new Map<Statement, string>()
   const changeStatements = new Map<string, ChangeStatement>()
-  for (const { entity, statements } of [
+  for (const { name, statements } of [
     ...compiled,
-    { entity: 'store', statements: probes },
+    { name: 'store', statements: probes },
   ]) {
-    for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(
-      statements,
-    )) {
-      const fullName = `${entity}.${each}`
+    for (const [ownName, statement] of Object.entries(statements)) {
+      const fullName = `${name}.${ownName}`
       names.set(statement, fullName)
       if (statement.kind === 'change') {
         changeStatements.set(fullName, statement)
@@ -117,20 +126,33 @@ export function compileEntities<Entered extends Entities>(
     }
   }
   checkOrders(changeStatements, entities)
+
   return {
     ...probes,
     tables,
     names,
     changeStatements,
-    // `Object.fromEntries` knows no names. `Ports` gives each port its type.
-    ports: runner =>
-      Object.fromEntries(
-        compiled.map(({ entity, port }) => [entity, port(runner)]),
-      ) as Ports<Entered>,
+    ports(runner) {
+      const ports = compiled.map(({ name, port }) => [name, port(runner)])
+      // `Object.fromEntries` knows no names. `Ports` gives each port its type.
+      return Object.fromEntries(ports) as Ports<Entered>
+    },
   }
 }
 
-/** @throws Error if changes would not be in one order, which no type and no database notices */
+/** Returns the statements by which a store is checked. */
+function probesOf([table]: readonly string[], { read, change }: Dialect) {
+  assert(table !== undefined, 'a store has at least one table')
+  return {
+    probeRead: read(() => sql<{ version: bigint }>`select version from schema_version`),
+    probeWrite: change('barrier', () => sql`delete from ${sql.table(table)} where false`),
+  }
+}
+
+/**
+ * @throws Error if changes would not be in one order, which no type and no database
+ *   notices
+ */
 function checkOrders(
   statements: ReadonlyMap<string, ChangeStatement>,
   entities: Entities,
@@ -143,7 +165,8 @@ function checkOrders(
     const { of: table, by } = order
     const column = columns.get(table) ?? by
     columns.set(table, column)
-    const [entity] = fullName.split('.') as [string]
+
+    const [entity = ''] = fullName.split('.')
     if (!entities[entity]?.tables.includes(table)) {
       throw new Error(
         `${fullName} is in the order of ${table}, which is no table of ${entity}`,

@@ -1,7 +1,10 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Why a store refuses. With `store-busy` nothing was changed. With `store-unavailable` a change may have been made. */
+/**
+ * A store refuses. With `store-busy` nothing was changed. With `store-unavailable` a change
+ * may have been made.
+ */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError'
   readonly code: 'store-busy' | 'store-unavailable'
@@ -31,7 +34,10 @@ export class StoreDamagedError extends Error {
   override readonly name = 'StoreDamagedError'
 }
 
-/** @param cause the reason, which only operators learn. An Error, since logs write out only errors */
+/**
+ * @param cause the reason, which only operators learn. It is an Error, because logs write
+ *   out only errors
+ */
 export function unavailable(message: string, cause?: Error): StoreError {
   return new StoreError('store-unavailable', message, cause && { cause })
 }
@@ -50,8 +56,8 @@ export function isDamage(error: unknown): boolean {
 }
 
 /**
- * Returns an error in words, for operators. The error of a name with several addresses has no
- * message of its own in Node: then the messages of its attempts are returned.
+ * Returns an error in words, for operators. In Node, the error of a name with several
+ * addresses has no message of its own. The messages of its attempts are returned instead.
  */
 export function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) {

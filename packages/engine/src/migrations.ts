@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
-import type { Entities, Entity } from './entity.ts'
+import type { Entities } from './entity.ts'
 import type { Dialect } from './statements/dialect.ts'
 
 /** Returns the newest version of the schema. Versions begin at 1 and only go up. */
@@ -11,8 +12,9 @@ export function schemaVersionOf(entities: Entities): number {
 }
 
 /**
- * Creates or migrates the tables if needed, and resolves to the version that it found. The caller's transaction must
- * exclude other writers. Resolves and throws like {@link findVersion}.
+ * Creates or migrates the tables if needed, and resolves to the version that it found.
+ * The caller's transaction must exclude other writers. Resolves and throws like
+ * {@link findVersion}.
  */
 export async function bringUpToDate(
   entities: Entities,
@@ -25,33 +27,47 @@ export async function bringUpToDate(
     return found
   }
   if (found === undefined) {
-    await db.schema
-      .createTable('schema_version')
-      // PostgreSQL publishes a change only of a table that has a key.
-      .addColumn('version', 'integer', column => column.primaryKey().notNull())
-      .modifyEnd(dialect.tableOptions)
-      .execute()
-    await sql`insert into schema_version values (0)`.execute(db)
+    await createVersionTable(db, dialect)
   }
   for (let version = (found ?? 0) + 1; version <= newest; version++) {
-    const migrations = Object.values(entities).flatMap(
-      ({ migrations }) => migrations[version] ?? [],
-    )
-    if (migrations.length === 0) {
-      throw new Error(`no entity has a migration to version ${version}`)
-    }
-    for (const migration of migrations) {
-      await migration(db, dialect)
-    }
+    await migrateTo(version, entities, db, dialect)
   }
   await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
   return found
 }
 
+async function createVersionTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await db.schema
+    .createTable('schema_version')
+    // PostgreSQL publishes a change only of a table that has a key.
+    .addColumn('version', 'integer', column => column.primaryKey().notNull())
+    .modifyEnd(dialect.tableOptions)
+    .execute()
+  await sql`insert into schema_version values (0)`.execute(db)
+}
+
+async function migrateTo(
+  version: number,
+  entities: Entities,
+  db: Kysely<unknown>,
+  dialect: Dialect,
+): Promise<void> {
+  const migrations = Object.values(entities).flatMap(
+    entity => entity.migrations[version] ?? [],
+  )
+  if (migrations.length === 0) {
+    throw new Error(`no entity has a migration to version ${version}`)
+  }
+  for (const migration of migrations) {
+    await migration(db, dialect)
+  }
+}
+
 /**
  * Returns the version of a store, or `undefined` if the database is empty.
  *
- * @throws Error if the tables belong to another program, or the version is not one that this release knows
+ * @throws Error if the tables belong to another program, or the version is not one that
+ *   this release knows
  */
 export async function findVersion(
   entities: Entities,
@@ -63,10 +79,8 @@ export async function findVersion(
   if (!isStore(entities, names)) {
     return undefined
   }
-  const found = await sql<{
-    version: number | bigint
-  }>`select version from schema_version`.execute(db)
-  const version = Number(found.rows[0]?.version)
+  const stored = await sql<VersionRow>`select version from schema_version`.execute(db)
+  const version = Number(stored.rows[0]?.version)
   const newest = schemaVersionOf(entities)
   if (version > newest) {
     throw new Error(
@@ -78,6 +92,11 @@ export async function findVersion(
     throw new Error('its table schema_version has no version: restore a backup')
   }
   return version
+}
+
+interface VersionRow {
+  /** SQLite returns a bigint. */
+  version: number | bigint
 }
 
 /**
@@ -95,13 +114,17 @@ export function isStore(entities: Entities, tables: readonly string[]): boolean 
   return true
 }
 
-/** Returns whether there are tables of a store among them. Other programs also have a `schema_version`. */
+/**
+ * Returns whether there are tables of a store among them. Other programs also have a
+ * `schema_version`.
+ */
 export function hasStoreTables(entities: Entities, tables: readonly string[]): boolean {
   return storeTablesOf(entities).every(name => tables.includes(name))
 }
 
 /** Returns the tables by which a store is known. */
 export function storeTablesOf(entities: Entities): readonly string[] {
-  const [entity] = Object.values(entities) as [Entity]
+  const [entity] = Object.values(entities)
+  assert(entity !== undefined, 'a store has at least one entity')
   return ['schema_version', entity.tables[0]]
 }

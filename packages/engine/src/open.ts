@@ -26,10 +26,12 @@ import type {
   StoreReport,
 } from './types.ts'
 
-/** What the stores of a program contain. */
+/** The content of the stores of a program. */
 export interface StoreContent<Entered extends Entities> {
   readonly entities: Entered & { readonly [Name in Reserved]?: never }
-  /** Makes errors of a store those of the ports. By default they are {@link StoreError}. */
+  /**
+   * Makes errors of a store those of the ports. By default they are {@link StoreError}.
+   */
   readonly translateError?: (error: StoreError) => Error
 }
 

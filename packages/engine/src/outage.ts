@@ -1,4 +1,4 @@
-import type { StoreError } from './errors.ts'
+import { type StoreError, wordsOf } from './errors.ts'
 import type { StorageObserver } from './types.ts'
 
 /** How often a store that fails is checked. */
@@ -98,5 +98,5 @@ export class OutageWatch {
 }
 
 function reasonOf({ message, cause }: StoreError): string {
-  return cause instanceof Error ? cause.message : message
+  return cause instanceof Error ? wordsOf(cause) : message
 }

@@ -2,106 +2,127 @@ import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { OutageWatch } from './outage.ts'
-import type {
-  Change,
-  ChangeStatement,
-  ReadStatement,
-  Value,
+import {
+  type Change,
+  type ChangeStatement,
+  changeOf,
+  type ReadStatement,
 } from './statements/statement.ts'
 import type { Storage, StorageObserver } from './types.ts'
 
-/** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
-export interface DatabaseDriver<Entered extends Entities = Entities>
-  extends Pick<GroupQueueOptions, 'runGroup' | 'groupsMax'> {
+type RunGroup = GroupQueueOptions['runGroup']
+
+/**
+ * Runs the statements of a storage on a database. Its rejections become StoreError
+ * `store-unavailable`.
+ */
+export interface DatabaseDriver<Entered extends Entities = Entities> {
   readonly compiled: CompiledEntities<Entered>
-  read(statement: ReadStatement, given: object): Promise<readonly object[]>
+  /** Makes the changes of a group, and resolves to the affected rows of each. */
+  readonly runGroup: RunGroup
+  /** How many groups of one queue may run at the same time. */
+  readonly groupsMax: number
   /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
-  readonly runBulkGroup?: GroupQueueOptions['runGroup']
-  /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
+  readonly runBulkGroup?: RunGroup
+  /**
+   * The longest that anything may take, with its time in the queue. What is late may
+   * still be stored.
+   */
   readonly timeoutMs?: number
+  read(statement: ReadStatement, values: object): Promise<readonly object[]>
   /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
-  /** Reports errors of which no change is told, as none is made. */
+  /**
+   * Reports failures of the database that happen while no change is running, so that such
+   * an outage is noticed, too.
+   */
   onFailure?(report: (error: StoreError) => void): void
-  /** To be called once, after the last change has an outcome. */
+  /** Called once, after the last change has an outcome. */
   close(): void | Promise<void>
 }
 
-/** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
+interface RunnerOptions extends StorageObserver {
+  readonly queueChangesMax?: number | undefined
+}
+
+/**
+ * Returns a storage on a database. Concurrent changes share a commit, and outages are
+ * reported.
+ */
 export function createStorage<Entered extends Entities>(
-  {
-    compiled,
-    runGroup,
-    runBulkGroup = runGroup,
-    groupsMax,
-    timeoutMs,
-    ...database
-  }: DatabaseDriver<Entered>,
-  {
-    queueChangesMax,
-    onFailureChange,
-    translateError = error => error,
-  }: { readonly queueChangesMax?: number | undefined } & StorageObserver = {},
+  driver: DatabaseDriver<Entered>,
+  { queueChangesMax, onFailureChange, translateError }: RunnerOptions = {},
 ): Storage<Entered> {
-  const { names } = compiled
+  const { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs } = driver
   const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
   const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
-  const bind = (statement: ChangeStatement<never>, given: object): Change => {
-    const change: [string, ...Value[]] = [names.get(statement) as string]
-    // The compiler has compared the members with the statement's parameters.
-    for (const name of statement.parameters) {
-      change.push((given as Record<string, Value>)[name] as Value)
+
+  function bind(statement: ChangeStatement<never>, values: object): Change {
+    const name = compiled.names.get(statement)
+    if (name === undefined) {
+      throw new Error(`it is no statement of these entities: ${statement.sql}`)
     }
-    return change
+    return changeOf(name, statement, values)
   }
-  const inTime = <Result>(work: Promise<Result>) =>
-    timeoutMs === undefined ? work : rejectLate(timeoutMs, work)
+
+  function inTime<Result>(work: Promise<Result>): Promise<Result> {
+    return timeoutMs === undefined ? work : rejectLate(timeoutMs, work)
+  }
 
   const outages = new OutageWatch(async () => {
     try {
-      await inTime(database.check())
+      await inTime(driver.check())
       await inTime(single.submit([bind(compiled.probeWrite, {})]))
     } catch (cause) {
       throw toStoreError(cause)
     }
   }, onFailureChange)
-  database.onFailure?.(error => outages.report(error))
-  const fail = (cause: unknown): never => {
+  driver.onFailure?.(error => outages.report(error))
+
+  function fail(cause: unknown): never {
     const error = toStoreError(cause)
     outages.report(error)
-    throw translateError(error)
+    throw translateError ? translateError(error) : error
   }
 
   const runner: Runner = {
     bind,
-    submit: (statement, given) =>
-      inTime(single.submit([bind(statement, given)])).then(onlyOne, fail),
+    submit: (statement, values) =>
+      inTime(single.submit([bind(statement, values)])).then(onlyOne, fail),
     submitAll: async changes =>
       changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail),
-    // The databases return rows as the statements declare them, which the contracts of the ports prove.
-    read: (statement, given) =>
-      inTime(database.read(statement, given)).catch(fail) as Promise<never>,
+    // The databases return rows as the statements declare them. The contracts of the
+    // ports prove it.
+    read: (statement, values) =>
+      inTime(driver.read(statement, values)).catch(fail) as Promise<never>,
   }
 
   return {
     ...compiled.ports(runner),
-    check: () => inTime(database.check()).catch(fail),
+    check: () => inTime(driver.check()).catch(fail),
     pending: () => single.pending() + bulk.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
       await Promise.all([single.drain(), bulk.drain()])
-      await database.close()
+      await driver.close()
     },
   }
 }
 
 /** Returns the affected rows of a single change. */
-const onlyOne = ([affectedRows]: readonly number[]) => affectedRows as number
+function onlyOne([affectedRows]: readonly number[]): number {
+  if (affectedRows === undefined) {
+    throw new Error('the group has no outcome for its change')
+  }
+  return affectedRows
+}
 
 function toStoreError(cause: unknown): StoreError {
-  return cause instanceof StoreError
-    ? cause
-    : unavailable('the store is unavailable', cause as Error)
+  if (cause instanceof StoreError) {
+    return cause
+  }
+  const error = cause instanceof Error ? cause : new Error(String(cause))
+  return unavailable('the store is unavailable', error)
 }
 
 /** Rejects after this time. The work continues. */

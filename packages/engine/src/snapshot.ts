@@ -4,83 +4,107 @@ import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
 import type { StoreReader, StoreReport } from './types.ts'
 
-/** What a store contains as of one moment. */
+/** A transaction that sees a store as of one moment. Disposal ends it. */
 export interface ReadTransaction<Entered extends Entities = Entities>
   extends AsyncDisposable {
   readonly schemaVersion: number
   readonly compiled: CompiledEntities<Entered>
-  readonly query: (
-    sql: string,
-    parameters?: readonly unknown[],
-  ) => Promise<readonly object[]>
+  readonly query: Query
 }
 
-/** Returns what a transaction sees of a store. Disposal ends it. */
+type Query = (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+
+/** The part of a transaction that needs no statements. */
+type TableReader = Pick<ReadTransaction, 'schemaVersion' | 'query'>
+
+/** How many rows of a whole table are read at a time. */
+export const pageRows = 1_000
+
+/** Returns a reader of a transaction. Its disposal ends the transaction. */
 export function createReader<Entered extends Entities>(
   entities: Entered,
-  reading: ReadTransaction<Entered>,
+  transaction: ReadTransaction<Entered>,
   translateError: (error: StoreError) => Error,
 ): StoreReader<Entered> {
-  const { compiled, query, schemaVersion } = reading
-  const refuse = () => {
+  const { compiled, schemaVersion } = transaction
+
+  const query: Query = async (sql, parameters) => {
+    try {
+      return await transaction.query(sql, parameters)
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause))
+      const message = `the store cannot be read: ${error.message}`
+      throw translateError(unavailable(message, error))
+    }
+  }
+
+  return {
+    ...compiled.ports(readingRunner(transaction.query)),
+    schemaVersion,
+    counts: () => countsIn(entities, { schemaVersion, query }),
+    all(name) {
+      // The name is that of an entity, and its type has the type of the items.
+      const entity = entities[name] as Entity<unknown, never>
+      return allIn(entity, { schemaVersion, query })
+    },
+    [Symbol.asyncDispose]: () => transaction[Symbol.asyncDispose](),
+  }
+}
+
+/** Returns a runner that refuses changes. */
+function readingRunner(query: Query): Runner {
+  function refuse(): never {
     throw new Error('it is only read')
   }
-  const runner: Runner = {
+  return {
     bind: refuse,
     submit: refuse,
     submitAll: refuse,
-    // As in a storage, the contracts of the ports prove the types of rows.
-    read: (statement, given) =>
-      // Only a storage ends a page at its size on SQLite. Nobody needs one here: `all` reads whole tables.
-      statement.bound
-        ? refuse()
-        : (query(statement.sql, valuesOf(statement, given)) as Promise<never>),
-  }
-  const unreadable = (cause: Error): never => {
-    throw translateError(unavailable(`the store cannot be read: ${cause.message}`, cause))
-  }
-  return {
-    ...compiled.ports(runner),
-    schemaVersion,
-    counts: () =>
-      countsIn(entities, reading).catch(unreadable) as Promise<
-        StoreReport<Entered>['counts']
-      >,
-    all: name =>
-      allIn(entities[name] as Entity<unknown, never>, {
-        schemaVersion,
-        query: sql => query(sql).catch(unreadable),
-      }),
-    [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
+    read(statement, values) {
+      if (statement.bound !== undefined) {
+        // Only a storage ends a page at its size on SQLite. `all` reads whole tables.
+        return refuse()
+      }
+      const rows = query(statement.sql, valuesOf(statement, values))
+      // As in a storage, the contracts of the ports prove the types of rows.
+      return rows as Promise<never>
+    },
   }
 }
 
-/** Counts the rows of every entity. A store of an earlier version has none of the later ones. */
-export async function countsIn(
-  entities: Entities,
-  { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
-): Promise<StoreReport['counts']> {
+/**
+ * Counts the rows of every entity. A store of an earlier version has none of the later
+ * ones.
+ */
+export async function countsIn<Entered extends Entities>(
+  entities: Entered,
+  { schemaVersion, query }: TableReader,
+): Promise<StoreReport<Entered>['counts']> {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
-    const count = `select count(*) as count from "${entity.tables[0]}"`
-    const rows = isIn(entity, schemaVersion) ? await query(count) : [{ count: 0 }]
-    counts[name] = Number((rows as [{ count: bigint }])[0].count)
+    counts[name] = hasTablesOf(entity, schemaVersion) ? await countIn(entity, query) : 0
   }
-  return counts
+  // It has the names of the entities.
+  return counts as StoreReport<Entered>['counts']
 }
 
-/** Returns whether a store of a version has the entity's tables. */
-function isIn({ migrations }: Entity, schemaVersion: number): boolean {
+async function countIn({ tables: [table] }: Entity, query: Query): Promise<number> {
+  const [row] = await query(`select count(*) as count from "${table}"`)
+  return Number(columnOf(row, 'count'))
+}
+
+/** Returns whether a store of this version has the tables of an entity. */
+function hasTablesOf({ migrations }: Entity, schemaVersion: number): boolean {
   return Object.keys(migrations).some(version => Number(version) <= schemaVersion)
 }
 
-/** Read at a time of a whole table. */
-export const pageRows = 1_000
-
-/** Yields all items of an entity in order of id, by pages of its key: some servers do not keep a cursor open that long. */
+/**
+ * Yields all items of an entity in order of id, page by page, because some servers do not
+ * keep a cursor open that long.
+ */
 async function* allIn<Item>(
   entity: Entity<unknown, Item>,
-  { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
+  { schemaVersion, query }: TableReader,
 ): AsyncIterable<readonly Item[]> {
   const {
     tables: [table],
@@ -89,38 +113,48 @@ async function* allIn<Item>(
   if (reading === null) {
     throw new Error(`${table} are not read one after another`)
   }
-  if (!isIn(entity, schemaVersion)) {
+  if (!hasTablesOf(entity, schemaVersion)) {
     return
   }
+
   const [row = {}] = await query(`select * from "${table}" limit 1`)
   const select = selectList(reading.columns, Object.keys(row), column => `"${column}"`)
   let after: bigint | undefined
   for (;;) {
-    // A reader faster than the disk would delay signals and timers.
+    // A reader that is faster than the disk would delay signals and timers.
     await setImmediate()
-    // Quoted, as PostgreSQL would take the least id for a number without an index.
+    // The id is quoted, because PostgreSQL would take the least id for a number, for which
+    // there is no index.
     const condition = after === undefined ? '' : `where id > '${after}'`
     const rows = await query(
       `select ${select} from "${table}" ${condition} order by id limit ${pageRows}`,
     )
-    const last = rows.at(-1) as { id: bigint } | undefined
-    if (last === undefined) {
+    if (rows.length === 0) {
       return
     }
-    // Their columns are those that the entity names.
+    // The columns of a row are those that the entity names.
     yield rows.map(row => reading.from(row as never))
-    after = last.id
+    after = BigInt(`${columnOf(rows.at(-1), 'id')}`)
   }
 }
 
-/** @param found the columns of the table. An earlier version has fewer */
+function columnOf(row: object | undefined, column: string): unknown {
+  return row && Object.entries(row).find(([name]) => name === column)?.[1]
+}
+
+/**
+ * Returns the list of a `select` that reads these columns.
+ *
+ * @param existing the columns of the table, of which an earlier version has fewer
+ */
 export function selectList(
   columns: Readonly<Record<string, unknown>>,
-  found: readonly string[],
+  existing: readonly string[],
   read: (column: string) => string,
 ): string {
-  const selected = Object.keys(columns).map(name =>
-    found.includes(name) ? `${read(name)} as "${name}"` : `null as "${name}"`,
-  )
+  const selected = Object.keys(columns).map(name => {
+    const value = existing.includes(name) ? read(name) : 'null'
+    return `${value} as "${name}"`
+  })
   return selected.join(', ')
 }

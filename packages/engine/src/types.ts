@@ -3,19 +3,24 @@ import type { Entities, ItemOf, Ports } from './entity.ts'
 import type { StoreError } from './errors.ts'
 import type { PoolMode } from './store-url.ts'
 
-// Without the drivers' types: importers of this package do not have them.
+// Nothing here is a type of a driver, because importers of this package do not have them.
 
 export interface StorageOptions extends EngineOptions {
-  /** In the form of `parseStoreUrl`. */
+  /** A URL that `parseStoreUrl` takes. */
   readonly url: string
 }
 
 export interface EngineOptions extends StorageObserver {
-  /** Pending changes, by default 10,000. Beyond it, `store-busy`. */
+  /** How many changes may be pending, by default 10,000. Above it, `store-busy`. */
   readonly queueChangesMax?: number
-  /** PostgreSQL: after this time, by default 5 s, any operation is `store-unavailable`. */
+  /**
+   * PostgreSQL: after this time, by default 5 s, any operation is `store-unavailable`.
+   */
   readonly timeoutMs?: number
-  /** SQLite: how long an opening or a change waits for the lock of another process, by default 5 s. Then it fails. */
+  /**
+   * SQLite: how long an opening or a change waits for the lock of another process, by
+   * default 5 s. Then it fails.
+   */
   readonly lockTimeoutMs?: number
   /** PostgreSQL: connections for reading, by default 4. Changes use one more. */
   readonly readConnectionsMax?: number
@@ -24,27 +29,36 @@ export interface EngineOptions extends StorageObserver {
 export interface Commit {
   /** The changes in this commit. */
   readonly changes: number
-  /** From the start of the transaction until it is durable. */
+  /** The time from the start of the transaction until it is durable. */
   readonly ms: number
 }
 
 export interface StorageObserver {
   /** Called once for every commit. If threads share it, only one of them calls. */
   readonly onCommit?: ((commit: Commit) => void) | undefined
-  /** Called with the reason when a store begins to fail or fails for another one, and without when it works again. */
+  /**
+   * Called with the reason when a store begins to fail or fails for another one, and
+   * without when it works again.
+   */
   readonly onFailureChange?: ((reason?: string) => void) | undefined
   /**
-   * SQLite: called with the reason when the WAL cannot be copied to the database, and without when it can again. Changes
-   * succeed until the WAL is full. If threads share it, only one of them calls.
+   * SQLite: called with the reason when the WAL cannot be copied to the database, and
+   * without when it can again. Changes succeed until the WAL is full. If threads share it,
+   * only one of them calls.
    */
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
   /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
   readonly onServerWarning?: ((warning: string) => void) | undefined
-  /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
+  /**
+   * Makes the errors of a storage the caller's. By default they are {@link StoreError}.
+   */
   readonly translateError?: ((error: StoreError) => Error) | undefined
 }
 
-/** An open store, with the port of each entity. Disposal writes pending changes and closes it. */
+/**
+ * An open store, with the port of each entity. Disposal writes pending changes and closes
+ * it.
+ */
 export type Storage<Entered extends Entities = Entities> = Ports<Entered> &
   AsyncDisposable & {
     /** @throws `store-unavailable` if it cannot be read or written */
@@ -55,7 +69,10 @@ export type Storage<Entered extends Entities = Entities> = Ports<Entered> &
 
 /** The storage of the thread that opened the store. */
 export type MainStorage<Entered extends Entities = Entities> = Storage<Entered> & {
-  /** The schema version before it was opened: `undefined` if opening it created the store. */
+  /**
+   * The schema version before it was opened, or `undefined` if opening it created the
+   * store.
+   */
   readonly versionBefore: number | undefined
   /** The schema version that it has now. */
   readonly schemaVersion: number
@@ -63,13 +80,16 @@ export type MainStorage<Entered extends Entities = Entities> = Storage<Entered> 
   share(): StorageHandle
 }
 
-/** What another thread needs to attach itself: plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */
+/**
+ * Plain data and MessagePorts with which another thread attaches itself. `postMessage`
+ * takes it with {@link transferListOf}.
+ */
 export type StorageHandle = SqliteHandle | PostgresHandle
 
 export interface SqliteHandle {
   readonly kind: 'file'
   readonly file: string
-  /** To the writer, for single changes and for bulk ones. */
+  /** Leads to the writer, for single changes. `bulk` does the same for bulk ones. */
   readonly single: MessagePort
   readonly bulk: MessagePort
   readonly queueChangesMax: number | undefined
@@ -78,7 +98,7 @@ export interface SqliteHandle {
 export interface PostgresHandle {
   readonly kind: 'postgres'
   readonly server: PostgresOptions
-  /** For each thread. */
+  /** The number of connections for reading in each thread. */
   readonly readConnectionsMax: number | undefined
   readonly queueChangesMax: number | undefined
 }
@@ -86,9 +106,9 @@ export interface PostgresHandle {
 export interface PostgresOptions {
   /** A URL for each host. Only the writable one is used. */
   readonly hosts: readonly string[]
-  /** Of a pooler in between. Without one, `session`. */
+  /** The mode of a connection pooler in front of the server. `session` without one. */
   readonly poolMode: PoolMode
-  /** For connecting, and by default for a statement. */
+  /** How long connecting may take, and by default a statement. */
   readonly timeoutMs: number
   readonly statementTimeoutMs?: number
   /** The schema that has the store. Absent while the store is looked for. */
@@ -100,11 +120,16 @@ export function transferListOf(shared: StorageHandle): MessagePort[] {
   return shared.kind === 'file' ? [shared.single, shared.bulk] : []
 }
 
-/** What opening a store would do. */
+/** Says what opening a store would do. */
 export interface OpeningPlan {
-  /** The full path of the file, or the name of a database. For a new store with its schema. */
+  /**
+   * The full path of the file, or the name of a database. That of a new store has its
+   * schema.
+   */
   readonly store: string
-  /** The schema version of the store, or `undefined` if opening would create a new one. */
+  /**
+   * The schema version of the store, or `undefined` if opening would create a new one.
+   */
   readonly versionBefore: number | undefined
   /** The schema version that it would have then. */
   readonly schemaVersion: number
@@ -121,15 +146,18 @@ export interface StoreReport<Entered extends Entities = Entities> {
 }
 
 /**
- * A store as of one moment, unaffected by later changes, until it is disposed of. `counts` and `all` reject with
- * `store-unavailable`.
+ * A store as of one moment, unaffected by later changes, until it is disposed of. `counts`
+ * and `all` reject with `store-unavailable`.
  */
 export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
   AsyncDisposable & {
     readonly schemaVersion: number
     /** Takes seconds for millions of rows. */
     counts(): Promise<StoreReport<Entered>['counts']>
-    /** Yields all items of an entity in ascending order of id, a few at a time, in constant memory. */
+    /**
+     * Yields all items of an entity in ascending order of id, a few at a time, in constant
+     * memory.
+     */
     all<Name extends keyof Entered & string>(
       name: Name,
     ): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
@@ -138,7 +166,10 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
 /** The readable part of a damaged store, closed to other processes. */
 export interface Salvage<Entered extends Entities = Entities> extends AsyncDisposable {
   of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
-  /** The rows of each entity, also of those that a salvage leaves out. `undefined` if they cannot be counted. */
+  /**
+   * The rows of each entity, also of those that a salvage leaves out. `undefined` if they
+   * cannot be counted.
+   */
   readonly counts: { readonly [Name in keyof Entered]: number | undefined }
 }
 
@@ -147,7 +178,10 @@ export interface SalvageOf<Item> {
   readonly count: number | undefined
   /** Yields every item that can be read, in order of id. */
   all(): AsyncIterable<readonly Item[]>
-  /** Returns how many items `all()` could not read so far, or `undefined` if that is unknown. */
+  /**
+   * Returns how many items `all()` could not read so far, or `undefined` if that is
+   * unknown.
+   */
   unread(): number | undefined
 }
 
@@ -162,17 +196,17 @@ export interface RestoreReport<Entered extends Entities = Entities>
   /** Whether there was no store to replace. */
   readonly isNew: boolean
   /**
-   * For each entity with `restoredBy`, what the replaced store did not have, and what only it had. `undefined` if it
+   * The changed rows of each entity with `restoredBy`. `undefined` if the replaced store
    * cannot be read.
    */
-  readonly changed:
-    | Readonly<
-        Record<
-          string,
-          { readonly again: readonly string[]; readonly lost: readonly string[] }
-        >
-      >
-    | undefined
+  readonly changed: Readonly<Record<string, RestoredRows>> | undefined
+}
+
+export interface RestoredRows {
+  /** The names of rows that only the backup has. */
+  readonly again: readonly string[]
+  /** The names of rows that only the replaced store had. */
+  readonly lost: readonly string[]
 }
 
 export interface CopyOptions {

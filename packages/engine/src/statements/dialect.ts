@@ -15,7 +15,9 @@ export interface Dialect {
   readonly int64: 'integer' | 'bigint'
   /** Makes SQLite refuse values of another type than the column's. */
   readonly tableOptions: RawBuilder<unknown>
-  /** Milliseconds since 1970 by the database's clock, which all processes on a store share. */
+  /**
+   * Milliseconds since 1970 by the database's clock, which all processes on a store share.
+   */
   readonly now: RawBuilder<bigint>
   /** The names of all tables beside which a store's tables would be. */
   readonly tableNames: RawBuilder<{ name: string }>
@@ -44,7 +46,10 @@ interface DialectOfSqlite extends Dialect {
     build: (p: Parameter<Values>) => Query<Row>,
     buildGuarded: (p: Parameter<Values>) => Query<unknown>,
   ): ReadStatement<Values, Row>
-  /** Defines a change that another statement precedes, as SQLite's change only one table. */
+  /**
+   * Defines a change that another statement precedes, because a statement of SQLite
+   * changes only one table.
+   */
   changeAfter<Values>(
     before: Before<Values>,
     order: Order<keyof Values & string>,
@@ -70,7 +75,7 @@ interface DialectOfPostgres extends Dialect {
   ): ChangeStatement<Values>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: it compiles statements on any tables, whose types are the caller's
+// biome-ignore lint/suspicious/noExplicitAny: the caller has the types of the tables
 type Compiler = Kysely<any>
 
 /** Returns what both databases do alike. */

@@ -6,64 +6,71 @@ import {
 } from './statement.ts'
 
 /** Returns a statement as SQLite has prepared it. */
-type Prepare = (statement: Statement) => {
+type Prepare = (statement: Statement) => PreparedRead
+
+interface PreparedRead {
   all(values: readonly unknown[]): unknown[]
   iterate(values: readonly unknown[]): Iterable<unknown>
 }
 
+/** A row with the columns that its statement selects. */
+type Row = Readonly<Record<string, unknown>>
+
 /**
- * Returns the rows of a statement, and those of a page up to the one at which their texts reach `textBytesMax`. Row by row
- * takes twice as long, so only if a text is longer than its share.
+ * Returns the rows of a statement. Those of a page end with the row at which their texts
+ * reach `textBytesMax`. Reading row by row takes twice as long, so it is done only if a
+ * text is longer than its share of the page.
  */
 export function readRows(
   statement: ReadStatement,
-  given: object,
+  values: object,
   prepare: Prepare,
 ): readonly object[] {
-  // A statement that reads returns rows.
-  const all = (statement: Statement, given: object) =>
-    prepare(statement).all(valuesOf(statement, given)) as object[]
   if (statement.bound === undefined) {
-    return all(statement, given)
+    return readAll(statement, values, prepare)
   }
+
   const { texts, guarded } = statement.bound
-  // The compiler has compared it with the parameters of the page.
-  const { limit, textBytesMax } = given as PageBounds
-  const rows = all(guarded, {
-    ...given,
-    textBytesMax: Math.floor(textBytesMax / (limit * texts.length)),
-  })
-  if (!hasGap(rows, texts)) {
+  // Every statement with a bound takes the bounds of a page.
+  const { limit, textBytesMax } = values as PageBounds
+  const share = Math.floor(textBytesMax / (limit * texts.length))
+  const rows = readAll(guarded, { ...values, textBytesMax: share }, prepare)
+  if (!rows.some(row => hasLongText(row, texts))) {
     return rows
   }
-  const page = prepare(statement).iterate(valuesOf(statement, given)) as Iterable<object>
-  return within(textBytesMax, texts, page)
+
+  const page = prepare(statement).iterate(valuesOf(statement, values))
+  // A statement that reads returns rows.
+  return within(textBytesMax, texts, page as Iterable<Row>)
 }
 
-function hasGap(rows: readonly object[], texts: readonly string[]): boolean {
-  for (const row of rows) {
-    for (const text of texts) {
-      if (typeof textOf(row, text) === 'bigint') {
-        return true
-      }
+function readAll(statement: Statement, values: object, prepare: Prepare): readonly Row[] {
+  const rows = prepare(statement).all(valuesOf(statement, values))
+  // A statement that reads returns rows.
+  return rows as Row[]
+}
+
+/** Returns whether a number stands in place of a text that is longer than its share. */
+function hasLongText(row: Row, texts: readonly string[]): boolean {
+  for (const text of texts) {
+    if (typeof row[text] === 'bigint') {
+      return true
     }
   }
   return false
 }
 
-const textOf = (row: object, text: string) => (row as Record<string, unknown>)[text]
-
 function within(
   textBytesMax: number,
   texts: readonly string[],
-  page: Iterable<object>,
-): readonly object[] {
-  const rows: object[] = []
+  page: Iterable<Row>,
+): readonly Row[] {
+  const rows: Row[] = []
   let bytes = 0
   for (const row of page) {
     rows.push(row)
     for (const text of texts) {
-      bytes += Buffer.byteLength(`${textOf(row, text) ?? ''}`)
+      bytes += Buffer.byteLength(`${row[text] ?? ''}`)
     }
     if (bytes >= textBytesMax) {
       break

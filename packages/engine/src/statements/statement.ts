@@ -40,7 +40,7 @@ export interface ReadStatement<Values = never, Row = unknown> extends Statement 
     /** The same page with 0 in place of each text above `textBytesMax`. */
     readonly guarded: Statement
   }
-  /** Only for the compiler. */
+  /** Never set. The compiler infers types from it. */
   readonly [valuesType]?: (values: Values) => void
   readonly [rowType]?: Row
 }
@@ -75,7 +75,7 @@ export interface ChangeStatement<Values = never> extends Statement {
  * barrier stays where it is, after all earlier and before all later changes.
  *
  *     dialect.change({ of: 'plants', by: 'id' }, …)  // sorted by id
- *     dialect.change('barrier', …)                   // deletes by name, so its ids are unknown
+ *     dialect.change('barrier', …)                   // deletes by name, without ids
  */
 export type Order<Name extends string> =
   | { readonly of: string; readonly by: Name }
@@ -118,6 +118,23 @@ function withoutMargins(text: string): string {
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */
 export function valuesOf({ parameters }: Statement, values: object): Value[] {
+  return parameters.map(name => valueNamed(values, name))
+}
+
+/** Returns a change with these values. It is called for each change, so it copies once. */
+export function changeOf(
+  name: string,
+  { parameters }: ChangeStatement,
+  values: object,
+): Change {
+  const change: [string, ...Value[]] = [name]
+  for (const parameter of parameters) {
+    change.push(valueNamed(values, parameter))
+  }
+  return change
+}
+
+function valueNamed(values: object, name: string): Value {
   // The compiler has compared the members with the statement's parameters.
-  return parameters.map(name => (values as Record<string, Value>)[name] as Value)
+  return (values as Readonly<Record<string, Value>>)[name] as Value
 }
