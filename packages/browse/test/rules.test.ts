@@ -88,6 +88,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
       await page.getByLabel('Access token').waitFor()
       const html = await page.content()
       expect(html).not.toContain('SECRET')
+      expect(await page.locator('#unsaved').textContent(), 'a way back').toBe('')
     })
   })
 
