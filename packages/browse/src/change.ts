@@ -25,20 +25,24 @@ export function participle({ verb }: Change): string {
 /** How an attempt to make a change ended. */
 export type Outcome =
   | { readonly kind: 'done' }
-  /** Nothing was changed, or nobody knows. */
+  /** Nothing was changed, or it is unknown. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** The record is no longer as it was read. `now` is `undefined` if it is gone. */
   | { readonly kind: 'conflict'; readonly now: Stored | undefined }
 
-/** What a change needs of the page. */
+/** The parts of the page that a change needs. */
 export interface ChangeOptions {
   readonly entity: Entity
   readonly records: Records
-  /** Is told what is uncertain while the record is read again. */
+  /** Called before the record is read again, with what is uncertain until then. */
   readonly onUncertain: (text: string) => void
 }
 
-/** Makes a change of the record as it was read, or of none. Resolves to what became of it. */
+/**
+ * Makes a change, and resolves to what became of it.
+ *
+ * @param base the record as it was read, `undefined` if there was none
+ */
 export async function attempt(
   change: Change,
   base: Stored | undefined,

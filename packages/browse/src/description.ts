@@ -1,6 +1,6 @@
 import type { IntegerBounds } from './values.ts'
 
-/** What the interface description says of one kind of record. */
+/** A kind of record, as the interface description describes it. */
 export interface Entity {
   /** Such as `plants`. */
   readonly name: string
@@ -68,7 +68,7 @@ interface Description {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-/** Returns the entities of an OpenAPI description: a path whose GET answers an array is one. */
+/** Returns the entities of a description: the paths whose GET answers an array. */
 export function readEntities(text: string): readonly Entity[] {
   const description = JSON.parse(text, exactInteger) as Description
   return Object.keys(description.paths).flatMap(path => readEntity(description, path))
@@ -120,7 +120,7 @@ const ownParameters = ['limit', 'after', 'count']
 function resolve(description: Description, schema: Schema): Schema {
   const { $ref, allOf = [], ...own } = schema
   const named = description.components.schemas[$ref?.split('/').at(-1) ?? '']
-  const inherited = [...(named ? [named] : []), ...allOf]
+  const inherited = [named, ...allOf].filter(part => part !== undefined)
   const parts = [...inherited.map(part => resolve(description, part)), own]
   const properties = Object.assign({}, ...parts.map(part => part.properties))
   const required = parts.flatMap(part => part.required ?? [])
@@ -132,16 +132,20 @@ function readType(
   schema: Schema,
 ): Pick<Member, 'description' | 'bounds' | 'isText'> {
   const resolved = resolve(description, schema)
-  const { minimum = int64Min, maximum = int64Max } = resolved
+  const { type, minimum, maximum } = { ...int64, ...resolved }
+  const isInteger = type === 'integer'
   return {
     description: resolved.description ?? '',
-    bounds: resolved.type === 'integer' ? { minimum, maximum } : undefined,
-    isText: resolved.type === 'string',
+    bounds: isInteger ? { minimum, maximum } : undefined,
+    isText: type === 'string',
   }
 }
 
-const int64Min = -9223372036854775808n
-const int64Max = 9223372036854775807n
+/** The bounds of an integer whose description has none. */
+export const int64: IntegerBounds = {
+  minimum: -9223372036854775808n,
+  maximum: 9223372036854775807n,
+}
 
 function takesHeader(operation: Operation | undefined, name: string): boolean {
   return (

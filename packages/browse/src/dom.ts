@@ -1,11 +1,11 @@
-/** Returns a new element. Texts become text, never markup. */
+/** Returns a new element. Texts become text, never markup. `false` is no child. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
-  ...children: readonly (Node | string)[]
+  ...children: readonly (Node | string | false)[]
 ): HTMLElementTagNameMap[Name] {
   const created = Object.assign(document.createElement(name), properties)
-  created.append(...children)
+  created.append(...children.filter(child => child !== false))
   return created
 }
 
@@ -35,7 +35,8 @@ export function uniqueId(): string {
 }
 
 /**
- * Returns a dialog that Escape does not close by itself, because a browser would drop what was typed. `onEscape` decides.
+ * Returns a dialog that Escape does not close, because the browser would drop what was
+ * typed. `onEscape` decides.
  */
 export function createDialog(
   heading: HTMLElement,
@@ -45,7 +46,7 @@ export function createDialog(
   const dialog = element('dialog')
   dialog.setAttribute('aria-labelledby', heading.id)
   dialog.setAttribute('closedby', 'none')
-  // Browsers that know no `closedby` report Escape, and Android's Back, by this event.
+  // Browsers that know no `closedby` report Escape by this event.
   dialog.addEventListener('cancel', event => {
     event.preventDefault()
     onEscape()
@@ -68,7 +69,8 @@ export function removeDialog(dialog: HTMLDialogElement): void {
 }
 
 /**
- * Lets a key that is held act only where it was pressed. Otherwise the key that opened a question would also answer it.
+ * Lets a held key act only where it was pressed. The key that has opened a question would
+ * otherwise answer it, too.
  */
 export function ignoreHeldKeys(): void {
   let pressedOn: EventTarget | null = null

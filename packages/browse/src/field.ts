@@ -10,13 +10,16 @@ export interface Field {
   focus(): void
   /** Returns whether something was typed that closing the form would lose. */
   isEdited(): boolean
-  /** Returns the value, in which an absent one is `undefined`. If it is not valid, the field says why. */
+  /**
+   * Returns the value, which is `undefined` if the member is absent. If the text is not
+   * valid, the field says why, and there is no result.
+   */
   read(): { readonly value: unknown } | undefined
 }
 
 /**
- * Returns the field of a member. One that nobody edits keeps its value, which a control may not be able to hold: a
- * `<textarea>` has no CR.
+ * Returns the field of a member. A field that nobody edits keeps its value, because a
+ * control may be unable to hold it: a `<textarea>` has no CR.
  */
 export function createField(
   member: Member,
@@ -41,7 +44,7 @@ export function createField(
   const hint = element('p', { id: uniqueId(), className: 'hint' }, description)
   const problem = element('p', { id: uniqueId(), className: 'problem' })
   control.setAttribute('aria-describedby', `${hint.id} ${problem.id}`)
-  const head = element('div', {}, label, ...(isRequired ? [] : [choice]))
+  const head = element('div', {}, label, !isRequired && choice)
   const parts = [head, control, hint, problem]
 
   const hasNewText = () => control.value !== unedited
@@ -52,11 +55,16 @@ export function createField(
   const hasCr = typeof original === 'string' && original.includes('\r')
   control.addEventListener('input', () => {
     presence.checked = true
-    const willLoseCr = hasCr && hasNewText()
-    say(willLoseCr ? 'has other line breaks than LF, and is saved with LF' : '', false)
+    say('', false)
+    if (hasCr && hasNewText()) {
+      say('has other line breaks than LF, and is saved with LF', false)
+    }
   })
 
-  function readControl(): { readonly value: unknown } | undefined {
+  function read(): { readonly value: unknown } | undefined {
+    if (!isRequired && !presence.checked) {
+      return { value: undefined }
+    }
     if (original !== undefined && !hasNewText()) {
       return { value: original }
     }
@@ -76,7 +84,7 @@ export function createField(
     element: element('div', { className: 'field' }, ...parts),
     focus: () => control.focus(),
     isEdited: () => hasNewText() || presence.checked !== wasPresent,
-    read: () => (isRequired || presence.checked ? readControl() : { value: undefined }),
+    read,
   }
 }
 
@@ -90,7 +98,8 @@ function createControl({ isText }: Member, value: string): Control {
   }
   const control = element('textarea', { ...common, rows: 2, value })
   control.setSelectionRange(0, 0)
-  // Chromium looks at the whole text again for each line if the direction is set before the value.
+  // The direction comes after the value. With the direction set, Chromium looks at the
+  // whole text again for each line of a new value.
   control.dir = 'auto'
   return control
 }

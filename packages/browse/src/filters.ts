@@ -2,7 +2,7 @@ import type { Entity, Member } from './description.ts'
 import { byId, element } from './dom.ts'
 import { refuse } from './messages.ts'
 import type { Place } from './place.ts'
-import { integerProblem, readInteger } from './values.ts'
+import { classOf, integerProblem, readInteger } from './values.ts'
 
 const form = byId('filters', HTMLFormElement)
 const fieldset = byId('filter-fields', HTMLElement)
@@ -33,8 +33,8 @@ export function showFilters(
   for (const field of fields) {
     placeValue(field, place)
   }
-  const filterCount = fields.filter(field => field.placed !== '').length
-  fold.textContent = filterCount === 0 ? 'Filter' : `Filter (${filterCount})`
+  const { length } = fields.filter(field => field.placed !== '')
+  fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
   form.onsubmit = event => {
     event.preventDefault()
     const parameters = readFields()
@@ -77,39 +77,53 @@ function createField(parameter: Member, label: string): FilterField {
     autocapitalize: 'none',
     enterKeyHint: 'search',
     translate: false,
-    className: bounds ? 'integer' : '',
+    className: classOf(bounds),
   })
   return { parameter, label, input, placed: '' }
 }
 
 /** Returns the parameters of the list, or says which field is wrong. */
 function readFields(): ReadonlyMap<string, string> | undefined {
-  const parameters = new Map<string, string>()
   for (const { parameter, label, input } of fields) {
-    const { name, bounds } = parameter
-    const text = bounds ? input.value.trim() : input.value
-    const integer = bounds && readInteger(text, bounds)
-    const isWrong = text !== '' && bounds !== undefined && integer === undefined
-    input.setAttribute('aria-invalid', `${isWrong}`)
-    if (isWrong) {
-      refuse(`${label} ${integerProblem(text, bounds)}.`)
+    const problem = findProblem(input.value, parameter)
+    input.setAttribute('aria-invalid', `${problem !== undefined}`)
+    if (problem !== undefined) {
+      refuse(`${label} ${problem}.`)
       input.focus()
       return undefined
     }
-    const value = name === 'after' ? toAfter(integer, bounds?.minimum) : text
-    if (value !== '') {
-      parameters.set(name, value)
-    }
   }
-  return parameters
+  const values = fields.map(field => [field.parameter.name, readField(field)] as const)
+  return new Map(values.filter(([, value]) => value !== ''))
 }
 
-/** Returns the id before the first one of the list. Nothing is before the smallest. */
-function toAfter(from: bigint | undefined, minimum: bigint | undefined): string {
-  return from === undefined || from === minimum ? '' : `${from - 1n}`
+function findProblem(text: string, { bounds }: Member): string | undefined {
+  if (
+    bounds === undefined ||
+    text.trim() === '' ||
+    readInteger(text, bounds) !== undefined
+  ) {
+    return undefined
+  }
+  return integerProblem(text, bounds)
 }
 
-/** On a phone the fields are folded into a button. */
+/** Returns the value of a parameter, `''` if it is not to be sent. */
+function readField({ parameter, input }: FilterField): string {
+  const { name, bounds } = parameter
+  if (bounds === undefined) {
+    return input.value
+  }
+  const integer = readInteger(input.value, bounds)
+  // The interface asks for what follows an id. No id is before the smallest.
+  const isFirst = name === 'after' && integer === bounds.minimum
+  if (integer === undefined || isFirst) {
+    return ''
+  }
+  return `${name === 'after' ? integer - 1n : integer}`
+}
+
+/** Folds the fields into a button, on a phone only. */
 function setFolded(isFolded: boolean): void {
   fold.setAttribute('aria-expanded', `${!isFolded}`)
 }

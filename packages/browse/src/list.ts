@@ -1,15 +1,22 @@
-import type { Entity, Member } from './description.ts'
+import type { Entity } from './description.ts'
 import { byId, element } from './dom.ts'
 import { clearMessages, refuse } from './messages.ts'
 import { type Place, pagesBefore, toFragment } from './place.ts'
-import type { Item, Query, Records } from './records.ts'
-import { createCommand, createCommands, signedIn, token, toWords } from './session.ts'
-import { toCell } from './values.ts'
+import type { Query, Records } from './records.ts'
+import {
+  clearTable,
+  createRow,
+  findLink,
+  findRow,
+  showBusy,
+  showEmpty,
+  showTable,
+} from './rows.ts'
+import { signedIn, token, toWords } from './session.ts'
 
+/** The largest number of rows on a page. */
 const rowsMax = 100
 
-const table = byId('table', HTMLTableElement)
-const empty = byId('empty', HTMLElement)
 const status = byId('rows', HTMLElement)
 const total = byId('total', HTMLElement)
 const stop = byId('stop', HTMLButtonElement)
@@ -18,77 +25,85 @@ const previous = byId('previous', HTMLButtonElement)
 const next = byId('next', HTMLButtonElement)
 const create = byId('new', HTMLButtonElement)
 
-/** A list, and where it is read. */
-export interface ListPlace {
+/** A place, and where its list is read. */
+export interface View {
   readonly entity: Entity
   readonly records: Records
   readonly place: Place
 }
 
-/** What has been read of a list. */
+/** How far a list has been read. */
 interface Progress {
   rowCount: number
   hasMore: boolean
-  /** Where the next page begins. */
-  after: string | undefined
+  /** The id after which the next page begins, `''` for the first page. */
+  after: string
 }
 
-/** The rows in the table. It shows one list at a time, and reads it at most once at a time. */
+/** Goes to another page of a list. */
+export type OnGo = (place: Place, pagesBefore: readonly string[]) => void
+
+/**
+ * The list in the table. It is read once at a time: another reading ends the one that is
+ * under way, which then says nothing.
+ */
 export class List {
-  readonly #onGo: (place: Place, pagesBefore: readonly string[]) => void
-  #shown: ListPlace | undefined
+  readonly #onGo: OnGo
+  /** The list that is in the table, or is being read. */
+  #view: View | undefined
   /** Ends the reading that is under way. */
   #reading = new AbortController()
 
-  /** @param onGo goes to another page of the list */
-  constructor(onGo: (place: Place, pagesBefore: readonly string[]) => void) {
+  constructor(onGo: OnGo) {
     this.#onGo = onGo
-    table.addEventListener('click', openRowOf)
   }
 
   isAt(place: Place): boolean {
-    return (
-      this.#shown !== undefined && toFragment(this.#shown.place) === toFragment(place)
-    )
+    const { place: shown } = this.#view ?? {}
+    return shown !== undefined && toFragment(shown) === toFragment(place)
   }
 
-  /** Reads a list and shows it, or says why not. */
-  async show(listPlace: ListPlace): Promise<void> {
-    this.#shown = listPlace
-    if (!(await this.#read())) {
-      this.#shown = undefined
-      clearTable()
+  /** Reads a list and shows it. If that fails, the table is empty. */
+  async show(view: View): Promise<void> {
+    this.#view = view
+    const isRead = await this.#read(view)
+    if (!isRead) {
+      this.clear()
     }
   }
 
-  /** Reads the list again. If that fails, the rows of before stay. */
+  /** Reads the list again. If that fails, the rows stay as they are. */
   async refresh(): Promise<void> {
-    if (this.#shown !== undefined) {
-      await this.#read()
+    if (this.#view !== undefined) {
+      await this.#read(this.#view)
     }
   }
 
   /** Leaves nothing of what a token could see. */
   clear(): void {
     this.#reading.abort()
-    this.#shown = undefined
+    this.#view = undefined
     clearTable()
-    status.textContent = ''
+    showBusy(false)
+    this.#showStatus('')
+    for (const control of [first, previous, next]) {
+      control.disabled = true
+    }
   }
 
   /** Gives the focus to a row, or to "New" if there is no such row. */
   focusRow(id: bigint | undefined): void {
-    const link = id === undefined ? undefined : findRow(id)?.querySelector('a')
-    const target = link ?? create
+    const link = id !== undefined && findLink(id)
+    const target = link || create
     target.focus()
   }
 
-  /** Returns the id of the row after this one. After the last row, that of the row before. */
+  /** Returns the id of the row after this one, or else of the row before it. */
   neighbourOf(id: bigint): bigint | undefined {
     const row = findRow(id)
     const neighbour = row?.nextElementSibling ?? row?.previousElementSibling
-    const text = neighbour instanceof HTMLElement ? neighbour.dataset['id'] : undefined
-    return text === undefined ? undefined : BigInt(text)
+    const isRow = neighbour instanceof HTMLTableRowElement
+    return isRow ? BigInt(neighbour.dataset['id'] ?? '') : undefined
   }
 
   /** Removes a row. Returns whether there was one. */
@@ -107,76 +122,54 @@ export class List {
     return row !== undefined
   }
 
-  /** Resolves to whether the list could be read. If another reading has begun meanwhile, that one says what it is. */
-  async #read(): Promise<boolean> {
+  /** Resolves to whether the list could be read, or another reading has begun. */
+  async #read(view: View): Promise<boolean> {
     this.#reading.abort()
     const reading = new AbortController()
     this.#reading = reading
-    table.setAttribute('aria-busy', 'true')
-    status.textContent = 'Loading …'
-    total.textContent = ''
-    let isRead = true
+    showBusy(true)
+    this.#showStatus('Loading …')
     try {
-      await this.#readPages(reading.signal)
+      const progress = await this.#readPages(view, reading.signal)
+      this.#showEnd(view, progress)
+      return true
     } catch (error) {
       if (reading.signal.aborted) {
         return true
       }
-      isRead = false
-      status.textContent = ''
-      this.#refuse(error)
+      this.#showStatus('')
+      this.#refuse(view, error)
+      return false
     }
-    if (!reading.signal.aborted) {
-      table.removeAttribute('aria-busy')
-      stop.hidden = true
-      keepFocus()
-    }
-    return isRead
   }
 
-  #refuse(error: unknown): void {
-    const words = toWords(error)
-    const listPlace = this.#shown
-    if (token() === '' || listPlace === undefined) {
-      refuse(words)
-      return
-    }
-    refuse(`The list cannot be read: ${words}.`, () => {
-      clearMessages()
-      this.show(listPlace)
-    })
-  }
-
-  /** A search goes on from page to page, until there are enough rows or it is stopped. */
-  async #readPages(signal: AbortSignal): Promise<void> {
-    if (this.#shown === undefined) {
-      return
-    }
-    const { entity, records, place } = this.#shown
-    const { after: start, ...filters } = Object.fromEntries(place.parameters)
-    // Only such a filter lets the store answer with an empty page that has a next one.
-    const isSearch = entity.filters.some(
-      ({ name }) => name.endsWith('_contains') && filters[name] !== undefined,
-    )
+  /**
+   * Shows the rows of a page. A search goes on from page to page, until there are enough
+   * rows or it is stopped.
+   */
+  async #readPages(view: View, signal: AbortSignal): Promise<Progress> {
+    const { entity, place } = view
+    const parameters = Object.fromEntries(place.parameters)
+    const { after = '', ...filters } = parameters
+    const progress: Progress = { rowCount: 0, hasMore: true, after }
+    const isSearch = entity.filters.some(({ name }) => isSearchFor(name, filters))
     const stopping = new AbortController()
     stop.onclick = () => stopping.abort()
     stop.hidden = !isSearch
-    const options = { signal: AbortSignal.any([signal, stopping.signal]) }
-    const count = entity.canCount && !isSearch ? { count: true } : {}
-    const progress: Progress = { rowCount: 0, hasMore: true, after: start }
+    const signals = AbortSignal.any([signal, stopping.signal])
+    const mustCount = entity.canCount && !isSearch
+    const query = { ...filters, ...(mustCount && { count: true }) }
     let body: HTMLElement | undefined
     try {
       do {
-        const limit = rowsMax - progress.rowCount
-        const query = toQuery({ ...filters, ...count, limit }, progress.after)
-        const page = await signedIn(() => records.list(query, options))
+        const page = await this.#readPage(view, { query, progress, signal: signals })
         body ??= showTable(entity)
         body.append(...page.items.map(item => createRow(item, entity.members, place)))
         progress.rowCount += page.items.length
         progress.hasMore = page.next !== undefined
-        progress.after = page.next === undefined ? undefined : `${page.next}`
+        progress.after = `${page.next ?? ''}`
+        this.#showStatus(toSearchStatus(progress))
         total.textContent = toTotal(page.total)
-        status.textContent = toSearchStatus(progress)
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
       if (!stopping.signal.aborted || signal.aborted) {
@@ -184,44 +177,80 @@ export class List {
       }
       body ??= showTable(entity)
     }
-    this.#showEnd(progress)
+    return progress
   }
 
-  #showEnd({ rowCount, hasMore, after }: Progress): void {
-    if (this.#shown === undefined) {
+  #readPage({ records }: View, options: PageOptions) {
+    const { progress, signal } = options
+    const query: Query = { ...options.query, limit: rowsMax - progress.rowCount }
+    if (progress.after === '') {
+      return signedIn(() => records.list(query, { signal }))
+    }
+    // Somebody may have typed it into the URL. The store itself says what is wrong then.
+    const after = progress.after as unknown as bigint
+    return signedIn(() => records.list({ ...query, after }, { signal }))
+  }
+
+  #showStatus(text: string): void {
+    status.textContent = text
+    total.textContent = ''
+  }
+
+  #refuse(view: View, error: unknown): void {
+    showBusy(false)
+    stop.hidden = true
+    const words = toWords(error)
+    if (token() === '') {
+      refuse(words)
       return
     }
-    const { entity, place } = this.#shown
+    refuse(`The list cannot be read: ${words}.`, () => {
+      clearMessages()
+      this.show(view)
+    })
+  }
+
+  #showEnd(view: View, { rowCount, hasMore, after }: Progress): void {
+    const { entity, place } = view
     const noun = rowCount === 1 ? 'row' : 'rows'
     status.textContent = `${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`
-    const isEmpty = rowCount === 0 && !hasMore
-    table.hidden = isEmpty
-    empty.replaceChildren(...(isEmpty ? describeEmpty(entity, place) : []))
-
+    showBusy(false)
+    stop.hidden = true
+    if (rowCount === 0 && !hasMore) {
+      showEmpty(entity, place)
+    }
     const known = pagesBefore()
     const pageBefore = known.at(-1)
-    const toPage = (after: string | undefined) => {
-      const parameters = new Map(place.parameters)
-      parameters.delete('after')
-      return {
-        ...place,
-        parameters: after === undefined ? parameters : parameters.set('after', after),
-      }
-    }
-    first.disabled = !place.parameters.has('after')
-    first.onclick = () => this.#onGo(toPage(undefined), [])
-    previous.disabled = pageBefore === undefined
-    previous.onclick = () =>
-      this.#onGo(toPage(pageBefore || undefined), known.slice(0, -1))
-    next.disabled = !hasMore
     const here = place.parameters.get('after') ?? ''
-    next.onclick = () => this.#onGo(toPage(after), [...known, here])
+    first.disabled = here === ''
+    first.onclick = () => this.#onGo(toPage(place, ''), [])
+    previous.disabled = pageBefore === undefined
+    previous.onclick = () => this.#onGo(toPage(place, pageBefore), known.slice(0, -1))
+    next.disabled = !hasMore
+    next.onclick = () => this.#onGo(toPage(place, after), [...known, here])
+    keepFocus()
   }
 }
 
-function toQuery(query: Query, after: string | undefined): Query {
-  // The store itself says what is wrong with a place that somebody has typed.
-  return after === undefined ? query : { ...query, after: after as unknown as bigint }
+interface PageOptions {
+  readonly query: Query
+  readonly progress: Progress
+  readonly signal: AbortSignal
+}
+
+/** Only such a filter lets the store answer with an empty page that has a next one. */
+function isSearchFor(name: string, filters: Readonly<Record<string, string>>): boolean {
+  return name.endsWith('_contains') && filters[name] !== undefined
+}
+
+/** Returns the place of a page that begins after an id, or of the first page. */
+function toPage(place: Place, after = ''): Place {
+  const parameters = new Map(place.parameters)
+  parameters.delete('after')
+  if (after !== '') {
+    parameters.set('after', after)
+  }
+  return { ...place, parameters }
 }
 
 function toSearchStatus({ after, rowCount }: Progress): string {
@@ -233,89 +262,17 @@ function toTotal(total: number | string | undefined): string {
     return ''
   }
   const count = Number.parseInt(`${total}`, 10).toLocaleString('en')
-  return typeof total === 'number' ? `${count} in all` : `${count} or more in all`
+  const isExact = typeof total === 'number'
+  return isExact ? `${count} in all` : `${count} or more in all`
 }
 
-/** Shows a table without rows, and returns the place for them. */
-function showTable({ name, members }: Entity): HTMLElement {
-  const body = element('tbody')
-  const heads = members.map(({ name, description, bounds }) => {
-    const className = bounds ? 'integer' : ''
-    return element('th', { scope: 'col', title: description, className }, name)
-  })
-  const head = element('thead', {}, element('tr', {}, ...heads))
-  table.replaceChildren(element('caption', {}, name), head, body)
-  table.hidden = false
-  empty.replaceChildren()
-  return body
-}
-
-function createRow(item: Item, members: readonly Member[], place: Place): HTMLElement {
-  const id = `${item.id}`
-  const cells = members.map(({ name, bounds }) => {
-    const className = bounds ? 'integer' : ''
-    const cell =
-      name === 'id'
-        ? element('th', { scope: 'row', className }, createLink(id, place))
-        : element('td', { className }, toCell(item[name]))
-    cell.dataset['name'] = name
-    return cell
-  })
-  const row = element('tr', {}, ...cells)
-  row.dataset['id'] = id
-  return row
-}
-
-function createLink(id: string, place: Place): HTMLElement {
-  return element('a', { href: toFragment({ ...place, record: id }) }, id)
-}
-
-function findRow(id: bigint): HTMLTableRowElement | undefined {
-  return [...table.rows].find(row => row.dataset['id'] === `${id}`)
-}
-
-/** Opens the record of a row that is clicked anywhere, unless a text in it is being selected. */
-function openRowOf({ target }: Event): void {
-  const isSelecting = getSelection()?.isCollapsed === false
-  if (!(target instanceof Element) || target.closest('a') || isSelecting) {
-    return
-  }
-  target.closest('tr')?.querySelector('a')?.click()
-}
-
-function describeEmpty(entity: Entity, place: Place): readonly HTMLElement[] {
-  if (place.parameters.size > 0) {
-    return [element('p', {}, `No ${entity.kind} matches.`)]
-  }
-  const words = element('p', {}, `No ${entity.name} yet.`)
-  if (!entity.hasBatch) {
-    return [words]
-  }
-  return [
-    words,
-    element('p', {}, 'Press New to add one, or load many from a file:'),
-    ...createCommands('plant-store import FILE'),
-    createCommand('From a program', `POST ${entity.path}/batch`),
-  ]
-}
-
-function clearTable(): void {
-  table.replaceChildren()
-  table.removeAttribute('aria-busy')
-  empty.replaceChildren()
-  total.textContent = ''
-  stop.hidden = true
-  for (const control of [first, previous, next]) {
-    control.disabled = true
-  }
-}
-
-/** Gives the focus to the table if the button that had it can no longer be used. */
+/** Gives the focus to the rows if the button that had it can no longer be used. */
 function keepFocus(): void {
   const focused = document.activeElement
-  const isLost =
-    focused instanceof HTMLButtonElement && (focused.disabled || focused.hidden)
-  if (isLost) {
-    table.querySelector('a')?.focus({ preventScroll: true })
+  if (!(focused instanceof HTMLButtonElement)) {
+    return
+  }
+  if (focused.disabled || focused.hidden) {
+    findLink()?.focus({ preventScroll: true })
   }
 }

@@ -1,8 +1,8 @@
 import { type Change, participle } from './change.ts'
-import { type Entity, readEntities } from './description.ts'
+import { type Entity, int64, readEntities } from './description.ts'
 import { byId, element, ignoreHeldKeys } from './dom.ts'
 import { showFilters } from './filters.ts'
-import { List } from './list.ts'
+import { List, type View } from './list.ts'
 import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
 import {
   addVisit,
@@ -17,7 +17,7 @@ import {
 } from './place.ts'
 import { askToDiscard } from './question.ts'
 import { capitalized, RecordForm } from './record-form.ts'
-import { createRecords, type Records, readRecord, type Stored } from './records.ts'
+import { createRecords, readRecord, type Stored } from './records.ts'
 import { showWhatIsAllowed, signOut, token, toWords } from './session.ts'
 import { integerProblem, readInteger } from './values.ts'
 
@@ -30,20 +30,18 @@ let entities: readonly Entity[] = []
 const list = new List(go)
 /** The forms that are shown, or wait hidden. */
 let forms: readonly RecordForm[] = []
-/** The form of the record in the URL, and the entry of the tab's history that has opened it. */
-let placed:
-  | { readonly form: RecordForm; readonly fragment: string; readonly position: number }
-  | undefined
+/** The form of the record in the URL, if it is open. */
+let placed: PlacedForm | undefined
 /** Ends the reading of the record that is to be opened. */
 let opening = new AbortController()
 /** Whether a question is open that decides if the page leaves a form. */
 let isLeaving = false
 
-/** What the page shows, and where it is read. */
-interface View {
-  readonly entity: Entity
-  readonly records: Records
-  readonly place: Place
+interface PlacedForm {
+  readonly form: RecordForm
+  readonly fragment: string
+  /** The position of the entry of the tab's history that has opened it. */
+  readonly position: number
 }
 
 /** Shows the place of the URL, once the user has agreed to leave what was typed. */
@@ -71,7 +69,8 @@ async function show(): Promise<void> {
 /** Without an entity in its URL, the page shows the first one. */
 function placeOfUrl(): Place {
   const place = readPlace(location.hash)
-  return place.entity === '' ? { ...place, entity: entities[0]?.name ?? '' } : place
+  const entity = place.entity || entities[0]?.name
+  return { ...place, entity: entity ?? '' }
 }
 
 /** Closes all forms, the uppermost first. Resolves to whether the user has agreed. */
@@ -146,10 +145,11 @@ async function showRecord(view: View): Promise<void> {
   if (record === 'new' && entity.creation !== undefined) {
     return showPlaced(view, undefined)
   }
-  const bounds = entity.members.find(({ name }) => name === 'id')?.bounds
-  const id = bounds && readInteger(record, bounds)
+  const idMember = entity.members.find(({ name }) => name === 'id')
+  const bounds = idMember?.bounds ?? int64
+  const id = readInteger(record, bounds)
   if (id === undefined) {
-    refuse(bounds ? `The id ${integerProblem(record, bounds)}.` : 'There is no id.')
+    refuse(`The id ${integerProblem(record, bounds)}.`)
     return leaveRecord(place)
   }
   tell(`Loading ${entity.kind} ${id} …`)
@@ -176,19 +176,20 @@ function showPlaced(view: View, opened: Stored | undefined): void {
   placed = { form, fragment: toFragment(view.place), position: visitPosition() }
 }
 
-function openForm({ entity, records, place }: View, opened: Stored | undefined) {
+function openForm(view: View, opened: Stored | undefined): RecordForm {
+  const { entity, records, place } = view
   const toUrl = (id: bigint) => toFragment({ ...place, record: `${id}` })
   const form = new RecordForm({
     ...{ entity, records, opened, toUrl },
     onClose: hasChanged => endForm(form, opened?.item.id, hasChanged),
     onDone: change => finishForm(form, entity, change),
-    onLateFailure: words => (form.isOver ? refuse(words) : keepUnsaved(form, words)),
+    onLateFailure: words => keepUnsaved(form, words),
     async openBeside(id) {
       const stored = await readRecord(records, id)
       if (stored === undefined) {
         throw new Error(`There is no ${entity.kind} ${id} any more.`)
       }
-      openForm({ entity, records, place }, stored)
+      openForm(view, stored)
     },
   })
   forms = [...forms.filter(each => !each.isOver), form]
@@ -199,7 +200,7 @@ function openForm({ entity, records, place }: View, opened: Stored | undefined) 
 function showGone({ entity, place }: View, id: bigint): void {
   const neighbour = list.neighbourOf(id)
   const hadRow = list.removeRow(id)
-  refuse(`There is no ${entity.kind} ${id}${hadRow ? ' any more' : ''}.`)
+  refuse(`There is no ${entity.kind} ${id}.`)
   leaveRecord(place)
   if (hadRow) {
     list.focusRow(neighbour)
@@ -216,7 +217,7 @@ function showUnread({ entity, place }: View, id: bigint, reason: string): void {
   }
 }
 
-/** After Close. */
+/** Goes back to the list after a form was closed. */
 function endForm(form: RecordForm, id: bigint | undefined, hasChanged: boolean): void {
   leavePlaceOf(form)
   list.focusRow(id)
@@ -225,13 +226,13 @@ function endForm(form: RecordForm, id: bigint | undefined, hasChanged: boolean):
   }
 }
 
-/** After the store has made a change of the form. */
+/** Goes back to the list after a form's change was made, and reads it again. */
 function finishForm(form: RecordForm, { kind }: Entity, change: Change): void {
   const { id, verb } = change
   tell(capitalized(`${kind} ${id} is ${participle(change)}.`))
-  const idToFocus = verb === 'delete' ? list.neighbourOf(id) : id
+  const neighbour = list.neighbourOf(id)
   leavePlaceOf(form)
-  refreshList(idToFocus)
+  refreshList(verb === 'delete' ? neighbour : id)
 }
 
 async function refreshList(idToFocus: bigint | undefined): Promise<void> {
@@ -241,14 +242,13 @@ async function refreshList(idToFocus: bigint | undefined): Promise<void> {
 
 /** Leaves the place of a form that has ended, unless the browser has already left it. */
 function leavePlaceOf(form: RecordForm): void {
-  const isPlaced = placed?.form === form
-  if (!isPlaced) {
+  if (placed?.form !== form) {
     return
   }
-  const place = placeOfUrl()
-  const isInUrl = placed?.fragment === toFragment(place)
+  const { fragment } = placed
   placed = undefined
-  if (isInUrl) {
+  const place = placeOfUrl()
+  if (toFragment(place) === fragment) {
     leaveRecord(place)
   }
 }

@@ -1,7 +1,7 @@
 import { button, byId, element } from './dom.ts'
 import type { RecordForm } from './record-form.ts'
 
-/** What the bar above the table says. It is in view wherever the rows are scrolled. */
+/** The messages in the bar above the table, which stays in view while rows are scrolled. */
 
 const bar = byId('bar', HTMLElement)
 const happened = byId('happened', HTMLElement)
@@ -20,12 +20,21 @@ export function tell(text: string): void {
 
 /** Says what has not happened, and why. With `tryAgain`, a button does it again. */
 export function refuse(text: string, tryAgain?: () => void): void {
-  const again = tryAgain ? [' ', button('Try again', tryAgain)] : []
-  refusal.replaceChildren(text, ...again)
+  refusal.replaceChildren(text)
+  if (tryAgain) {
+    refusal.append(' ', button('Try again', tryAgain))
+  }
 }
 
-/** Keeps a form whose change has failed after it was closed, until the user decides. */
+/**
+ * Says that a change has failed after its form was closed. The user decides what becomes
+ * of the form, unless it is over.
+ */
 export function keepUnsaved(form: RecordForm, words: string): void {
+  if (form.isOver) {
+    refuse(words)
+    return
+  }
   const line = element(
     'p',
     {},
@@ -47,7 +56,7 @@ export function clearUnsaved(): void {
   unsaved.replaceChildren()
 }
 
-// What gets the focus is scrolled to below the bar, and the table's head sticks there.
+// The head of the table sticks below the bar. What gets the focus is scrolled to there.
 new ResizeObserver(() => {
   document.documentElement.style.setProperty('--bar', `${bar.offsetHeight}px`)
 }).observe(bar)

@@ -1,4 +1,4 @@
-/** What the page shows, as the fragment of its URL says: `#plants/7?after=99&tag=climber`. */
+/** A place of the page, as in the fragment of its URL: `#plants/7?after=99&tag=herb`. */
 export interface Place {
   readonly entity: string
   /** An id, or `new`. */
@@ -14,25 +14,34 @@ export function readPlace(fragment: string): Place {
 }
 
 export function toFragment({ entity, record, parameters }: Place): string {
-  const path = record === undefined ? entity : `${entity}/${record}`
   const query = `${new URLSearchParams([...parameters])}`
-  return query === '' ? `#${path}` : `#${path}?${query}`
+  const parts = ['#', entity]
+  if (record !== undefined) {
+    parts.push('/', record)
+  }
+  if (query !== '') {
+    parts.push('?', query)
+  }
+  return parts.join('')
 }
 
 export function toList(place: Place): Place {
   return { ...place, record: undefined }
 }
 
-/** How many pages back "Previous" knows. */
+/** How many pages "Previous" goes back. */
 const pagesBeforeMax = 1_000
 
-/** What an entry of the tab's history says of its place. A reload keeps it. */
+/** The state of an entry of the tab's history. A reload keeps it. */
 interface Visit {
   /** How many entries of this page are before it. */
   readonly position: number
   /** The fragment of the entry before it. */
   readonly cameFrom: string
-  /** Where the pages before it in this list begin, the nearest last. The first page begins after `''`. */
+  /**
+   * The ids after which the pages before it in this list begin, the nearest last. The
+   * first page begins after `''`.
+   */
   readonly pagesBefore: readonly string[]
 }
 
@@ -43,7 +52,8 @@ let fragmentShown = ''
 export function noteVisit(place: Place): boolean {
   const known = history.state as Visit | null
   const { position } = visit
-  visit = known ?? nextVisit(isOfSameList(place) ? visit.pagesBefore : [])
+  const pagesBefore = isOfSameList(place) ? visit.pagesBefore : []
+  visit = known ?? nextVisit(pagesBefore)
   fragmentShown = toFragment(place)
   history.replaceState(visit, '', fragmentShown)
   return visit.position > position
@@ -81,8 +91,8 @@ export function returnTo(position: number): void {
 }
 
 /**
- * Leaves the present place for another, without an entry of its own for it. Returns whether the URL already shows the
- * other place. If it does not, `popstate` follows.
+ * Leaves the present place for another one, without a new entry in the tab's history.
+ * Returns whether the URL already shows the other place. Otherwise `popstate` follows.
  */
 export function leaveFor(place: Place): boolean {
   if (visit.cameFrom === toFragment(place)) {

@@ -14,7 +14,7 @@ export interface Question<Answer extends string> {
   readonly harmful: Answer
 }
 
-/** Asks a question in a dialog of its own. It goes with its owner: then it is never answered. */
+/** Asks a question in a dialog within its owner. If the owner goes, no answer comes. */
 export function ask<Answer extends string>(
   owner: HTMLElement,
   { heading, content = [], answers, harmless, harmful }: Question<Answer>,
@@ -28,8 +28,8 @@ export function ask<Answer extends string>(
     const dialog = createDialog(title, () => end(harmless))
     dialog.className = 'question'
     const buttons = answers.map(answer => {
-      const className = answer === harmful ? 'danger' : ''
-      const choice = button(answer, () => end(answer), className)
+      const choice = button(answer, () => end(answer))
+      choice.classList.toggle('danger', answer === harmful)
       choice.autofocus = answer === harmless
       return choice
     })
@@ -78,8 +78,8 @@ export function compare(states: States): readonly HTMLElement[] {
     const cells = columns.map(([label, item]) => {
       const value = item?.[name]
       const isChanged = toText(value) !== toText(opened[name])
-      const star = isChanged ? [element('b', {}, ' *')] : []
-      const cell = element('td', {}, show(value), ...star)
+      const star = isChanged && element('b', {}, ' *')
+      const cell = element('td', {}, show(value), star)
       cell.dataset['label'] = label
       return cell
     })
@@ -93,14 +93,14 @@ export function compare(states: States): readonly HTMLElement[] {
   ]
 }
 
-/** Returns how to show the values of a member: around their first difference, if they differ. */
+/** Returns how to show the values of a member: around their difference, if any. */
 function createShow(
   name: string,
   { opened, now, mine }: States,
 ): (value: unknown) => HTMLElement {
+  // The first two matter most: what is stored now, and what would overwrite it.
   const items = [now, mine, opened].filter(item => item !== undefined)
   const [text = '', ...others] = items.map(item => toText(item[name]) ?? '')
-  // What another has stored and what would overwrite it come first.
   const other = others.find(each => each !== text)
   if (other === undefined) {
     return toCell

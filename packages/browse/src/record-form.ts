@@ -6,7 +6,7 @@ import { ask, askToDiscard, compare } from './question.ts'
 import type { Item, Records, Stored } from './records.ts'
 import { mayChange, toWords } from './session.ts'
 
-/** What a form needs of the page, and tells it. */
+/** The page around a form. */
 export interface RecordFormOptions {
   readonly entity: Entity
   readonly records: Records
@@ -14,11 +14,11 @@ export interface RecordFormOptions {
   readonly opened: Stored | undefined
   /** Returns the URL of a record. */
   readonly toUrl: (id: bigint) => string
-  /** The user has closed the form. It may still wait for an answer, and the record may have changed. */
+  /** Called when the user has closed the form, which may still wait for an answer. */
   readonly onClose: (hasChanged: boolean) => void
-  /** The store has made a change. The form is over. */
+  /** Called when the store has made a change. The form is then over. */
   readonly onDone: (change: Change) => void
-  /** A change has failed after the form was closed. It keeps what was typed, for `show` or `discard`. */
+  /** Called when a change has failed after the form was closed. */
   readonly onLateFailure: (reason: string) => void
   /** Opens the form of another record over this one. */
   readonly openBeside: (id: bigint) => Promise<void>
@@ -28,11 +28,12 @@ const goOn = 'Go on editing'
 const keep = 'Keep what is there'
 
 /**
- * The form of one record. No other form shares its element or its state, so that an answer of the store can only reach
- * the form that has asked.
+ * The form of one record. It shares neither its element nor its state, so that an answer
+ * of the store reaches only the form that has asked.
  *
- * - shown: its dialog is open. Closing asks if something was typed, and then ends it.
- * - hidden: it was closed while a change was under way. The answer ends it, or a failure lets the user reopen it.
+ * - shown: its dialog is open. `leave` asks if something was typed, and then ends it.
+ * - hidden: it was closed while a change was under way. A success ends it. A failure keeps
+ *   what was typed, until `show` or `discard`.
  * - over: nothing of it is on the page.
  */
 export class RecordForm {
@@ -54,7 +55,8 @@ export class RecordForm {
     const { entity, opened } = options
     const isAllowed = mayChange(entity.name)
     this.#options = options
-    this.#canSave = isAllowed && (opened ? entity.canSave : entity.creation !== undefined)
+    const hasOperation = opened ? entity.canSave : entity.creation !== undefined
+    this.#canSave = isAllowed && hasOperation
     this.title = opened
       ? capitalized(`${entity.kind} ${opened.item.id}`)
       : `New ${entity.kind}`
@@ -87,8 +89,8 @@ export class RecordForm {
   }
 
   /**
-   * Closes the form, after a question if something was typed. Resolves to whether it is closed. A form that waits for
-   * an answer waits hidden.
+   * Closes the form, after a question if something was typed. Resolves to whether it is
+   * closed. A form that waits for an answer goes on waiting, hidden.
    */
   async leave(): Promise<boolean> {
     if (this.#isSending) {
@@ -142,10 +144,10 @@ export class RecordForm {
     const buttons = element(
       'div',
       {},
-      ...(this.#canSave ? [save] : []),
+      this.#canSave && save,
       close,
       this.#progress,
-      ...(canDelete ? [remove] : []),
+      canDelete && remove,
     )
     const form = element('form', { onsubmit, autocomplete: 'off', noValidate: true })
     for (const type of ['beforeinput', 'click']) {
@@ -156,7 +158,7 @@ export class RecordForm {
     return form
   }
 
-  /** Refuses what is typed or ticked while a change is under way, because it would be lost with the form. */
+  /** Refuses what is typed while a change is under way, because the form may soon end. */
   #holdWhileSending(event: Event): void {
     const isEdit = event.type === 'beforeinput' || isCheckbox(event.target)
     if (this.#isSending && isEdit) {
@@ -192,7 +194,7 @@ export class RecordForm {
     }
   }
 
-  /** Returns the record of the form, with the members that the description does not name. */
+  /** Returns the record, with the members that the description does not name. */
   #read(): Item | undefined {
     const values: Record<string, unknown> = { ...this.#options.opened?.item }
     let isValid = true
@@ -233,9 +235,8 @@ export class RecordForm {
   }
 
   async #attempt(change: Change, base: Stored | undefined): Promise<Outcome> {
-    const verb = change.verb === 'save' ? 'Saving …' : 'Deleting …'
     this.#alert.replaceChildren()
-    this.#progress.textContent = verb
+    this.#progress.textContent = progressOf[change.verb]
     this.#isSending = true
     this.#dialog.setAttribute('aria-busy', 'true')
     const onUncertain = (text: string) => this.#alert.replaceChildren(text)
@@ -314,6 +315,8 @@ export class RecordForm {
     this.#alert.replaceChildren('Nothing was saved: ', link)
   }
 }
+
+const progressOf = { save: 'Saving …', delete: 'Deleting …' } as const
 
 function isCheckbox(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement && target.type === 'checkbox'

@@ -17,7 +17,7 @@ export interface Item {
 
 export type Stored = Versioned<Item>
 
-/** Besides these, the filters by their names. */
+/** A query of a list, with its filters by their names. */
 export interface Query extends ListQuery {
   readonly [filter: string]: unknown
 }

@@ -1,7 +1,7 @@
 import { NoAnswerError, RefusedError } from '@plant-store/client'
 import { createDialog, element, removeDialog, uniqueId } from './dom.ts'
 
-/** The access token is kept as long as the tab is open. The API reference keeps it under the same key. */
+/** The key of the access token in the tab's storage. The API reference uses the same. */
 const key = `${new URL('.', location.href).pathname} token`
 
 /** The token in a browser that blocks storage. It is lost at a reload. */
@@ -64,13 +64,14 @@ export function toWords(error: unknown): string {
   return error instanceof Error ? error.message : `${error}`
 }
 
-/** Runs a call, and asks for a token as long as the store accepts none. The call must be repeatable after a 401. */
+/**
+ * Runs a call, and asks for a token as long as the store accepts none. A call is repeated
+ * after a 401.
+ */
 export async function signedIn<Result>(call: () => Promise<Result>): Promise<Result> {
   let refusal: unknown
   for (;;) {
-    if (token() === '' && !(await askToken(refusal))) {
-      throw refusal ?? new Error('Sign in to see what is in the store.')
-    }
+    await requireToken(refusal)
     const tokenSent = token()
     try {
       return await call()
@@ -87,11 +88,18 @@ export async function signedIn<Result>(call: () => Promise<Result>): Promise<Res
   }
 }
 
+async function requireToken(refusal: unknown): Promise<void> {
+  if (token() === '' && !(await askToken(refusal))) {
+    throw refusal ?? new Error('Sign in to see what is in the store.')
+  }
+}
+
 let question: Promise<boolean> | undefined
 
-/** Resolves to whether there is a token now. Calls that ask at the same time share one dialog. */
+/** Resolves to whether there is a token now. Calls that ask together share one dialog. */
 function askToken(refusal: unknown): Promise<boolean> {
-  question ??= openSignIn(refusal === undefined ? '' : toWords(refusal)).finally(() => {
+  const words = refusal === undefined ? '' : toWords(refusal)
+  question ??= openSignIn(words).finally(() => {
     question = undefined
   })
   return question
@@ -134,8 +142,8 @@ function openSignIn(refusal: string): Promise<boolean> {
 }
 
 /**
- * Returns the token in what was pasted, or `undefined` if there is none: a header field must be able to carry it (RFC
- * 6750, 2.1).
+ * Returns the token in what was pasted, or `undefined` if it has other characters than a
+ * token (RFC 6750, 2.1). A header field might be unable to carry them.
  */
 function readToken(text: string): string | undefined {
   const quotes = /^[\s"'`“”„‘’«»]+|[\s"'`“”„‘’«»]+$/g
@@ -143,7 +151,8 @@ function readToken(text: string): string | undefined {
     .replaceAll(quotes, '')
     .replace(/^bearer\s+/i, '')
     .replaceAll(quotes, '')
-  return /^[\w.~+/-]+=*$/.test(token) ? token : undefined
+  const isToken = /^[\w.~+/-]+=*$/.test(token)
+  return isToken ? token : undefined
 }
 
 function createHelp(): readonly HTMLElement[] {
@@ -157,7 +166,7 @@ function createHelp(): readonly HTMLElement[] {
   ]
 }
 
-/** Returns how to run a command of the program, in the two places where a reader may be. */
+/** Returns how to run the program, in both places where a reader may be. */
 export function createCommands(command: string): readonly HTMLElement[] {
   return [
     createCommand('Where it is installed', command),

@@ -4,10 +4,10 @@ import { element } from './dom.ts'
 
 /** How many characters of a text a cell shows. */
 const shownMax = 200
-/** How many characters a question shows before and after the first difference of two texts. */
+/** How many characters a question shows before and after a difference. */
 const contextMax = 100
 
-/** Returns the text of a value. It is `undefined` for an absent one. */
+/** Returns the text of a value, or `undefined` if it is absent. */
 export function toText(value: unknown): string | undefined {
   if (value === undefined) {
     return undefined
@@ -20,31 +20,34 @@ export function toText(value: unknown): string | undefined {
   )
 }
 
-/** Returns what a cell shows of a value: the start of a long text, and signs for what is invisible. */
+/** Returns what a cell shows: the start of a value, with signs for what is invisible. */
 export function toCell(value: unknown): HTMLElement {
   const text = toText(value)
-  if (text === undefined || text === '') {
+  if (!text) {
     return toAbsence(text)
   }
-  const start = text.slice(0, wholeCharacters(text, shownMax))
+  const start = firstCharacters(text, shownMax)
   const more = countCharacters(text) - countCharacters(start)
-  const rest = more === 0 ? [] : [createSign(`… ${more.toLocaleString('en')} more`)]
-  return element('bdi', {}, ...withSigns(start), ...rest)
+  const rest = createSign(`… ${more.toLocaleString('en')} more`)
+  return element('bdi', {}, ...withSigns(start, invisible), more > 0 && rest)
 }
 
 function toAbsence(text: string | undefined): HTMLElement {
-  return text === undefined ? createSign('–') : createSign('(empty)')
+  return createSign(text === undefined ? '–' : '(empty)')
 }
 
-/** Returns a sign in place of a text. It looks different from a text of the same characters. */
+/** Returns a sign, which looks different from a text of the same characters. */
 function createSign(text: string): HTMLElement {
   return element('i', {}, text)
 }
 
-/** Returns an index of at most so many characters, never within a surrogate pair. */
-function wholeCharacters(text: string, charactersMax: number): number {
-  const start = text.slice(0, 2 * charactersMax)
-  return [...start].slice(0, charactersMax).join('').length
+/** Returns the first characters of a text. A surrogate pair is one character. */
+function firstCharacters(text: string, countMax: number): string {
+  return [...text.slice(0, 2 * countMax)].slice(0, countMax).join('')
+}
+
+function lastCharacters(text: string, countMax: number): string {
+  return [...text.slice(-2 * countMax)].slice(-countMax).join('')
 }
 
 function countCharacters(text: string): number {
@@ -53,32 +56,41 @@ function countCharacters(text: string): number {
 }
 
 const invisible = /(\r\n|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])/u
+const invisibleOrSpace = /(\r\n|[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}])/u
 
-function withSigns(text: string): readonly (Node | string)[] {
-  const parts = text.split(new RegExp(invisible, 'gu'))
-  // Every second part is one that the expression has matched.
-  return parts.map((part, index) => (index % 2 === 0 ? part : createSign(toSign(part))))
+/** Returns a text with a sign in place of each character that the expression matches. */
+function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
+  return text.split(replaced).flatMap((part, index): readonly (Node | string)[] => {
+    const isMatch = index % 2 === 1
+    // A line may break after a sign, as after a space.
+    return isMatch ? [createSign(toSign(part)), element('wbr')] : [part]
+  })
+}
+
+const signs: Readonly<Record<string, string>> = {
+  '\r\n': ' ↵ ',
+  '\r': ' ↵ ',
+  '\n': ' ↵ ',
+  '\t': ' ⇥ ',
+  ' ': '·',
 }
 
 function toSign(character: string): string {
-  const sign = { '\r\n': ' ↵ ', '\r': ' ↵ ', '\n': ' ↵ ', '\t': ' ⇥ ', ' ': '·' }[
-    character
-  ]
-  return sign ?? toCode(character)
+  return signs[character] ?? toCode(character)
 }
 
 function toCode(character: string): string {
-  const hexadecimal = (character.codePointAt(0) ?? 0).toString(16).toUpperCase()
-  return `U+${hexadecimal.padStart(4, '0')}`
+  const code = character.codePointAt(0) ?? 0
+  return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-/** Where two texts differ: after `start` characters, and before the last `endLength`. */
+/** Where two texts differ: after `start` units, and before the last `endLength`. */
 export interface Difference {
   readonly start: number
   readonly endLength: number
 }
 
-/** Returns where two texts differ, which must not be the same. */
+/** Returns where two different texts differ. It never divides a surrogate pair. */
 export function findDifference(a: string, b: string): Difference {
   const lengthMin = Math.min(a.length, b.length)
   let start = 0
@@ -88,14 +100,14 @@ export function findDifference(a: string, b: string): Difference {
   if (isLowSurrogate(a, start) || isLowSurrogate(b, start)) {
     start--
   }
+  const endLengthMax = lengthMin - start
   let endLength = 0
-  while (endLength < lengthMin - start && a.at(-1 - endLength) === b.at(-1 - endLength)) {
+  while (endLength < endLengthMax && a.at(-1 - endLength) === b.at(-1 - endLength)) {
     endLength++
   }
-  if (
-    isLowSurrogate(a, a.length - endLength) ||
-    isLowSurrogate(b, b.length - endLength)
-  ) {
+  const endOfA = a.length - endLength
+  const endOfB = b.length - endLength
+  if (isLowSurrogate(a, endOfA) || isLowSurrogate(b, endOfB)) {
     endLength--
   }
   return { start, endLength }
@@ -106,45 +118,41 @@ function isLowSurrogate(text: string, index: number): boolean {
 }
 
 /**
- * Returns what a question shows of a text: its part around the difference. In the difference every space, tab and line
- * break has a sign, because two texts must look different if they are.
+ * Returns what a question shows of a value: its part around the difference. Within the
+ * difference every space, tab and line break has a sign, because texts that differ must
+ * look different.
  */
 export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
   const text = toText(value)
-  if (text === undefined || text === '') {
+  if (!text) {
     return toAbsence(text)
   }
   const { start, endLength } = difference
-  const end = Math.max(start, text.length - endLength)
   const before = text.slice(0, start)
-  const beforeShown = [...before.slice(-2 * contextMax)].slice(-contextMax).join('')
+  const beforeShown = lastCharacters(before, contextMax)
+  const end = Math.max(start, text.length - endLength)
   const within = text.slice(start, end)
-  const withinShown = within.slice(0, wholeCharacters(within, contextMax))
-  const after = text.slice(end)
-  const afterLength = withinShown === within ? wholeCharacters(after, contextMax) : 0
-  const isCutBefore = beforeShown !== before
-  const isCutAfter = end + afterLength < text.length || withinShown !== within
+  const withinShown = firstCharacters(within, contextMax)
+  const after = text.slice(start + withinShown.length)
+  const isWhole = withinShown === within
+  const afterShown = isWhole ? firstCharacters(after, contextMax) : ''
+  const marked = withSigns(withinShown, invisibleOrSpace)
   return element(
     'bdi',
     {},
-    ...(isCutBefore ? [createSign('… ')] : []),
-    ...withSigns(beforeShown),
-    element('mark', {}, ...withAllSigns(withinShown)),
-    ...withSigns(after.slice(0, afterLength)),
-    ...(isCutAfter ? [createSign(' …')] : []),
+    beforeShown !== before && createSign('… '),
+    ...withSigns(beforeShown, invisible),
+    element('mark', {}, ...marked, createCode(withinShown)),
+    ...withSigns(afterShown, invisible),
+    afterShown !== after && createSign(' …'),
   )
 }
 
-/** Returns a text with signs also for spaces, and the code of the first character if it may look like another one. */
-function withAllSigns(text: string): readonly (Node | string)[] {
-  const parts = text.split(/(\r\n|[\p{Z}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}])/u)
-  // A line may break after a sign, as after a space.
-  const nodes = parts.flatMap((part, index): readonly (Node | string)[] =>
-    index % 2 === 0 ? [part] : [createSign(toSign(part)), element('wbr')],
-  )
-  const [first = ''] = parts[0] ?? ''
-  const mayLookAlike = first > '~'
-  return mayLookAlike ? [...nodes, createSign(` ${toCode(first)}`)] : nodes
+/** Returns the code of the first character if it may look like another one. */
+function createCode(text: string): HTMLElement | false {
+  const [first = ''] = text
+  const mayLookAlike = first > '~' && !invisibleOrSpace.test(first)
+  return mayLookAlike && createSign(` ${toCode(first)}`)
 }
 
 /** The integers that the interface takes. */
@@ -153,17 +161,23 @@ export interface IntegerBounds {
   readonly maximum: bigint
 }
 
+/** Returns the class of what shows a member. Integers are aligned by their digits. */
+export function classOf(bounds: IntegerBounds | undefined): string {
+  return bounds === undefined ? '' : 'integer'
+}
+
 /** Returns the integer that is typed, or `undefined`. */
 export function readInteger(
   text: string,
   { minimum, maximum }: IntegerBounds,
 ): bigint | undefined {
-  const trimmed = text.trim()
-  if (!/^(0|-?[1-9]\d{0,18})$/.test(trimmed)) {
+  const digits = text.trim()
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(digits)) {
     return undefined
   }
-  const integer = BigInt(trimmed)
-  return integer >= minimum && integer <= maximum ? integer : undefined
+  const integer = BigInt(digits)
+  const isWithin = integer >= minimum && integer <= maximum
+  return isWithin ? integer : undefined
 }
 
 /** Returns what is wrong with a text that is no integer. */

@@ -1,4 +1,5 @@
 import { type Plant, parsePlantId } from '@plant-store/domain'
+import { plant } from '@plant-store/domain/testing'
 import {
   type Browser,
   type Locator,
@@ -13,13 +14,15 @@ type Store = Awaited<ReturnType<typeof startStore>>
 export interface OpenOptions {
   /** The fragment. */
   readonly place?: string
-  /** The token that the page gets, by default one that may change plants. With `''` it gets none. */
+  /** The token to sign in with, by default one that may change plants. `''` is none. */
   readonly as?: string
   readonly url?: string
   readonly viewport?: { readonly width: number; readonly height: number }
   /** Runs in the page before its own script. */
   readonly prepare?: () => void
 }
+
+type PlantParts = Parameters<typeof plant>
 
 export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
 
@@ -72,6 +75,12 @@ export function usePage() {
     /** The store, once the tests run. */
     store: () => store,
     token: () => token,
+    /** Removes all plants and creates these. */
+    fill: (...plants: readonly PlantParts[]) =>
+      store.fill(plants.map(parts => plant(...parts))),
+    /** Changes a plant as another client does. */
+    replace: (...parts: PlantParts) => store.plants.replace(plant(...parts)),
+    remove: (id: bigint) => store.plants.remove(parsePlantId(id)),
     stored: (id: bigint): Promise<Plant | undefined> =>
       store.plants.find(parsePlantId(id)).then(
         ({ plant }) => plant,
@@ -104,15 +113,16 @@ function watch(page: Page, requested: string[]): readonly string[] {
 }
 
 function createFinders(page: Page) {
-  // Of several, the last one is in the uppermost dialog.
+  // If there are several, the last one is in the uppermost dialog.
   const button = (name: string) => page.getByRole('button', { name, exact: true }).last()
   const form = page.locator('dialog.record').last()
   return {
     button,
+    dialog: page.getByRole('dialog'),
     /** The uppermost dialog of a record, and its field of a member. */
     form,
     member: (name: string) => form.getByLabel(name, { exact: true }),
-    /** What has happened, and what the table shows. */
+    /** The line that says what has happened, and what the table shows. */
     status: page.getByRole('status').first(),
     rows: page.locator('#rows'),
     refusal: page.locator('#refusal'),
@@ -122,6 +132,8 @@ function createFinders(page: Page) {
     press: (name: string) => button(name).click(),
     follow: (name: string) => page.getByRole('link', { name, exact: true }).click(),
     focused: () => page.evaluate(() => document.activeElement?.textContent),
+    hash: () => new URL(page.url()).hash,
+    filter: (name: string) => page.locator('#filters').getByLabel(name, { exact: true }),
     heading: (name: string | RegExp) => page.getByRole('heading', { name }),
   }
 }

@@ -13,22 +13,40 @@ import { parsePlant } from '@plant-store/domain'
 import { memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
+/** Returns a gate, with functions that create a token and let one expire. */
+function createTokens() {
+  const scopesByHash = new Map<string, typeof scopesByChoice.write>()
+  const expired = new Set<string | undefined>()
+  const createdAt = new Date()
+  const gate = createGate({
+    tokens: {
+      async find(hash) {
+        const scopes = scopesByHash.get(hash)
+        return scopes && { name: 'me', scopes, createdAt }
+      },
+      markUsed: async () => {},
+    },
+  })
+  return {
+    // The other gate remembers an accepted token for two seconds.
+    gate: ((credentials, scope) => {
+      if (expired.has(credentials.token)) {
+        throw new AccessError('invalid-token', 'the access token has expired')
+      }
+      return gate(credentials, scope)
+    }) satisfies typeof gate,
+    token(scopes = scopesByChoice.write): string {
+      const minted = mintToken()
+      scopesByHash.set(hashToken(minted), scopes)
+      return minted
+    },
+    expire: (minted: string) => void expired.add(minted),
+  }
+}
+
 /** The real server with the page, over a repository in memory. */
 export async function startStore() {
-  const stored = new Map<
-    string,
-    { name: string; scopes: typeof scopesByChoice.write; createdAt: Date }
-  >()
-  const token = (scopes = scopesByChoice.write) => {
-    const minted = mintToken()
-    stored.set(hashToken(minted), { name: 'me', scopes, createdAt: new Date() })
-    return minted
-  }
-  // The gate itself remembers an accepted token for two seconds.
-  const gate = createGate({
-    tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
-  })
-  const expired = new Set<string | undefined>()
+  const { gate, token, expire } = createTokens()
   const { plants } = memoryUseCases()
   const logger = { level: 'silent', child: () => logger, ...silence }
   let isHeld = async () => {}
@@ -41,12 +59,7 @@ export async function startStore() {
         return plants.list(query)
       },
     },
-    gate(credentials, scope) {
-      if (expired.has(credentials.token)) {
-        throw new AccessError('invalid-token', 'the access token has expired')
-      }
-      return gate(credentials, scope)
-    },
+    gate,
     check: async () => {},
     metrics: async () => 'plant_store_ready 1\n',
     logger,
@@ -57,12 +70,14 @@ export async function startStore() {
     url,
     plants,
     token,
-    expire: (minted: string) => void expired.add(minted),
+    expire,
     /** Lets so many lists be read, and then none until the returned function is called. */
     holdListsAfter(count: number): () => void {
       const released = Promise.withResolvers<void>()
+      let left = count
       isHeld = async () => {
-        if (count-- <= 0) {
+        left--
+        if (left < 0) {
           await released.promise
         }
       }
@@ -91,7 +106,7 @@ export async function startStore() {
   }
 }
 
-/** What becomes of a change that passes the proxy. */
+/** The fate of a change that passes the proxy. */
 export type Fate = 'passed' | 'made, but unanswered' | 'lost'
 
 /** A proxy before the store that loses changes or their answers. */

@@ -1,0 +1,97 @@
+import type { Entity, Member } from './description.ts'
+import { byId, element } from './dom.ts'
+import { type Place, toFragment } from './place.ts'
+import type { Item } from './records.ts'
+import { createCommand, createCommands } from './session.ts'
+import { classOf, toCell } from './values.ts'
+
+const table = byId('table', HTMLTableElement)
+const empty = byId('empty', HTMLElement)
+
+/** Shows a table without rows, and returns the place for them. */
+export function showTable({ name, members }: Entity): HTMLElement {
+  const body = element('tbody')
+  const heads = members.map(({ name, description, bounds }) => {
+    const className = classOf(bounds)
+    return element('th', { scope: 'col', title: description, className }, name)
+  })
+  const head = element('thead', {}, element('tr', {}, ...heads))
+  table.replaceChildren(element('caption', {}, name), head, body)
+  table.hidden = false
+  empty.replaceChildren()
+  return body
+}
+
+/** Shows instead of a table why there are no rows. */
+export function showEmpty(entity: Entity, place: Place): void {
+  table.hidden = true
+  empty.replaceChildren(...describeEmpty(entity, place))
+}
+
+function describeEmpty(entity: Entity, place: Place): readonly HTMLElement[] {
+  if (place.parameters.size > 0) {
+    return [element('p', {}, `No ${entity.kind} matches.`)]
+  }
+  const words = element('p', {}, `No ${entity.name} yet.`)
+  if (!entity.hasBatch) {
+    return [words]
+  }
+  return [
+    words,
+    element('p', {}, 'Press New to add one, or load many from a file:'),
+    ...createCommands('plant-store import FILE'),
+    createCommand('From a program', `POST ${entity.path}/batch`),
+  ]
+}
+
+export function clearTable(): void {
+  table.replaceChildren()
+  empty.replaceChildren()
+}
+
+export function showBusy(isBusy: boolean): void {
+  table.ariaBusy = `${isBusy}`
+}
+
+export function createRow(
+  item: Item,
+  members: readonly Member[],
+  place: Place,
+): HTMLElement {
+  const row = element('tr', {}, ...members.map(member => createCell(item, member, place)))
+  row.dataset['id'] = `${item.id}`
+  return row
+}
+
+function createCell(item: Item, { name, bounds }: Member, place: Place): HTMLElement {
+  const cell = element('td', { className: classOf(bounds) })
+  if (name !== 'id') {
+    cell.append(toCell(item[name]))
+    cell.dataset['name'] = name
+    return cell
+  }
+  const id = `${item.id}`
+  const link = element('a', { href: toFragment({ ...place, record: id }) }, id)
+  const head = element('th', { scope: 'row', className: 'integer' }, link)
+  head.dataset['name'] = name
+  return head
+}
+
+export function findRow(id: bigint): HTMLTableRowElement | undefined {
+  return [...table.rows].find(row => row.dataset['id'] === `${id}`)
+}
+
+/** Returns the link of a row, or of the first one. */
+export function findLink(id?: bigint): HTMLElement | null | undefined {
+  const place = id === undefined ? table : findRow(id)
+  return place?.querySelector('a')
+}
+
+// A click anywhere in a row opens its record, unless a text is being selected.
+table.addEventListener('click', ({ target }) => {
+  const isSelecting = getSelection()?.isCollapsed === false
+  if (!(target instanceof Element) || target.closest('a') || isSelecting) {
+    return
+  }
+  target.closest('tr')?.querySelector('a')?.click()
+})

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { hasBrowser, type Page } from '@plant-store/harness/browser'
+import { needs } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
+import { type Opened, shows, signIn, usePage } from './page.ts'
+
+const script = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+const axe = readFileSync(script, 'utf8')
+
+/** The part of axe-core that the test uses. */
+interface Axe {
+  readonly axe: {
+    run(): Promise<{
+      violations: readonly { id: string; nodes: readonly { html: string }[] }[]
+    }>
+  }
+}
+
+describe('axe', needs('chromium', hasBrowser), () => {
+  const { open, fill, replace, ...fixture } = usePage()
+
+  const states: readonly (readonly [string, (opened: Opened) => Promise<unknown>])[] = [
+    ['the sign-in', async () => {}],
+    ['the list', ({ page }) => signIn(page, fixture.token())],
+    [
+      'a form',
+      async ({ follow, member }) => {
+        await follow('7')
+        await member('name').fill('mine')
+      },
+    ],
+    [
+      'the question before what was typed is lost',
+      async ({ press, heading }) => {
+        await press('Close')
+        await heading('Plant 7 is not saved.').waitFor()
+      },
+    ],
+    [
+      'a conflict',
+      async ({ press, heading }) => {
+        await press('Go on editing')
+        await replace(7n, 'theirs')
+        await press('Save')
+        await heading('Plant 7 was changed').waitFor()
+      },
+    ],
+    [
+      'the question before a plant is deleted',
+      async ({ press, heading }) => {
+        await press('Go on editing')
+        await press('Delete')
+        await heading('Delete plant 7?').waitFor()
+      },
+    ],
+    [
+      'a list without a match, after a message',
+      async ({ press, filter, page }) => {
+        await press('Delete 7')
+        await press('Delete 7')
+        await filter('tag').fill('none')
+        await press('Show')
+        await shows(page.locator('#empty'), 'No plant matches.')
+      },
+    ],
+    [
+      'a list that cannot be read',
+      async ({ press, refusal, page }) => {
+        await page.route('**/plants?*', route => route.abort())
+        await press('Show')
+        await shows(refusal, 'The list cannot be read')
+      },
+    ],
+  ]
+
+  test('finds nothing in any state, light and dark, wide and on a phone', async () => {
+    await fill([7n, 'Ficus', 'tree'], [8n, ''])
+    await using opened = await open({ as: '' })
+    const { page } = opened
+    await page.getByLabel('Access token').waitFor()
+    await page.evaluate(axe)
+    for (const [state, enter] of states) {
+      await page.setViewportSize({ width: 1200, height: 740 })
+      await enter(opened)
+      expect(await findViolations(page), state).toEqual([])
+    }
+  })
+})
+
+/** Returns what axe finds, and where the page is wider than the window. */
+async function findViolations(page: Page): Promise<readonly string[]> {
+  const all: string[] = []
+  for (const width of [1200, 375]) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize({ width, height: 740 })
+      await page.emulateMedia({ colorScheme })
+      const found = await page.evaluate(runAxe)
+      all.push(...found.map(each => `${colorScheme}, ${width} px: ${each}`))
+    }
+  }
+  return all
+}
+
+async function runAxe(): Promise<readonly string[]> {
+  const { violations } = await (globalThis as unknown as Axe).axe.run()
+  const found = violations.map(({ id, nodes }) => {
+    const elements = nodes.map(({ html }) => html)
+    return `${id}: ${elements.join(' ')}`
+  })
+  const { scrollWidth, clientWidth } = document.documentElement
+  return scrollWidth > clientWidth ? [...found, 'the page is too wide'] : found
+}

@@ -1,0 +1,123 @@
+import { plant } from '@plant-store/domain/testing'
+import { hasBrowser } from '@plant-store/harness/browser'
+import { needs } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
+import { type Opened, shows, signIn, usePage } from './page.ts'
+
+describe('a list', needs('chromium', hasBrowser), () => {
+  const { open, ...fixture } = usePage()
+
+  /** Creates plants from 0, of which every tenth has a tag. */
+  function createPlants(count: number) {
+    return Array.from({ length: count }, (_, n) => {
+      const tag = n % 10 === 0 ? 't&=#' : undefined
+      return plant(BigInt(n), `n${n}`, tag)
+    })
+  }
+
+  async function isAt({ ids }: Opened, first: number, last: number): Promise<void> {
+    const ends = async () => {
+      const all = await ids()
+      return [all.at(0), all.at(-1)]
+    }
+    await expect.poll(ends).toEqual([`${first}`, `${last}`])
+  }
+
+  test('is read page by page, and keeps its place in the URL', async () => {
+    await fixture.store().fill(createPlants(300))
+    await using opened = await open()
+    const { page, rows, press, button, hash, filter } = opened
+    await isAt(opened, 0, 99)
+    await shows(rows, '100 rows, more follow')
+    await shows(page.locator('#total'), '300 in all')
+    expect(await button('Previous').isDisabled()).toBe(true)
+
+    await press('Next')
+    await isAt(opened, 100, 199)
+    await press('Next')
+    await isAt(opened, 200, 299)
+    await shows(rows, '100 rows, no more')
+    expect(await button('Next').isDisabled()).toBe(true)
+    expect(hash()).toBe('#plants?after=199')
+
+    await press('Previous')
+    await isAt(opened, 100, 199)
+    await page.reload()
+    await isAt(opened, 100, 199)
+    expect(await filter('From id').inputValue()).toBe('100')
+    await press('Previous')
+    await isAt(opened, 0, 99)
+    await page.goBack()
+    await isAt(opened, 100, 199)
+    await press('First')
+    await isAt(opened, 0, 99)
+  })
+
+  test('begins at an id', async () => {
+    await fixture.store().fill(createPlants(300))
+    await using opened = await open()
+    const { page, rows, refusal, press, filter } = opened
+    await filter('From id').fill('250')
+    await page.keyboard.press('Enter')
+    await isAt(opened, 250, 299)
+    await shows(rows, '50 rows, no more')
+
+    await filter('From id').fill('x')
+    await press('Show')
+    await shows(refusal, 'From id takes digits and a minus sign only.')
+  })
+
+  test('is filtered, also by a bookmark in another tab', async () => {
+    await fixture.store().fill(createPlants(2_500))
+    await using opened = await open()
+    const { page, press, filter } = opened
+    await filter('tag').fill('t&=#')
+    await press('Show')
+    await isAt(opened, 0, 990)
+    await press('Next')
+    await isAt(opened, 1000, 1990)
+    await shows(page.locator('#total'), '250 in all')
+
+    const tab = await page.context().newPage()
+    await tab.goto(page.url())
+    await signIn(tab, fixture.token())
+    await shows(tab.locator('#table tbody th').first(), '1000')
+  })
+
+  test('of a search shows what was found so far, stops, and goes on', async () => {
+    const names = Array.from({ length: 20_000 }, () => 'hay')
+    names[100] = 'a NEEDLE'
+    names[19_000] = 'a NEEDLE'
+    const plants = names.map((name, n) => plant(BigInt(n), name))
+    await fixture.store().fill(plants)
+    await using opened = await open()
+    const { page, requested, rows, ids, press, hash, filter } = opened
+    const total = page.locator('#total')
+    await shows(total, '10,000 or more in all')
+    const release = fixture.store().holdListsAfter(2)
+
+    await filter('name contains').fill('needle')
+    await press('Show')
+    await shows(rows, 'Searching … Looked up to id 7999, 1 found')
+    expect(await ids()).toEqual(['100'])
+    expect(await total.textContent()).toBe('')
+    await press('Stop')
+    await shows(rows, '1 row, more follow')
+    release()
+
+    const requestsBefore = requested.length
+    await press('Next')
+    await shows(rows, '1 row, no more')
+    expect(await ids()).toEqual(['19000'])
+    expect(hash()).toBe('#plants?name_contains=needle&after=7999')
+    const queries = requested
+      .slice(requestsBefore)
+      .map(url => new URL(url).searchParams)
+      .map(query => [query.get('after'), query.has('count')])
+    expect(queries).toEqual([
+      ['7999', false],
+      ['11999', false],
+      ['15999', false],
+    ])
+  })
+})
