@@ -43,8 +43,9 @@ export interface Credentials {
 }
 
 /**
- * Admits credentials for a scope and returns their holder: the port for every way to check credentials.
- * A gate that already knows the credentials returns without a promise, which is cheaper.
+ * Admits credentials for a scope and returns their holder. This is the port for every way
+ * to check credentials. A gate that already knows the credentials returns without a
+ * promise, which is cheaper.
  *
  * @throws AccessError, or rejects with it
  */
@@ -60,7 +61,11 @@ export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
 }
 
-/** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
+/**
+ * Returns the holder of an access token.
+ *
+ * @throws AccessError if the token lacks the scope
+ */
 export function requireScope(
   holder: Pick<AccessToken, 'name' | 'scopes'>,
   scope: Scope,
@@ -76,7 +81,10 @@ export function requireScope(
   )
 }
 
-/** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
+/**
+ * How long a token is admitted without another lookup. A revoked token works no longer
+ * than this.
+ */
 const recheckAfterMs = 2000
 const rememberedTokensMax = 10_000
 /** The least time between two records of a token's use. */
@@ -92,36 +100,39 @@ interface Remembered {
 export function createGate({ tokens }: GateOptions): TokenGate {
   const remembered = createTokenMemory<Remembered>(rememberedTokensMax)
 
-  const lookUp = async (presented: string, scope: Scope) => {
+  async function lookUp(presented: string, scope: Scope): Promise<Holder> {
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
     const known = remembered.get(presented)
     if (token === undefined) {
-      // For its name. It is looked up again each time.
-      if (known !== undefined) {
-        remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
-      }
-      const message = 'the access token is unknown or was revoked'
-      throw new AccessError('invalid-token', message, undefined, known?.token.name)
+      throw refuseUnknown(presented, known)
     }
+
     const markedAtMs = known?.markedAtMs ?? Number.NEGATIVE_INFINITY
     const found = { hash, token, foundAtMs, markedAtMs }
     remembered.set(presented, found)
     return admit(found, foundAtMs, scope)
   }
 
-  const admit = (known: Remembered, nowMs: number, scope: Scope) => {
+  function refuseUnknown(presented: string, known: Remembered | undefined): AccessError {
+    if (known !== undefined) {
+      // A revoked token stays remembered for the name of its holder. It is looked up each
+      // time from now on.
+      remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
+    }
+    const message = 'the access token is unknown or was revoked'
+    return new AccessError('invalid-token', message, undefined, known?.token.name)
+  }
+
+  function admit(known: Remembered, nowMs: number, scope: Scope): Holder {
     const { token } = known
-    if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now()) {
-      throw new AccessError(
-        'invalid-token',
-        'the access token has expired',
-        undefined,
-        token.name,
-      )
+    if (isExpired(token)) {
+      const message = 'the access token has expired'
+      throw new AccessError('invalid-token', message, undefined, token.name)
     }
     requireScope(token, scope)
+
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
       // No request waits for this or fails with it. A request a minute later tries again.
@@ -135,10 +146,14 @@ export function createGate({ tokens }: GateOptions): TokenGate {
       throw new AccessError('no-token', 'an access token is required')
     }
     const known = remembered.get(presented)
-    // Monotonic: setting the clock back must not keep a revoked token alive.
+    // This clock is monotonic: setting the time of day back must not keep a revoked token
+    // alive.
     const nowMs = performance.now()
-    return known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
-      ? admit(known, nowMs, scope)
-      : lookUp(presented, scope)
+    const isFresh = known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
+    return isFresh ? admit(known, nowMs, scope) : lookUp(presented, scope)
   }
+}
+
+function isExpired({ expiresAt }: AccessToken): boolean {
+  return expiresAt !== undefined && expiresAt.getTime() <= Date.now()
 }

@@ -1,12 +1,12 @@
-/** Each has the scopes `…:read` and `…:write`. */
+/** The entities, each of which has the scopes `…:read` and `…:write`. */
 const entityNames = ['plants'] as const
 
 type EntityScope<Access extends string> = `${(typeof entityNames)[number]}:${Access}`
 
-/** What an operation requires, and a token grants. */
+/** A right that an operation requires and a token grants. */
 export type Scope = EntityScope<'read' | 'write'> | 'metrics:read'
 
-/** What a token can grant together, for every entity. `write` includes `read`. */
+/** The scopes that a token grants together, for every entity. `write` includes `read`. */
 export const scopesByChoice: Readonly<
   Record<'read' | 'write' | 'metrics', readonly Scope[]>
 > = {

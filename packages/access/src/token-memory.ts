@@ -6,9 +6,9 @@ export interface TokenMemory<Known> {
 }
 
 /**
- * Remembers what is known of tokens, and forgets the oldest beyond the maximum. The key is the token itself: hashing it
- * would cost as much as reading the body. Map compares texts only when their seeded hashes are equal, so timing reveals
- * no token.
+ * Remembers what is known of tokens, and forgets the oldest beyond the maximum. The key
+ * is the token itself, because hashing it would cost as much as reading the body. Map
+ * compares texts only when their seeded hashes are equal, so timing reveals no token.
  */
 export function createTokenMemory<Known>(tokensMax: number): TokenMemory<Known> {
   const remembered = new Map<string, Known>()

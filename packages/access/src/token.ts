@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Scope } from './scopes.ts'
 
-/** What the store keeps of an access token: everything but the token itself. */
+/** An access token as the store keeps it: everything but the token itself. */
 export interface AccessToken {
   /** The holder's name for people and logs, unique. */
   readonly name: string
@@ -15,7 +15,10 @@ export interface AccessToken {
 
 const tokenNameMax = 100
 
-/** Returns whether a text can name a token: 1 to 100 printable characters on one line, without spaces at the ends. */
+/**
+ * Returns whether a text can name a token: 1 to 100 printable characters on one line,
+ * without spaces at the ends.
+ */
 export function isTokenName(text: string): boolean {
   return (
     text.length <= tokenNameMax &&
@@ -26,21 +29,29 @@ export function isTokenName(text: string): boolean {
 /** The SHA-256 of a token in hexadecimal. */
 export type TokenHash = string & { readonly __brand: 'TokenHash' }
 
-/** Returns a new token: 256 random bits behind a prefix that secret scanners can recognise. */
+/**
+ * Returns a new token: 256 random bits behind a prefix that secret scanners can
+ * recognise.
+ */
 export function mintToken(): string {
   return `plantstore_${randomBytes(32).toString('base64url')}`
 }
 
 export function hashToken(token: string): TokenHash {
-  return hash('sha256', token, 'hex') as TokenHash
+  const digits = hash('sha256', token, 'hex')
+  // This is the definition of the type.
+  return digits as TokenHash
 }
 
-/** Returns whether a text has the form of a bearer token (`b64token` of RFC 6750, 2.1). */
+/** Returns whether a text is a bearer token in form (`b64token` of RFC 6750, 2.1). */
 export function isBearerToken(text: string): boolean {
   return /^[\w.~+/-]+=*$/.test(text)
 }
 
-/** The port where access tokens are stored. A resolved change is durable and visible to every process on the store. */
+/**
+ * The port where access tokens are stored. A resolved change is durable and visible to
+ * every process on the store.
+ */
 export interface TokenRepository {
   find(hash: TokenHash): Promise<AccessToken | undefined>
   insert(token: AccessToken, hash: TokenHash): Promise<'inserted' | 'name-taken'>

@@ -8,26 +8,43 @@ import {
   scopes,
   type TokenHash,
 } from '@plant-store/access'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-/** The gate reads a monotonic clock for what it remembers, and the time of day for what has expired. */
+/**
+ * The gate reads a monotonic clock for what it remembers, and the time of day for what
+ * has expired.
+ */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] })
-  // Like a process that has run for a while: its clock began at 0.
+  // The clock began at 0, as that of a process that has run for a while.
   vi.advanceTimersByTime(3_600_000)
 })
-afterEach(() => void vi.useRealTimers())
+afterEach(() => {
+  vi.useRealTimers()
+})
 
-/** A gate before a repository with one token. */
-function setUp(given: Partial<AccessToken> = {}) {
+const recheckAfterMs = 2000
+const markUsedEveryMs = 60_000
+
+/** Returns a gate before a repository with one token. */
+function setUp(members: Partial<AccessToken> = {}) {
   const token = mintToken()
-  const holder: AccessToken = { name: 'holder', scopes, createdAt: new Date(), ...given }
+  const holder: AccessToken = {
+    name: 'holder',
+    scopes,
+    createdAt: new Date(),
+    ...members,
+  }
   const stored = new Map([[hashToken(token), holder]])
   const find = vi.fn(async (hash: TokenHash) => stored.get(hash))
   const markUsed = vi.fn(async () => {})
   const gate = createGate({ tokens: { find, markUsed } })
+
   /** Resolves to the holder, or to the refusal, whether it was thrown or rejected. */
-  const ask = async (presented: string | undefined, scope: Scope = 'plants:read') => {
+  async function ask(
+    presented: string | undefined,
+    scope: Scope = 'plants:read',
+  ): Promise<unknown> {
     try {
       return await gate({ token: presented }, scope)
     } catch (error) {
@@ -40,168 +57,192 @@ function setUp(given: Partial<AccessToken> = {}) {
 const admitted = { name: 'holder' }
 const invalid = { code: 'invalid-token' }
 
-test('admits a token with the scope, and refuses it without, each time, with the name of the scope', async () => {
-  const { token, ask } = setUp({ scopes: ['plants:read'] })
-  expect(await ask(token)).toMatchObject({ name: 'holder', scopes: ['plants:read'] })
-  for (const scope of [
-    'plants:write',
-    'metrics:read',
-    'plants:write',
-  ] satisfies Scope[]) {
-    const message = `the access token lacks the scope ${scope}`
-    const refusal = { code: 'insufficient-scope', message, scope, holder: 'holder' }
-    expect(await ask(token, scope)).toMatchObject(refusal)
-  }
-  expect(await ask(token)).toMatchObject(admitted)
-})
+describe('a token', () => {
+  test('is admitted with its scope, and refused without, each time', async () => {
+    const { token, ask } = setUp({ scopes: ['plants:read'] })
+    const refused = {
+      code: 'insufficient-scope',
+      message: 'the access token lacks the scope plants:write',
+      scope: 'plants:write',
+      holder: 'holder',
+    }
 
-test('refuses who presents none, without asking the repository', async () => {
-  const { ask, find } = setUp()
-  const error = await ask(undefined)
-  expect(error).toBeInstanceOf(AccessError)
-  expect(error).toMatchObject({ code: 'no-token', scope: undefined })
-  expect(`${error}`).toBe('AccessError: an access token is required')
-  expect(find).not.toHaveBeenCalled()
-})
-
-test('refuses what nobody was given, also what is nearly a token', async () => {
-  const { token, ask } = setUp()
-  await ask(token)
-  const near = [
-    `${token} `,
-    token.slice(0, -1),
-    token.toUpperCase(),
-    `${token}a`,
-    hashToken(token),
-  ]
-  const refusal = {
-    code: 'invalid-token',
-    message: 'the access token is unknown or was revoked',
-  }
-  for (const presented of ['', 'unknown', mintToken(), ...near]) {
-    expect(await ask(presented)).toMatchObject(refusal)
-  }
-})
-
-test('a token is valid up to the moment it expires, also when it is remembered', async () => {
-  const expiresAt = new Date(Date.now() + 1000)
-  const { token, ask, find } = setUp({ expiresAt, scopes: ['plants:read'] })
-  for (const ms of [0, 999]) {
-    vi.advanceTimersByTime(ms)
+    expect(await ask(token)).toMatchObject({ name: 'holder', scopes: ['plants:read'] })
+    expect(await ask(token, 'plants:write')).toMatchObject(refused)
+    expect(await ask(token, 'plants:write')).toMatchObject(refused)
+    const metrics = 'the access token lacks the scope metrics:read'
+    expect(await ask(token, 'metrics:read')).toMatchObject({ message: metrics })
     expect(await ask(token)).toMatchObject(admitted)
-  }
-  vi.advanceTimersByTime(1)
-  const refusal = {
-    code: 'invalid-token',
-    message: 'the access token has expired',
-    holder: 'holder',
-  }
-  // Before it is told to lack a scope.
-  for (const scope of ['plants:read', 'plants:write'] as const) {
-    expect(await ask(token, scope)).toMatchObject(refusal)
-  }
-  expect(find).toHaveBeenCalledTimes(1)
+  })
+
+  test('is valid up to the moment it expires, also when it is remembered', async () => {
+    const expiresAt = new Date(Date.now() + 1000)
+    const { token, ask, find } = setUp({ expiresAt, scopes: ['plants:read'] })
+    const expired = {
+      code: 'invalid-token',
+      message: 'the access token has expired',
+      holder: 'holder',
+    }
+
+    expect(await ask(token)).toMatchObject(admitted)
+    vi.advanceTimersByTime(999)
+    expect(await ask(token)).toMatchObject(admitted)
+    vi.advanceTimersByTime(1)
+    expect(await ask(token)).toMatchObject(expired)
+    // The refusal says nothing about a scope that the token lacks.
+    expect(await ask(token, 'plants:write')).toMatchObject(expired)
+    expect(find).toHaveBeenCalledTimes(1)
+  })
+
+  test('that is missing is refused without a lookup', async () => {
+    const { ask, find } = setUp()
+
+    const error = await ask(undefined)
+
+    expect(error).toBeInstanceOf(AccessError)
+    expect(error).toMatchObject({ code: 'no-token', scope: undefined })
+    expect(`${error}`).toBe('AccessError: an access token is required')
+    expect(find).not.toHaveBeenCalled()
+  })
+
+  test.each([
+    { what: 'an empty text', change: () => '' },
+    { what: 'a guess', change: () => 'unknown' },
+    { what: 'a token that nobody has', change: () => mintToken() },
+    { what: 'a token and a space', change: (token: string) => `${token} ` },
+    { what: 'a token without its end', change: (token: string) => token.slice(0, -1) },
+    { what: 'a token in capitals', change: (token: string) => token.toUpperCase() },
+    { what: 'a token and a letter', change: (token: string) => `${token}a` },
+    { what: 'the hash of a token', change: (token: string) => hashToken(token) },
+  ])('is not $what', async ({ change }) => {
+    const { token, ask } = setUp()
+    await ask(token)
+
+    const refusal = await ask(change(token))
+
+    const message = 'the access token is unknown or was revoked'
+    expect(refusal).toMatchObject({ code: 'invalid-token', message })
+  })
 })
 
-test('answers at once for a token it remembers, and asks the repository again after the time given', async () => {
-  const { token, gate, ask, find } = setUp()
-  await ask(token)
-  vi.advanceTimersByTime(1999)
-  for (let n = 0; n < 100; n++) {
-    expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
-  }
-  expect(find).toHaveBeenCalledTimes(1)
-  vi.advanceTimersByTime(1)
-  await ask(token)
-  expect(find).toHaveBeenCalledTimes(2)
-})
+describe('a remembered token', () => {
+  test('is admitted without a promise, and looked up again later', async () => {
+    const { token, gate, ask, find } = setUp()
+    await ask(token)
 
-test('a revoked token works no longer than the time given, also if the time of day is set back', async () => {
-  const { stored, token, ask } = setUp()
-  await ask(token)
-  stored.clear()
-  vi.advanceTimersByTime(1999)
-  expect(await ask(token)).toMatchObject(admitted)
-  vi.advanceTimersByTime(1)
-  vi.setSystemTime(0)
-  // A gate that has admitted it knows whose it was.
-  for (let n = 0; n < 3; n++) {
+    vi.advanceTimersByTime(recheckAfterMs - 1)
+    const answer = gate({ token }, 'plants:read')
+    expect(answer).not.toBeInstanceOf(Promise)
+    expect(find).toHaveBeenCalledTimes(1)
+
+    vi.advanceTimersByTime(1)
+    await ask(token)
+    expect(find).toHaveBeenCalledTimes(2)
+  })
+
+  test('works for two seconds once it is revoked', async () => {
+    const { stored, token, ask } = setUp()
+    await ask(token)
+    stored.clear()
+
+    vi.advanceTimersByTime(recheckAfterMs - 1)
+    expect(await ask(token)).toMatchObject(admitted)
+    vi.advanceTimersByTime(1)
+    // A clock that is set back changes nothing.
+    vi.setSystemTime(0)
     expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
-  }
-  expect(await setUp().ask(token)).toMatchObject({ ...invalid, holder: undefined })
+    expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
+  })
+
+  test('has a name once it is revoked, only where it was admitted', async () => {
+    const { token } = setUp()
+
+    const refusal = await setUp().ask(token)
+
+    expect(refusal).toMatchObject({ ...invalid, holder: undefined })
+  })
+
+  test('is as old as the beginning of its lookup', async () => {
+    const { stored, token, holder, ask, find } = setUp()
+    const slow = Promise.withResolvers<AccessToken | undefined>()
+    find.mockImplementationOnce(() => slow.promise)
+    const first = ask(token)
+    stored.clear()
+
+    vi.advanceTimersByTime(recheckAfterMs)
+    slow.resolve(holder)
+
+    expect(await first).toMatchObject(admitted)
+    expect(await ask(token)).toMatchObject(invalid)
+  })
+
+  test('has other scopes two seconds after a change', async () => {
+    const { stored, token, holder, ask } = setUp({ scopes: ['plants:read'] })
+    await ask(token)
+    stored.set(hashToken(token), { ...holder, scopes: ['plants:write'] })
+
+    vi.advanceTimersByTime(recheckAfterMs)
+
+    expect(await ask(token, 'plants:write')).toMatchObject(admitted)
+    expect(await ask(token)).toMatchObject({ code: 'insufficient-scope' })
+  })
+
+  test('is forgotten by no failure of the repository', async () => {
+    const { token, ask, find } = setUp()
+    await ask(token)
+    const failure = new Error('no store')
+    vi.advanceTimersByTime(recheckAfterMs)
+    find.mockRejectedValueOnce(failure)
+
+    expect(await ask(token)).toBe(failure)
+    expect(await ask(token)).toMatchObject(admitted)
+  })
 })
 
-test('the time counts from when the look-up began, however long it took', async () => {
-  const { stored, token, holder, ask, find } = setUp()
-  const slow = Promise.withResolvers<AccessToken | undefined>()
-  find.mockImplementationOnce(() => slow.promise)
-  const first = ask(token)
-  stored.clear()
-  vi.advanceTimersByTime(2000)
-  slow.resolve(holder)
-  expect(await first).toMatchObject(admitted)
-  expect(await ask(token)).toMatchObject(invalid)
-})
-
-test('a token that is given scopes or loses them has them after the time given', async () => {
-  const { stored, token, holder, ask } = setUp({ scopes: ['plants:read'] })
-  await ask(token)
-  stored.set(hashToken(token), { ...holder, scopes: ['plants:write'] })
-  vi.advanceTimersByTime(2000)
-  expect(await ask(token, 'plants:write')).toMatchObject(admitted)
-  expect(await ask(token)).toMatchObject({ code: 'insufficient-scope' })
-})
-
-test('an unknown token is not remembered: once it is given to somebody it works', async () => {
+test('an unknown token works once it is given to somebody', async () => {
   const { stored, holder, ask } = setUp()
   const token = mintToken()
   expect(await ask(token)).toMatchObject(invalid)
+
   stored.set(hashToken(token), { ...holder, name: 'late' })
+
   expect(await ask(token)).toMatchObject({ name: 'late' })
 })
 
-test('what the repository fails with comes through, and a remembered token is not held against it', async () => {
-  const { token, ask, find } = setUp()
-  await ask(token)
-  const failure = new Error('no store')
-  vi.advanceTimersByTime(2000)
-  find.mockRejectedValueOnce(failure)
-  expect(await ask(token)).toBe(failure)
-  expect(await ask(token)).toMatchObject(admitted)
-})
-
-test('the last use is written down once a minute, not with every request', async () => {
-  const { token, ask, markUsed } = setUp()
-  const before = new Date()
-  for (const ms of [0, 0, 59_999, 0]) {
-    vi.advanceTimersByTime(ms)
-    await ask(token)
-  }
-  expect(markUsed.mock.calls).toEqual([[hashToken(token), before]])
-  vi.advanceTimersByTime(1)
-  for (const _ of [1, 2]) {
-    await ask(token)
-  }
-  expect(markUsed.mock.calls.slice(1)).toEqual([[hashToken(token), new Date()]])
-})
-
-test('the last use is not written down for who is refused', async () => {
-  const { token, ask, markUsed } = setUp({ scopes: ['plants:read'] })
-  for (const presented of [token, 'guess']) {
-    await ask(presented, 'plants:write')
-  }
-  expect(markUsed).not.toHaveBeenCalled()
-})
-
-test('writing down the last use neither delays nor fails a request', async () => {
-  for (const written of [
-    () => new Promise<void>(() => {}),
-    () => Promise.reject(new Error('full')),
-  ]) {
+describe('the last use', () => {
+  test('is recorded once a minute, not with every request', async () => {
     const { token, ask, markUsed } = setUp()
-    markUsed.mockImplementation(written)
-    for (const _ of [1, 2]) {
-      expect(await ask(token)).toMatchObject(admitted)
-    }
-  }
+    const first = new Date()
+
+    await ask(token)
+    await ask(token)
+    vi.advanceTimersByTime(markUsedEveryMs - 1)
+    await ask(token)
+    expect(markUsed.mock.calls).toEqual([[hashToken(token), first]])
+
+    vi.advanceTimersByTime(1)
+    await ask(token)
+    await ask(token)
+    expect(markUsed.mock.calls.slice(1)).toEqual([[hashToken(token), new Date()]])
+  })
+
+  test('is not recorded for a refusal', async () => {
+    const { token, ask, markUsed } = setUp({ scopes: ['plants:read'] })
+
+    await ask(token, 'plants:write')
+    await ask('guess', 'plants:write')
+
+    expect(markUsed).not.toHaveBeenCalled()
+  })
+
+  test.each([
+    { what: 'never ends', record: () => new Promise<void>(() => {}) },
+    { what: 'fails', record: () => Promise.reject(new Error('full')) },
+  ])('neither delays nor fails a request if recording it $what', async ({ record }) => {
+    const { token, ask, markUsed } = setUp()
+    markUsed.mockImplementation(record)
+
+    expect(await ask(token)).toMatchObject(admitted)
+    expect(await ask(token)).toMatchObject(admitted)
+  })
 })

@@ -3,27 +3,24 @@ import { expect, test } from 'vitest'
 
 test('beyond its maximum it forgets the token that was set longest ago', () => {
   const memory = createTokenMemory<number>(3)
-  for (const [known, token] of [
-    'first',
-    'second',
-    'first',
-    'third',
-    'fourth',
-  ].entries()) {
-    memory.set(token, known)
-  }
-  expect(['first', 'second', 'third', 'fourth'].map(memory.get)).toEqual([
-    2,
-    undefined,
-    3,
-    4,
-  ])
-  memory.delete('third')
-  memory.set('fifth', 5)
-  expect(['first', 'third', 'fourth', 'fifth'].map(memory.get)).toEqual([
-    2,
-    undefined,
-    4,
-    5,
-  ])
+  memory.set('first', 0)
+  memory.set('second', 1)
+  memory.set('first', 2)
+  memory.set('third', 3)
+
+  memory.set('fourth', 4)
+
+  const known = ['first', 'second', 'third', 'fourth'].map(memory.get)
+  expect(known).toEqual([2, undefined, 3, 4])
+})
+
+test('a deleted token makes room for another', () => {
+  const memory = createTokenMemory<number>(2)
+  memory.set('first', 0)
+  memory.set('second', 1)
+
+  memory.delete('second')
+  memory.set('third', 2)
+
+  expect(['first', 'second', 'third'].map(memory.get)).toEqual([0, undefined, 2])
 })

@@ -132,7 +132,7 @@ class LossScanner {
   readonly #records: readonly unknown[]
   /** How deep the members of a record are: 1, or 2 in an array of records. */
   readonly #recordDepth: number
-  /** Which record the walk has reached. */
+  /** The record that the walk has reached. */
   #recordIndex = 0
   /** How many objects and arrays are open. */
   #depth = 0

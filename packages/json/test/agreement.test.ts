@@ -67,7 +67,7 @@ const { document: documents } = fc.letrec<{
     ),
 }))
 
-/** What a reader makes of a text: a value, or why it has none. */
+/** The result of a reader for a text: a value, or why there is none. */
 function outcome(read: (text: string) => unknown, text: string) {
   try {
     return { value: read(text) }

@@ -71,7 +71,7 @@ const numbers = fc
       `${sign}${whole}${fraction && '.'}${fraction}${power}`,
   )
 
-test('agrees with an exact decimal evaluation on random numbers of every form', () => {
+test('agrees with exact decimals on random numbers of every form', () => {
   let integers = 0
   fc.assert(
     fc.property(numbers, source => {
