@@ -11,9 +11,35 @@ import { forgetBackup, recordBackup } from './last-backup.ts'
 import { createFileLike, createFolder, hideFromOthers, syncFile } from './private-file.ts'
 import { isUnreadable, reasonOf } from './reasons.ts'
 import { replaceFile } from './replace-file.ts'
-import { openReadOnly } from './schema.ts'
+import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
+
+/**
+ * A store or backup as of one moment. Its transaction is open until a copy is complete,
+ * because every change by others would restart the copy.
+ */
+type Source = SqliteSnapshot<Entities>
+
+/** A copy that is to be made. */
+interface Copy {
+  readonly source: Source
+  readonly entities: Entities
+  readonly options: CopyOptions
+  /** The id of the copy. By default, it has the id of the source. */
+  readonly storeId?: number
+}
+
+/** What a restore finds in the place of the store. */
+type OldStore =
+  | { readonly kind: 'none' }
+  /** A file that SQLite cannot read. */
+  | { readonly kind: 'unreadable' }
+  /** A store that no other process has open. */
+  | { readonly kind: 'readable'; readonly connection: Database.Database }
+
+/** How many pages are copied in one turn of the event loop, which takes a few milliseconds. */
+const turnPages = 1_000
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
 export async function inspectSqlite(
@@ -22,7 +48,8 @@ export async function inspectSqlite(
 ): Promise<Omit<StoreReport, 'store'>> {
   await using source = await openReadOnly(file, entities)
   checkPages(source.connection)
-  return { bytes: sizeOf(file), ...(await contentsOf(source, entities)) }
+  const contents = await contentsOf(source, entities)
+  return { bytes: sizeOf(file), ...contents }
 }
 
 export async function backUpSqlite(
@@ -35,17 +62,22 @@ export async function backUpSqlite(
   try {
     await using source = await openReadOnly(file, entities)
     const contents = await contentsOf(source, entities)
-    const copyTo = copierOf(source, entities, options)
-    await replaceFile(target, options, partial => copyTo(partial, target))
+    const copy = { source, entities, options }
+    await replaceFile(target, options, partial => writeCopy(copy, partial, target))
     const report = { store: target, bytes: sizeOf(target), ...contents }
-    try {
-      recordBackup(file, at)
-      return report
-    } catch (error) {
-      return { ...report, unrecorded: reasonOf(error) }
-    }
+    return { ...report, ...recordIfPossible(file, at) }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)
+  }
+}
+
+/** Records the time of a backup, and returns why that failed, if it did. */
+function recordIfPossible(file: string, at: Date): Pick<BackupReport, 'unrecorded'> {
+  try {
+    recordBackup(file, at)
+    return {}
+  } catch (error) {
+    return { unrecorded: reasonOf(error) }
   }
 }
 
@@ -56,103 +88,125 @@ export async function restoreSqlite(
   named: string,
   options: CopyOptions,
 ): Promise<RestoreReport> {
-  let report: RestoreReport
-  try {
-    const backup = followLinks(named)
-    if (!existsSync(backup)) {
-      throw new Error('there is no such file')
-    }
-    createFolder(dirname(store))
-    const isNew = !existsSync(store)
-    if (!isNew) {
-      refuseSecondPath(store)
-      refuseForeignWal(store)
-    }
-    // Before the long check, so that a store in use is refused at once.
-    const old = isNew ? undefined : openExclusively(store)
-    await using stack = new AsyncDisposableStack()
-    stack.defer(() => void old?.close())
-    if (!isNew && !options.force) {
-      throw new Error(
-        `${store} already exists: use --force to replace it and lose the changes since the backup`,
-      )
-    }
-    const source = stack.use(await openBackup(backup, entities))
-    const contents = await contentsOf(source, entities)
-    const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
-    // The store keeps its id, so that its older backups stay its own. In a new place it is
-    // another store than the one that was backed up.
-    const storeId = old === undefined ? createStoreId() : storeIdOf(old)
-    const copyTo = copierOf(source, entities, options, storeId)
-    if (old === undefined || !(await copyInto(old, source, options, storeId))) {
-      await replaceFile(store, options, partial =>
-        copyTo(partial, isNew ? dirname(store) : store),
-      )
-    }
-    report = { store, bytes: sizeOf(store), ...contents, isNew, changed }
-  } catch (cause) {
+  const report = await replaceStore(entities, store, named, options).catch(cause => {
     throw failure(`the store ${store} could not be restored from ${named}`, cause)
-  }
+  })
   try {
-    // Only now: a restore that fails leaves the store, and so its last backup.
+    // A restore that fails leaves the store, and so the time of its last backup.
     forgetBackup(store)
   } catch (cause) {
-    const left = `the store ${store} was restored, but the time of its last backup could not be removed`
-    throw new Error(`${left}: ${reasonOf(cause)}`, { cause })
+    const outcome = `the store ${store} was restored, but the time of its last backup could not be removed`
+    throw new Error(`${outcome}: ${reasonOf(cause)}`, { cause })
   }
   return report
 }
 
-/** Returns the size of a store in bytes, with its WAL. */
-function sizeOf(file: string): number {
-  const sizes = filesOf(file).map(
-    path => statSync(path, { throwIfNoEntry: false })?.size ?? 0,
-  )
-  return sizes.reduce((sum, size) => sum + size)
+async function replaceStore(
+  entities: Entities,
+  store: string,
+  named: string,
+  options: CopyOptions,
+): Promise<RestoreReport> {
+  const backup = followLinks(named)
+  if (!existsSync(backup)) {
+    throw new Error('there is no such file')
+  }
+  createFolder(dirname(store))
+
+  await using stack = new AsyncDisposableStack()
+  // The store is opened before the long check of the backup, so that a store in use is refused
+  // at once.
+  const old = openOldStore(store)
+  if (old.kind === 'readable') {
+    stack.defer(() => void old.connection.close())
+  }
+  const isNew = old.kind === 'none'
+  if (!isNew && !options.force) {
+    throw new Error(
+      `${store} already exists: use --force to replace it and lose the changes since the backup`,
+    )
+  }
+
+  const source = stack.use(await openBackup(backup, entities))
+  const contents = await contentsOf(source, entities)
+  const changed = changesBetween(entities, source.connection, old)
+  const copy = { source, entities, options, storeId: storeIdAfterRestore(old) }
+  const isCopied = old.kind === 'readable' && (await copyInto(old.connection, copy))
+  if (!isCopied) {
+    const other = isNew ? dirname(store) : store
+    await replaceFile(store, options, partial => writeCopy(copy, partial, other))
+  }
+  return { store, bytes: sizeOf(store), ...contents, isNew, changed }
 }
 
-function failure(what: string, cause: unknown): Error {
-  return cause instanceof StoreInUseError
-    ? cause
-    : new Error(`${what}: ${reasonOf(cause)}`, { cause })
+/** @throws StoreInUseError if another process has the store open */
+function openOldStore(store: string): OldStore {
+  if (!existsSync(store)) {
+    return { kind: 'none' }
+  }
+  refuseSecondPath(store)
+  refuseForeignWal(store)
+  const connection = openExclusively(store)
+  return connection === undefined
+    ? { kind: 'unreadable' }
+    : { kind: 'readable', connection }
 }
 
 /**
- * Copies a database into a store, which no other process can open meanwhile, in one transaction of SQLite. Returns
- * false for a store so damaged that nothing can be copied into it.
+ * A store keeps its id, so that its older backups stay its own. In a new place it is another
+ * store than the one that was backed up.
+ */
+function storeIdAfterRestore(old: OldStore): number {
+  return old.kind === 'readable' ? storeIdOf(old.connection) : createStoreId()
+}
+
+/** Returns the size of a store in bytes, with its WAL. */
+function sizeOf(file: string): number {
+  let bytes = 0
+  for (const path of filesOf(file)) {
+    bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  }
+  return bytes
+}
+
+function failure(summary: string, cause: unknown): Error {
+  if (cause instanceof StoreInUseError) {
+    return cause
+  }
+  return new Error(`${summary}: ${reasonOf(cause)}`, { cause })
+}
+
+/**
+ * Copies a database into a store in one transaction of SQLite. No other process can open the
+ * store in the meantime. Returns false for a store so damaged that nothing can be copied into
+ * it.
  *
  * @param old the exclusive connection to the store, which is closed
  */
-async function copyInto(
-  old: Database.Database,
-  source: Source,
-  options: CopyOptions,
-  storeId: number,
-): Promise<boolean> {
+async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
   const { name: store } = old
-  // Without a WAL, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
+  // Without a WAL, the copy keeps others out. With one, it would share the store with a server
+  // that starts in the meantime.
   old.exec('rollback')
   old.pragma('journal_mode = delete')
   old.close()
+
+  const refuseWal: CopyOptions['onProgress'] = done => {
+    if (existsSync(`${store}-wal`)) {
+      throw new StoreInUseError(store)
+    }
+    copy.options.onProgress?.(done)
+  }
   try {
-    await copyPages(store, source, {
-      ...options,
-      onProgress(done) {
-        if (existsSync(`${store}-wal`)) {
-          throw new StoreInUseError(store)
-        }
-        options.onProgress?.(done)
-      },
-    })
+    await copyPages(store, copy.source, { ...copy.options, onProgress: refuseWal })
   } catch (error) {
     if (isUnreadable(error)) {
       return false
     }
     throw error
   }
-  const copy = new Database(store)
-  setStoreId(copy, storeId)
-  copy.close()
+
+  giveCopyItsId(store, copy)
   // A power cut could bring the journal back, which undoes the copy.
   syncFile(store)
   syncFile(dirname(store))
@@ -161,28 +215,29 @@ async function copyInto(
 }
 
 /**
- * Returns a function that copies a database into a new file, checked and without a WAL, like
- * another file or folder.
+ * Writes a copy to a new file, without a WAL, and checks it.
  *
- * @param storeId of the copy. By default, it has the id of the source
+ * @param other the file or folder whose owner and mode the copy gets
  */
-const copierOf =
-  (source: Source, entities: Entities, options: CopyOptions, storeId?: number) =>
-  async (file: string, other: string) => {
-    createFileLike(file, other)
-    await copyPages(file, source, options)
-    options.signal?.throwIfAborted()
-    const copy = new Database(file)
-    copy.pragma('journal_mode = delete')
-    if (storeId !== undefined) {
-      setStoreId(copy, storeId)
-    }
-    copy.close()
-    await inspectSqlite(file, entities)
-  }
+async function writeCopy(copy: Copy, file: string, other: string): Promise<void> {
+  createFileLike(file, other)
+  await copyPages(file, copy.source, copy.options)
+  copy.options.signal?.throwIfAborted()
+  const connection = new Database(file)
+  connection.pragma('journal_mode = delete')
+  connection.close()
+  giveCopyItsId(file, copy)
+  await inspectSqlite(file, copy.entities)
+}
 
-/** Pages in one turn of the event loop: a few milliseconds. */
-const turnPages = 1_000
+function giveCopyItsId(file: string, { storeId }: Copy): void {
+  if (storeId === undefined) {
+    return
+  }
+  const connection = new Database(file)
+  setStoreId(connection, storeId)
+  connection.close()
+}
 
 /** Copies all pages or none. */
 async function copyPages(
@@ -190,27 +245,25 @@ async function copyPages(
   source: Source,
   options: CopyOptions,
 ): Promise<void> {
-  const { totalPages: copied } = await source.connection.backup(target, {
+  const { totalPages } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
       options.signal?.throwIfAborted()
       options.onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
       return turnPages
     },
   })
-  // better-sqlite3 takes a target that another process has locked for a copy without pages.
-  if (copied === 0) {
+  // better-sqlite3 reports a target that another process has locked as a copy without pages.
+  if (totalPages === 0) {
     throw new StoreInUseError(target)
   }
 }
 
-/**
- * A store or backup as of one moment, whatever others change. Its transaction is held until a copy is complete: otherwise
- * every change by others would restart the copy.
- */
-type Source = Awaited<ReturnType<typeof openReadOnly>>
-
-async function contentsOf(source: Source, entities: Entities) {
-  return { schemaVersion: source.schemaVersion, counts: await countsIn(entities, source) }
+async function contentsOf(
+  source: Source,
+  entities: Entities,
+): Promise<Pick<StoreReport, 'schemaVersion' | 'counts'>> {
+  const counts = await countsIn(entities, source)
+  return { schemaVersion: source.schemaVersion, counts }
 }
 
 async function openBackup(file: string, entities: Entities): Promise<Source> {
@@ -226,30 +279,41 @@ async function openBackup(file: string, entities: Entities): Promise<Source> {
   }
 }
 
+/** @throws StoreDamagedError with the first faults that SQLite finds */
 function checkPages(connection: Database.Database): void {
-  const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
-  if (found[0] !== 'ok') {
-    throw new StoreDamagedError(
-      `it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`,
-    )
+  const check = connection.prepare<[], string>('pragma integrity_check(10)').pluck()
+  const faults = check.all()
+  if (faults[0] !== 'ok') {
+    const inOneLine = faults.join('; ').replaceAll('\n', ' ')
+    throw new StoreDamagedError(`it is damaged: ${inOneLine}`)
   }
 }
 
-/** Compares the named rows of a backup with those of the store. `undefined` if the store's cannot be read. */
+/**
+ * Compares the named rows of a backup with those of the store. Returns `undefined` if those of
+ * the store cannot be read.
+ */
 function changesBetween(
   entities: Entities,
   backup: Database.Database,
-  store: Database.Database | 'none' | undefined,
+  old: OldStore,
 ): RestoreReport['changed'] {
+  if (old.kind === 'unreadable') {
+    return undefined
+  }
+  // A new store loses nothing, as if it had had the rows of the backup.
+  const store = old.kind === 'none' ? backup : old.connection
   try {
     const changes: Record<string, { again: string[]; lost: string[] }> = {}
     for (const [name, entity] of Object.entries(entities)) {
-      if (entity.restoredBy === undefined) {
-        continue
+      if (entity.restoredBy !== undefined) {
+        const inBackup = namesIn(entity, entity.restoredBy, backup)
+        const inStore = namesIn(entity, entity.restoredBy, store)
+        changes[name] = {
+          again: namesWithout(inBackup, inStore),
+          lost: namesWithout(inStore, inBackup),
+        }
       }
-      const kept = namesIn(entity, backup)
-      const old = store === 'none' ? kept : namesIn(entity, store as Database.Database)
-      changes[name] = { again: namesWithout(kept, old), lost: namesWithout(old, kept) }
     }
     return changes
   } catch {
@@ -259,26 +323,35 @@ function changesBetween(
 
 /** Returns the names of rows by key. */
 function namesIn(
-  { tables: [table], restoredBy }: Entity,
+  { tables: [table] }: Entity,
+  { key, name }: NonNullable<Entity['restoredBy']>,
   connection: Database.Database,
 ): ReadonlyMap<string, string> {
-  const { key, name } = restoredBy as NonNullable<typeof restoredBy>
   // A store of an earlier version does not have every table.
-  const isThere = connection
+  const tableRow = connection
     .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
     .get(table)
-  if (isThere === undefined) {
+  if (tableRow === undefined) {
     return new Map()
   }
-  const rows = connection.prepare<[], [string, string]>(
-    `select "${key}", "${name}" from "${table}" order by "${name}"`,
-  )
-  return new Map(rows.raw().all())
+
+  const rows = connection
+    .prepare<[], [string, string]>(
+      `select "${key}", "${name}" from "${table}" order by "${name}"`,
+    )
+    .raw()
+  return new Map(rows.all())
 }
 
 function namesWithout(
   names: ReadonlyMap<string, string>,
   others: ReadonlyMap<string, string>,
 ): string[] {
-  return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
+  const ownNames: string[] = []
+  for (const [key, name] of names) {
+    if (!others.has(key)) {
+      ownNames.push(name)
+    }
+  }
+  return ownNames
 }

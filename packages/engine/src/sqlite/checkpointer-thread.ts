@@ -1,17 +1,18 @@
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import assert from 'node:assert/strict'
+import { parentPort, workerData } from 'node:worker_threads'
 import { type CheckpointerData, makePass } from './checkpointer.ts'
 import { openConnection } from './connection.ts'
 
-const owner = parentPort as MessagePort
-const { file, descriptor } = workerData as CheckpointerData
+assert(parentPort !== null, 'this file runs as a worker')
+const owner = parentPort
+const { file, descriptor }: CheckpointerData = workerData
 const connection = openConnection(file, { fileMustExist: true })
 connection.pragma('fullfsync = ON')
 
 owner.on('message', (command: 'copy' | 'close') => {
   if (command === 'copy') {
-    owner.postMessage(
-      makePass(() => connection.pragma('wal_checkpoint(passive)'), descriptor),
-    )
+    const copy = () => connection.pragma('wal_checkpoint(passive)')
+    owner.postMessage(makePass(copy, descriptor))
     return
   }
   connection.close()

@@ -9,6 +9,7 @@ import type { ReadStatement } from '../statements/statement.ts'
 import type {
   EngineOptions,
   MainStorage,
+  OpeningPlan,
   SqliteHandle,
   Storage,
   StorageObserver,
@@ -19,6 +20,7 @@ import { detailedReasonOf, withReason } from './reasons.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
+/** Returns what can be done with a store on a file. Each rejects with an Error in words. */
 export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) =>
@@ -29,7 +31,10 @@ export function sqliteStore<Entered extends Entities>(file: string, entities: En
   }
 }
 
-async function planSqlite(file: string, entities: Entities) {
+async function planSqlite(
+  file: string,
+  entities: Entities,
+): Promise<Pick<OpeningPlan, 'versionBefore'>> {
   if (!existsSync(file)) {
     return { versionBefore: undefined }
   }
@@ -52,7 +57,8 @@ async function openSqlite<Entered extends Entities>(
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
-  // Closed last: to merge the WAL into the file takes a connection that may write.
+  // The writer is closed last, because it takes a connection that may write to merge the WAL
+  // into the file.
   const writer = opening.use(await startWriter({ file, lockTimeoutMs, changeStatements }))
   const share = (): SqliteHandle => ({
     kind: 'file',
@@ -62,37 +68,41 @@ async function openSqlite<Entered extends Entities>(
     queueChangesMax,
   })
   const storage = opening.use(attachSqlite(share(), entities, observer))
-  const open = opening.move()
+  const opened = opening.move()
   return {
     ...storage,
     versionBefore,
     schemaVersion: schemaVersionOf(entities),
     share,
-    [Symbol.asyncDispose]: () => open.disposeAsync(),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
 
-/** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
+/**
+ * Attaches a thread. It reads with a connection of its own, and sends its changes to the
+ * writer of the store.
+ */
 export function attachSqlite<Entered extends Entities>(
-  { file, queueChangesMax, ...ports }: SqliteHandle,
+  handle: SqliteHandle,
   entities: Entered,
   observer: StorageObserver,
 ): Storage<Entered> {
+  const { file, queueChangesMax } = handle
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
     const prepared = prepareAll(connection, compiled.names.keys())
-    const single = connectToWriter(ports.single, observer)
-    const bulk = connectToWriter(ports.bulk, observer)
-    const read = async (statement: ReadStatement, given: object) => {
+    const single = connectToWriter(handle.single, observer)
+    const bulk = connectToWriter(handle.bulk, observer)
+
+    const read = async (statement: ReadStatement, parameters: object) => {
       try {
-        return readRows(statement, given, prepared)
-      } catch (cause) {
-        throw unavailable(
-          'the store could not be read',
-          new Error(detailedReasonOf(cause)),
-        )
+        return readRows(statement, parameters, prepared)
+      } catch (error) {
+        const reason = new Error(detailedReasonOf(error))
+        throw unavailable('the store could not be read', reason)
       }
     }
+
     const driver: DatabaseDriver<Entered> = {
       compiled,
       runGroup: single.send,

@@ -2,81 +2,126 @@ import { fstatSync, readSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import { keepOpen } from './store-path.ts'
 
+/** A file of pages. Each page follows a header, which the WAL has and the store has not. */
+interface PagesFile {
+  readonly path: string
+  readonly fileHeaderBytes: number
+  readonly pageHeaderBytes: number
+  readonly pageBytes: number
+}
+
+/** The type of a page that is a leaf of a table (sqlite.org/fileformat2.html, "B-tree Pages"). */
+const tableLeaf = 13
+/** Where such a page has the number of its cells, and the position of each. */
+const cellCountOffset = 3
+const cellPositionsOffset = 8
+
+/** An integer of variable length has 7 bits in each byte, but for the last of this many. */
+const integerBytesMax = 9
+
 /**
- * Returns the ids of the rows of all tables on all pages of a store's file and its WAL, in ascending order, some several
- * times. Also those of pages that are no longer in use.
+ * Returns the ids of the rows of all tables on all pages of a store's file and its WAL, in
+ * ascending order. An id may appear several times, and pages that are no longer in use have
+ * ids, too.
+ *
+ * The pages are read without SQLite, because SQLite finds the next id only by way of pages
+ * that may be damaged: behind a leaf in the place of another, or where dense ids lie between
+ * sparse ones, it would miss rows that it can find by their id.
  */
 export function idsOnPages(connection: Database.Database): BigInt64Array {
   const pageBytes = Number(connection.pragma('page_size', { simple: true }))
-  let ids = new BigInt64Array(1_024)
-  let count = 0
-  const add = (id: bigint) => {
-    if (count === ids.length) {
-      const larger = new BigInt64Array(2 * count)
-      larger.set(ids)
-      ids = larger
+  const store: PagesFile = {
+    path: connection.name,
+    fileHeaderBytes: 0,
+    pageHeaderBytes: 0,
+    pageBytes,
+  }
+  const wal: PagesFile = {
+    path: `${connection.name}-wal`,
+    fileHeaderBytes: 32,
+    pageHeaderBytes: 24,
+    pageBytes,
+  }
+
+  const ids = new IdList()
+  for (const file of [store, wal]) {
+    for (const page of pagesOf(file)) {
+      addIds(page, ids)
     }
-    ids[count++] = id
   }
-  for (const page of pagesOf(connection.name, 0, 0, pageBytes)) {
-    addIds(page, add)
-  }
-  // It begins with a header, as does each page in it.
-  for (const page of pagesOf(`${connection.name}-wal`, 32, 24, pageBytes)) {
-    addIds(page, add)
-  }
-  return ids.subarray(0, count).sort()
+  return ids.sorted()
 }
 
-function* pagesOf(
-  file: string,
-  headerBytes: number,
-  pageHeaderBytes: number,
-  pageBytes: number,
-) {
-  const descriptor = keepOpen(file)
+/** A list of 64-bit integers that grows, in 8 bytes each. */
+class IdList {
+  #ids = new BigInt64Array(1_024)
+  #count = 0
+
+  add(id: bigint): void {
+    if (this.#count === this.#ids.length) {
+      const larger = new BigInt64Array(2 * this.#count)
+      larger.set(this.#ids)
+      this.#ids = larger
+    }
+    // The array takes the 64 bits as a signed integer.
+    this.#ids[this.#count] = id
+    this.#count += 1
+  }
+
+  sorted(): BigInt64Array {
+    return this.#ids.subarray(0, this.#count).sort()
+  }
+}
+
+/** Yields one page after another, in the same buffer. */
+function* pagesOf(file: PagesFile): Generator<Buffer> {
+  const descriptor = keepOpen(file.path)
   if (descriptor === undefined) {
     return
   }
+
   const { size } = fstatSync(descriptor)
-  const page = Buffer.alloc(pageBytes)
-  for (
-    let at = headerBytes + pageHeaderBytes;
-    at < size;
-    at += pageHeaderBytes + pageBytes
-  ) {
-    // The last page of a file that was cut is zero where it ends, as SQLite takes it.
-    const bytes = readSync(descriptor, page, 0, pageBytes, at)
+  const page = Buffer.alloc(file.pageBytes)
+  const stepBytes = file.pageHeaderBytes + file.pageBytes
+  let position = file.fileHeaderBytes + file.pageHeaderBytes
+  while (position < size) {
+    const bytes = readSync(descriptor, page, 0, file.pageBytes, position)
+    // SQLite takes the missing rest of a file that was cut for zeros.
     yield page.fill(0, bytes)
+    position += stepBytes
   }
 }
 
-/** The type of a leaf of a table (sqlite.org/fileformat2.html, "B-tree Pages"). */
-const tableLeaf = 13
-
-function addIds(page: Buffer, add: (id: bigint) => void): void {
+function addIds(page: Buffer, ids: IdList): void {
   if (page[0] !== tableLeaf) {
     return
   }
-  const cells = page.readUInt16BE(3)
-  // Where each cell is. It begins with the length of the row, and then its id.
-  for (let at = 8; at < Math.min(8 + 2 * cells, page.length - 1); at += 2) {
-    const [, idAt] = integerAt(page, page.readUInt16BE(at))
-    const [id] = integerAt(page, idAt)
-    // The array takes 64 bits as a signed integer.
-    add(id)
+  const cellCount = page.readUInt16BE(cellCountOffset)
+  const positionsEnd = cellPositionsOffset + 2 * cellCount
+  const end = Math.min(positionsEnd, page.length - 1)
+  for (let offset = cellPositionsOffset; offset < end; offset += 2) {
+    // A cell begins with the length of its row. The id follows.
+    const cellPosition = page.readUInt16BE(offset)
+    const idPosition = readInteger(page, cellPosition).end
+    ids.add(readInteger(page, idPosition).value)
   }
 }
 
-/** Returns an integer of variable length, and where it ends. */
-function integerAt(page: Buffer, at: number): [value: bigint, end: number] {
+/** Reads an integer of variable length. Bytes behind the page are 0. */
+function readInteger(
+  page: Buffer,
+  start: number,
+): { readonly value: bigint; readonly end: number } {
   let value = 0n
-  for (let n = 0; n < 8; n++) {
-    const byte = page[at + n] ?? 0
+  for (let index = 0; index < integerBytesMax - 1; index += 1) {
+    const byte = page[start + index] ?? 0
     value = (value << 7n) | BigInt(byte & 0x7f)
-    if (byte < 0x80) {
-      return [value, at + n + 1]
+    const isLast = byte < 0x80
+    if (isLast) {
+      return { value, end: start + index + 1 }
     }
   }
-  return [(value << 8n) | BigInt(page[at + 8] ?? 0), at + 9]
+  // The last byte has 8 bits.
+  const lastByte = page[start + integerBytesMax - 1] ?? 0
+  return { value: (value << 8n) | BigInt(lastByte), end: start + integerBytesMax }
 }

@@ -10,7 +10,7 @@ import type { WriterAnswer } from './writer.ts'
 export interface WriterData {
   readonly file: string
   readonly lockTimeoutMs: number
-  /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
+  /** The thread that has loaded Kysely compiles them, so that the writer need not load it. */
   readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
@@ -19,55 +19,75 @@ export type WriterCommand =
   | { readonly connect: MessagePort; readonly kind: ChangeKind }
   | 'close'
 
+/** The writer as the thread that started it uses it. */
+export interface StartedWriter extends AsyncDisposable {
+  /** Returns a port by which another thread sends changes of one kind. */
+  connect(kind: ChangeKind): MessagePort
+}
+
 /** Starts the only thread that writes to a store. */
-export async function startWriter(workerData: WriterData) {
-  // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
+export async function startWriter(workerData: WriterData): Promise<StartedWriter> {
+  // Its garbage is short-lived. V8 would allow as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   // `.ts` in tests, `.js` in a build.
   const script = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url)
   const thread = new Worker(script, { workerData, resourceLimits })
-  const tell = (command: WriterCommand, transfer: MessagePort[] = []) =>
+  const send = (command: WriterCommand, transfer: MessagePort[] = []) =>
     thread.postMessage(command, transfer)
-  // Rejects with the reason why the thread could not open the store.
+  // This rejects with the reason if the thread cannot open the store.
   await once(thread, 'message')
 
   return {
-    connect(kind: ChangeKind): MessagePort {
+    connect(kind) {
       const { port1, port2 } = new MessageChannel()
-      tell({ connect: port2, kind }, [port2])
+      send({ connect: port2, kind }, [port2])
       return port1
     },
     async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
-      tell('close')
+      send('close')
       await exited
     },
   }
 }
 
-/** Returns the writer as other threads use it. */
+/** The writer as other threads use it, by a port for one kind of changes. */
+export interface WriterClient {
+  /** Makes the changes of a group, as `runGroup` does. */
+  send(group: readonly Change[]): Promise<readonly number[]>
+  /** Returns why nothing can be written, or `undefined`. */
+  blockedBecause(): string | undefined
+  /** Sets what is called when the writer can no longer write. */
+  onFailure(report: (error: StoreError) => void): void
+  close(): void
+}
+
 export function connectToWriter(
   port: MessagePort,
   { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
-) {
+): WriterClient {
   let blockedBecause: string | undefined
-  let onBlocked = (_error: StoreError) => {}
-  const underWay: PromiseWithResolvers<readonly number[]>[] = []
+  let reportBlocked = (_error: StoreError) => {}
+  /** The groups without an answer. The answers come in their order. */
+  const sentGroups: PromiseWithResolvers<readonly number[]>[] = []
 
-  // One answer for each group, in their order.
+  const onBlockedChange = (reason: string | undefined) => {
+    blockedBecause = reason
+    if (reason !== undefined) {
+      reportBlocked(couldNotWrite(reason))
+    }
+  }
   port.on('message', (answer: WriterAnswer) => {
     if ('blockedBecause' in answer) {
-      blockedBecause = answer.blockedBecause
-      if (blockedBecause !== undefined) {
-        onBlocked(couldNotWrite(blockedBecause))
-      }
+      onBlockedChange(answer.blockedBecause)
       return
     }
     if ('checkpointFailure' in answer) {
-      return onCheckpointFailure(answer.checkpointFailure)
+      onCheckpointFailure(answer.checkpointFailure)
+      return
     }
 
-    const group = underWay.shift()
+    const group = sentGroups.shift()
     if ('reason' in answer) {
       group?.reject(couldNotWrite(answer.reason))
       return
@@ -79,24 +99,23 @@ export function connectToWriter(
   })
 
   return {
-    /** Makes the changes of a group, as `runGroup` does. */
-    send(group: readonly Change[]): Promise<readonly number[]> {
+    send(group) {
       if (blockedBecause !== undefined) {
         return Promise.reject(couldNotWrite(blockedBecause))
       }
       const outcome = Promise.withResolvers<readonly number[]>()
-      underWay.push(outcome)
+      sentGroups.push(outcome)
       port.postMessage(group)
       return outcome.promise
     },
-    /** Returns why nothing can be written, or `undefined`. */
     blockedBecause: () => blockedBecause,
-    onFailure(report: typeof onBlocked) {
-      onBlocked = report
+    onFailure(report) {
+      reportBlocked = report
     },
     close: () => port.close(),
   }
 }
 
-const couldNotWrite = (reason: string) =>
-  unavailable('the store could not write the change', new Error(reason))
+function couldNotWrite(reason: string): StoreError {
+  return unavailable('the store could not write the change', new Error(reason))
+}

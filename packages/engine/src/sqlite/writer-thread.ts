@@ -1,10 +1,12 @@
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import assert from 'node:assert/strict'
+import { parentPort, workerData } from 'node:worker_threads'
 import { closeOnError, openWriterConnection } from './connection.ts'
 import { Writer } from './writer.ts'
 import type { WriterCommand, WriterData } from './writer-client.ts'
 
-const owner = parentPort as MessagePort
-const { file, lockTimeoutMs, changeStatements } = workerData as WriterData
+assert(parentPort !== null, 'this file runs as a worker')
+const owner = parentPort
+const { file, lockTimeoutMs, changeStatements }: WriterData = workerData
 const writer = closeOnError(
   openWriterConnection(file, lockTimeoutMs),
   connection => new Writer(connection, changeStatements),
