@@ -236,6 +236,8 @@ describe('the page', needs('chromium', hasBrowser), () => {
       await member('name').focus()
       await page.keyboard.type('lost')
       await member('has tag').click()
+      expect(await member('name').inputValue()).toBe('mine')
+      expect(await member('has tag').isChecked()).toBe(true)
       release()
       await shows(status, 'Plant 7 is saved.')
       expect(await stored(7n)).toEqual({ ...ficus, name: 'mine' })
