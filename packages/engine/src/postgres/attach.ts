@@ -12,7 +12,7 @@ import {
 } from '../statements/statement.ts'
 import type { PostgresHandle, Storage, StorageObserver } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
-import { retrying } from './retrying.ts'
+import { retryRolledBack } from './retry.ts'
 import { missingRightsQuery, refuseMissing, serverRights } from './rights.ts'
 import { limitWarnings } from './server-warnings.ts'
 import { runGroup } from './steps.ts'
@@ -49,17 +49,17 @@ export function attachPostgres<Entered extends Entities>(
   const compiled = compileEntities(entities, postgresDialect)
   const onWarning = limitWarnings(onServerWarning)
   // Changes have a pool of their own, so that they never wait for reads.
-  const changing = new ConnectionPool(server, 1, onWarning)
-  const reading = new ConnectionPool(server, readConnectionsMax, onWarning)
+  const changePool = new ConnectionPool(server, 1, onWarning)
+  const readPool = new ConnectionPool(server, readConnectionsMax, onWarning)
 
   // The reads of one turn share a round trip, because one query a packet costs 2.5 times
   // the processor time.
-  const reads = new GroupQueue<Read, readonly object[]>({
+  const readQueue = new GroupQueue<Read, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([statement, ...values]) =>
         queryOf(compiled, statement, values),
       )
-      const results = await retrying(timeoutMs, () => reading.run(queries, true))
+      const results = await retryRolledBack(timeoutMs, () => readPool.run(queries, true))
       return results.map(({ rows }) => rows)
     },
     groupsMax: readConnectionsMax,
@@ -67,7 +67,7 @@ export function attachPostgres<Entered extends Entities>(
   })
 
   const read = async (statement: Statement, given: object) => {
-    const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
+    const [rows] = await readQueue.submit([[statement, ...valuesOf(statement, given)]])
     assert(rows !== undefined, 'a read has an outcome')
     return rows
   }
@@ -79,8 +79,8 @@ export function attachPostgres<Entered extends Entities>(
     read,
     async runGroup(group: readonly Change[]) {
       const startedMs = performance.now()
-      const affectedRows = await retrying(timeoutMs, () =>
-        runGroup(changing, compiled, group),
+      const affectedRows = await retryRolledBack(timeoutMs, () =>
+        runGroup(changePool, compiled, group),
       )
       onCommit?.({ changes: group.length, ms: performance.now() - startedMs })
       return affectedRows
@@ -91,15 +91,15 @@ export function attachPostgres<Entered extends Entities>(
         queryOf(compiled, compiled.probeWrite, []),
       ]
       const [[missingRights]] = await Promise.all([
-        changing.run(writeProbe),
+        changePool.run(writeProbe),
         read(compiled.probeRead, {}),
       ])
       refuseMissing(missingRights?.rows ?? [])
     },
     async close() {
-      await reads.drain()
-      await changing[Symbol.asyncDispose]()
-      await reading[Symbol.asyncDispose]()
+      await readQueue.drain()
+      await changePool[Symbol.asyncDispose]()
+      await readPool[Symbol.asyncDispose]()
     },
   }
   return createStorage(driver, { queueChangesMax, ...observer })

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
 import { Connection, type WarningListener } from './connection.ts'
-import { wasRolledBack } from './retrying.ts'
+import { wasRolledBack } from './retry.ts'
 import { patienceQuery, settingsQuery } from './session-settings.ts'
 import { WritableHost } from './writable-host.ts'
 

@@ -5,7 +5,7 @@ import { postgresDialect } from '../statements/dialect.ts'
 import type { PostgresOptions } from '../types.ts'
 import type { Connection, WarningListener } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
-import { retrying } from './retrying.ts'
+import { retryRolledBack } from './retry.ts'
 import {
   checkMigrationRights,
   findMissingRights,
@@ -40,12 +40,16 @@ export async function migratePostgres(
   onWarning: WarningListener,
 ): Promise<FoundStore> {
   // An up-to-date store needs neither the lock nor the right to create tables.
-  const found = await lookAt(options, connection => findStore(connection, entities))
+  const found = await withReadTransaction(options, connection =>
+    findStore(connection, entities),
+  )
   if (found.version === schemaVersionOf(entities)) {
     return found
   }
   const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
-  return retrying(migrationTimeoutMs, () => migrateOnce(patient, entities, onWarning))
+  return retryRolledBack(migrationTimeoutMs, () =>
+    migrateOnce(patient, entities, onWarning),
+  )
 }
 
 /** A store as a start would find it. */
@@ -65,7 +69,7 @@ export function planPostgres(
   options: PostgresOptions,
   entities: Entities,
 ): Promise<PlannedStore> {
-  return lookAt(options, async connection => {
+  return withReadTransaction(options, async connection => {
     const found = await findStore(connection, entities)
     if (found.version !== schemaVersionOf(entities)) {
       await checkMigrationRights(connection, tablesOf(entities))
@@ -118,15 +122,19 @@ function tablesOf(entities: Entities): readonly string[] {
   return [versionTable, ...entityTables]
 }
 
-/** Looks at a database in a transaction of its own, which changes nothing. */
-async function lookAt<Result>(
+/**
+ * Runs work in a transaction that can only read.
+ *
+ * @throws Error like {@link checkServer}
+ */
+async function withReadTransaction<Result>(
   options: PostgresOptions,
-  look: (connection: Connection) => Promise<Result>,
+  work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   await using pool = new ConnectionPool(options, 1)
   await using connection = await pool.begin('read only')
   await checkServer(connection)
-  return await look(connection)
+  return await work(connection)
 }
 
 async function migrateOnce(

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { retrying } from '../src/postgres/retrying.ts'
+import { retryRolledBack } from '../src/postgres/retry.ts'
 
 const patienceMs = 60_000
 
@@ -36,10 +36,10 @@ describe.each([
     const succeeding = new FailingTransaction(9, code)
     const failing = new FailingTransaction(100, code)
 
-    const outcome = await retrying(patienceMs, succeeding.run)
+    const outcome = await retryRolledBack(patienceMs, succeeding.run)
 
     expect(outcome).toBe('done')
-    await expect(retrying(patienceMs, failing.run)).rejects.toThrow('rolled back')
+    await expect(retryRolledBack(patienceMs, failing.run)).rejects.toThrow('rolled back')
     expect(failing.attempts).toBe(10)
   })
 
@@ -48,7 +48,7 @@ describe.each([
     const transaction = new FailingTransaction(4, code)
     const startedMs = performance.now()
 
-    await retrying(patienceMs, transaction.run)
+    await retryRolledBack(patienceMs, transaction.run)
 
     const waitedMs = performance.now() - startedMs
     const pausesMs = 2 + 4 + 8 + 16
@@ -62,7 +62,7 @@ describe.each([
     onTestFinished(() => clock.mockRestore())
     const transaction = new FailingTransaction(9, code)
 
-    expect(await retrying(patienceMs, transaction.run)).toBe('done')
+    expect(await retryRolledBack(patienceMs, transaction.run)).toBe('done')
   })
 })
 
@@ -73,7 +73,7 @@ test.each([
 ])('a transaction is not tried again if $why', async ({ code, timeoutMs }) => {
   const transaction = new FailingTransaction(1, code)
 
-  await expect(retrying(timeoutMs, transaction.run)).rejects.toThrow('rolled back')
+  await expect(retryRolledBack(timeoutMs, transaction.run)).rejects.toThrow('rolled back')
 
   expect(transaction.attempts).toBe(1)
 })

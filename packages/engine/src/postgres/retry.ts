@@ -18,7 +18,7 @@ const attemptsMax = 10
  * Retries a transaction that the server rolled back, until it succeeds or the time is
  * over.
  */
-export async function retrying<Result>(
+export async function retryRolledBack<Result>(
   timeoutMs: number,
   attempt: () => Promise<Result>,
 ): Promise<Result> {
