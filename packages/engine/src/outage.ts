@@ -16,9 +16,9 @@ type OutageState =
  * Reports when a store begins to fail, and when it has worked for a second. A store that
  * fails now and then is therefore reported at most twice a second.
  *
- * An outage begins with a call that fails with `store-unavailable`. From then on the store is
- * checked each second, and a new reason is reported. The outage ends with a check that
- * succeeds, if no call has failed since the check before.
+ * An outage begins with a call that fails with `store-unavailable`. From then on the
+ * store is checked each second, and a new reason is reported. The outage ends with a
+ * check that succeeds, if no call has failed since the check before.
  */
 export class OutageWatch {
   /** Rejects with a StoreError while the store cannot be read or written. */

@@ -18,15 +18,15 @@ export type PoolMode = 'session' | 'transaction'
 export const defaultStoreUrl = 'file:data/plant-store.db'
 
 /**
- * The files that SQLite keeps beside a store in use. It takes any file of these names for the
- * store's own.
+ * The files that SQLite keeps beside a store in use. It takes any file of these names for
+ * the store's own.
  */
 export const sideFileSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
  * @param url one of two forms: `file:` and a path (relative to the working directory, or
- *   `file:///` and an absolute one), or `postgres://user:password@host:port/database` with
- *   one or more hosts, separated by commas
+ *   `file:///` and an absolute one), or `postgres://user:password@host:port/database`
+ *   with one or more hosts, separated by commas
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
@@ -68,7 +68,10 @@ function parseFilePath(path: string): string {
 
 function decodePath(path: string): string {
   requireDecodable(path)
-  return path.startsWith('///') ? fileURLToPath(`file:${path}`) : decodeURIComponent(path)
+  if (path.startsWith('///')) {
+    return fileURLToPath(`file:${path}`)
+  }
+  return decodeURIComponent(path)
 }
 
 /** @throws Error that does not show the text, which may be a password */
@@ -98,7 +101,10 @@ const serverParameters = [
 
 const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
 
-/** The pg driver handles these like `verify-full`, and warns that it will not always do so. */
+/**
+ * The pg driver handles these like `verify-full`, and warns that it will not always do
+ * so.
+ */
 const sslModesOfFullChecks = ['require', 'verify-ca']
 
 const serverForm =
@@ -200,8 +206,8 @@ function hostParametersOf(parameters: ReadonlyMap<string, string>): string {
 }
 
 /**
- * Returns the full path of a store's file, or the name of a database without a password, for
- * messages and logs. Throws like {@link parseStoreUrl}.
+ * Returns the full path of a store's file, or the name of a database without a password,
+ * for messages and logs. Throws like {@link parseStoreUrl}.
  */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
@@ -217,12 +223,15 @@ export function storageName(url: string): string {
 }
 
 /**
- * Returns the full paths of a store's file and of those that SQLite keeps beside it. There
- * are none for a database on a server.
+ * Returns the full paths of a store's file and of those that SQLite keeps beside it.
+ * There are none for a database on a server.
  */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
-  return location.kind === 'file' ? filesOf(followLinks(location.file)) : []
+  if (location.kind === 'postgres') {
+    return []
+  }
+  return filesOf(followLinks(location.file))
 }
 
 /** Returns a file and those that SQLite keeps beside it. */
@@ -231,9 +240,9 @@ export function filesOf(file: string): readonly string[] {
 }
 
 /**
- * Returns where a file is, or where SQLite would create it: the WAL is kept beside that path.
- * Every symbolic link is followed, even to a file that does not exist. A path that cannot be
- * read stays as it is, and opening it fails.
+ * Returns where a file is, or where SQLite would create it: the WAL is kept beside that
+ * path. Every symbolic link is followed, even to a file that does not exist. A path that
+ * cannot be read stays as it is, and opening it fails.
  */
 export function followLinks(file: string, linksMax = 40): string {
   try {
@@ -256,8 +265,10 @@ function followLinksByFolder(file: string, linksMax: number): string {
   if (target === undefined) {
     return path
   }
-  const absoluteTarget = isAbsolute(target) ? target : `${realFolder}/${target}`
-  return followLinks(absoluteTarget, linksMax - 1)
+  if (isAbsolute(target)) {
+    return followLinks(target, linksMax - 1)
+  }
+  return followLinks(`${realFolder}/${target}`, linksMax - 1)
 }
 
 function targetOf(link: string): string | undefined {

@@ -106,12 +106,33 @@ test('a full transaction takes no further single changes, and still bulk ones', 
   expect(run()).toEqual(['too late'])
 })
 
+/** Stops the clock of this process. */
+function stopClock() {
+  const clock = { now: 0 }
+  const stopped = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
+  onTestFinished(() => stopped.mockRestore())
+  return clock
+}
+
+test('changes are recent after a transaction that took long', ({ expect }) => {
+  const clock = stopClock()
+  const { bulk, arrivals, run } = openSenders()
+  bulk.send('bulk')
+
+  run(() => {
+    clock.now += 5_000
+  })
+  arrivals.end()
+
+  expect(arrivals.recent()).toEqual({ single: false, bulk: true })
+  clock.now += 1_001
+  expect(arrivals.recent()).toEqual({ single: false, bulk: false })
+})
+
 test('a transaction takes 8,000 bulk changes, or one group beside single ones', ({
   expect,
 }) => {
-  let now = 0
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
-  onTestFinished(() => clock.mockRestore())
+  const clock = stopClock()
   const { bulk, single, arrivals, run } = openSenders()
   const sendBulk = (groups: number) => {
     for (let sent = 0; sent < groups; sent++) {
@@ -128,10 +149,10 @@ test('a transaction takes 8,000 bulk changes, or one group beside single ones', 
   expect(run(), 'with a single change').toEqual(['single', 'bulk'])
   expect(arrivals.recent()).toEqual({ single: true, bulk: true })
 
-  now += 1_000
+  clock.now += 1_000
   expect(run(), 'a second later').toEqual(['bulk'])
 
-  now += 1
+  clock.now += 1
   sendBulk(2)
   expect(run(), 'more than a second later').toEqual(['bulk', 'bulk', 'bulk'])
   expect(arrivals.recent()).toEqual({ single: false, bulk: true })

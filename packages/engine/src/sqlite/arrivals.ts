@@ -8,6 +8,8 @@ import type { RecentChanges } from './checkpointer.ts'
  */
 export type ChangeKind = 'single' | 'bulk'
 
+const changeKinds: readonly ChangeKind[] = ['single', 'bulk']
+
 /** Changes that a thread has sent together. */
 export interface Group {
   readonly sender: MessagePort
@@ -31,15 +33,17 @@ const bulkTransactionChangesMax = 8_000
 const recentMs = 1_000
 
 /**
- * Receives groups, and hands them to one transaction after another: those that wait when it
- * begins, and those that arrive while its statements run. What arrives during COMMIT waits
- * for the next transaction.
+ * Receives groups, and hands them to one transaction after another: those that wait when
+ * it begins, and those that arrive while its statements run. What arrives during COMMIT
+ * waits for the next transaction.
  */
 export class Arrivals {
   readonly #senders: ReadonlyMap<MessagePort, ChangeKind>
-  /** The groups that were received and that no transaction has taken, in order of arrival. */
+  /**
+   * The groups that were received and that no transaction has taken, in order of arrival.
+   */
   #waiting: Group[] = []
-  /** When the last group of each kind arrived, by `performance.now`. */
+  /** When a group of each kind last arrived or was committed, by `performance.now`. */
   readonly #lastMs = {
     single: Number.NEGATIVE_INFINITY,
     bulk: Number.NEGATIVE_INFINITY,
@@ -80,6 +84,18 @@ export class Arrivals {
     return this.#nextSingle() ?? this.#nextBulk()
   }
 
+  /**
+   * Ends a transaction. Its changes are recent from now on, because a slow disk may have
+   * taken longer than `recentMs` for them.
+   */
+  end(): void {
+    for (const kind of changeKinds) {
+      if (this.#takenChanges[kind] > 0) {
+        this.#lastMs[kind] = performance.now()
+      }
+    }
+  }
+
   /** Removes and returns all groups that wait, because their transaction cannot begin. */
   takeWaiting(): readonly Group[] {
     const groups = this.#waiting
@@ -87,20 +103,24 @@ export class Arrivals {
     return groups
   }
 
-  /** Returns which kinds of changes arrived within the last second. */
+  /** Returns which kinds of changes arrived or were committed within the last second. */
   recent(): RecentChanges {
     return { single: this.#isRecent('single'), bulk: this.#isRecent('bulk') }
   }
 
   #nextSingle(): Group | undefined {
-    const isFull = this.#takenChanges.single >= transactionChangesMax
-    return isFull ? undefined : this.#take('single')
+    if (this.#takenChanges.single >= transactionChangesMax) {
+      return undefined
+    }
+    return this.#take('single')
   }
 
   #nextBulk(): Group | undefined {
     const changesMax = this.#isRecent('single') ? 1 : bulkTransactionChangesMax
-    const isFull = this.#takenChanges.bulk >= changesMax
-    return isFull ? undefined : this.#take('bulk')
+    if (this.#takenChanges.bulk >= changesMax) {
+      return undefined
+    }
+    return this.#take('bulk')
   }
 
   /** Takes the first group of a kind that waits, or else one that has just arrived. */
@@ -114,7 +134,11 @@ export class Arrivals {
 
   #takeWaitingOf(kind: ChangeKind): Group | undefined {
     const index = this.#waiting.findIndex(group => group.kind === kind)
-    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]
+    if (index === -1) {
+      return undefined
+    }
+    const [group] = this.#waiting.splice(index, 1)
+    return group
   }
 
   #receiveOf(kind: ChangeKind): Group | undefined {
@@ -126,7 +150,9 @@ export class Arrivals {
     return undefined
   }
 
-  /** Receives a group without waiting for the event loop. Returns whether there was one. */
+  /**
+   * Receives a group without waiting for the event loop. Returns whether there was one.
+   */
   #receiveFrom(sender: MessagePort): boolean {
     const received = receiveMessageOnPort(sender)
     if (received === undefined) {

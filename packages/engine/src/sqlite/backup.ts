@@ -30,7 +30,7 @@ interface Copy {
   readonly storeId?: number
 }
 
-/** What a restore finds in the place of the store. */
+/** The file in whose place a restore puts the backup. */
 type OldStore =
   | { readonly kind: 'none' }
   /** A file that SQLite cannot read. */
@@ -38,7 +38,10 @@ type OldStore =
   /** A store that no other process has open. */
   | { readonly kind: 'readable'; readonly connection: Database.Database }
 
-/** How many pages are copied in one turn of the event loop, which takes a few milliseconds. */
+/**
+ * How many pages are copied in one turn of the event loop, which takes a few
+ * milliseconds.
+ */
 const turnPages = 1_000
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
@@ -114,8 +117,8 @@ async function replaceStore(
   createFolder(dirname(store))
 
   await using stack = new AsyncDisposableStack()
-  // The store is opened before the long check of the backup, so that a store in use is refused
-  // at once.
+  // The store is opened before the long check of the backup, so that a store in use is
+  // refused at once.
   const old = openOldStore(store)
   if (old.kind === 'readable') {
     stack.defer(() => void old.connection.close())
@@ -153,8 +156,8 @@ function openOldStore(store: string): OldStore {
 }
 
 /**
- * A store keeps its id, so that its older backups stay its own. In a new place it is another
- * store than the one that was backed up.
+ * A store keeps its id, so that its older backups stay its own. In a new place it is
+ * another store than the one that was backed up.
  */
 function storeIdAfterRestore(old: OldStore): number {
   return old.kind === 'readable' ? storeIdOf(old.connection) : createStoreId()
@@ -177,16 +180,16 @@ function failure(summary: string, cause: unknown): Error {
 }
 
 /**
- * Copies a database into a store in one transaction of SQLite. No other process can open the
- * store in the meantime. Returns false for a store so damaged that nothing can be copied into
- * it.
+ * Copies a database into a store in one transaction of SQLite. No other process can open
+ * the store in the meantime. Returns false for a store so damaged that nothing can be
+ * copied into it.
  *
  * @param old the exclusive connection to the store, which is closed
  */
 async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
   const { name: store } = old
-  // Without a WAL, the copy keeps others out. With one, it would share the store with a server
-  // that starts in the meantime.
+  // Without a WAL, the copy keeps others out. With one, it would share the store with a
+  // server that starts in the meantime.
   old.exec('rollback')
   old.pragma('journal_mode = delete')
   old.close()
@@ -252,7 +255,8 @@ async function copyPages(
       return turnPages
     },
   })
-  // better-sqlite3 reports a target that another process has locked as a copy without pages.
+  // better-sqlite3 reports a target that another process has locked as a copy without
+  // pages.
   if (totalPages === 0) {
     throw new StoreInUseError(target)
   }
@@ -290,8 +294,8 @@ function checkPages(connection: Database.Database): void {
 }
 
 /**
- * Compares the named rows of a backup with those of the store. Returns `undefined` if those of
- * the store cannot be read.
+ * Compares the named rows of a backup with those of the store. Returns `undefined` if
+ * those of the store cannot be read.
  */
 function changesBetween(
   entities: Entities,

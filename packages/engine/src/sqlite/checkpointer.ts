@@ -5,7 +5,7 @@ import type Database from 'better-sqlite3'
 import { sleep } from './connection.ts'
 import { detailedReasonOf } from './reasons.ts'
 
-/** Which kinds of changes arrived within the last second. */
+/** The kinds of changes that arrived or were committed within the last second. */
 export interface RecentChanges {
   readonly single: boolean
   readonly bulk: boolean
@@ -22,7 +22,9 @@ export interface CheckpointerOptions {
   readonly descriptor: number
   /** Called if the thread has copied pages, because others may have come meanwhile. */
   readonly onPass: () => void
-  /** Called with the reason when passes begin to fail, and without once one has worked. */
+  /**
+   * Called with the reason when passes begin to fail, and without once one has worked.
+   */
   readonly onFailureChange: (reason: string | undefined) => void
   /** Called if pages that are counted as copied may be lost. */
   readonly onLoss: (reason: string) => void
@@ -35,7 +37,7 @@ export interface PassOutcome {
   readonly loss: string | undefined
 }
 
-/** What SQLite reports of a WAL, always in one row. */
+/** The row in which SQLite reports the state of a WAL. */
 interface WalRow {
   readonly log: number
   readonly checkpointed: number
@@ -57,8 +59,8 @@ type ThreadState =
   | { readonly kind: 'ended' }
 
 /**
- * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer WAL
- * holds the same page many times, and a pass copies it once.
+ * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer
+ * WAL holds the same page many times, and a pass copies it once.
  */
 const checkpointPages = 8_000
 const mixedPages = 1_000
@@ -67,8 +69,8 @@ const writerPages = 3 * checkpointPages
 export const walPagesMax = 4 * checkpointPages
 
 /**
- * How long the writer waits for the pass of the thread or of another process. After that, it
- * copies the pages itself.
+ * How long the writer waits for the pass of the thread or of another process. After that,
+ * it copies the pages itself.
  */
 const passTimeoutMs = 5_000
 
@@ -80,18 +82,18 @@ const passTimeoutMs = 5_000
  * - Below `checkpointPages` (32 MiB), nobody.
  * - From `mixedPages` (4 MiB), if there are bulk changes beside single ones: the writer,
  *   which then takes a short time.
- * - From `checkpointPages`, if there are bulk changes: the writer, because they write faster
- *   than the thread copies.
- * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6 to
- *   9 ms. The thread would always find others.
+ * - From `checkpointPages`, if there are bulk changes: the writer, because they write
+ *   faster than the thread copies.
+ * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6
+ *   to 9 ms. The thread would always find others.
  * - From `checkpointPages` otherwise: the thread. Nobody waits.
  * - From `writerPages` (96 MiB), or without the thread: the writer.
- * - From `walPagesMax` (128 MiB), if it cannot be copied: nobody can, so changes get 503. The
- *   last transaction may have added as much again.
+ * - From `walPagesMax` (128 MiB), if it cannot be copied: nobody can, so changes get 503.
+ *   The last transaction may have added as much again.
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the
- * last one. So each pass ends with an fsync. One that fails is a loss: the next would succeed
- * without the pages that it was for.
+ * last one. So each pass ends with an fsync. One that fails is a loss: the next would
+ * succeed without the pages that it was for.
  */
 export class Checkpointer {
   readonly #options: CheckpointerOptions
@@ -116,7 +118,9 @@ export class Checkpointer {
     this.#copy.safeIntegers(false)
   }
 
-  /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
+  /**
+   * Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`.
+   */
   copyIfLong(recent: RecentChanges): string | undefined {
     const pages = this.#countPages()
     const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
@@ -130,8 +134,10 @@ export class Checkpointer {
       this.#copyInThread(pages)
     }
 
-    const isTooLong = pages.all >= walPagesMax && this.#countPages().left > 0
-    return isTooLong ? this.#tooLongReason() : undefined
+    if (pages.all >= walPagesMax && this.#countPages().left > 0) {
+      return this.#tooLongReason()
+    }
+    return undefined
   }
 
   /** Ends the thread, after a pass that it is making. */

@@ -25,15 +25,15 @@ export function openConnection(
 export function openWriterConnection(file: string, timeout: number): Database.Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
     waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
-    // This must follow `journal_mode = WAL`, which sets NORMAL: COMMIT would return before
-    // the fsync.
+    // This must follow `journal_mode = WAL`, which sets NORMAL: COMMIT would return
+    // before the fsync.
     connection.pragma('synchronous = FULL')
     // Without this, macOS reports an fsync as done before the data is on the disk.
     connection.pragma('fullfsync = ON')
     // The checkpointer copies the WAL.
     connection.pragma('wal_autocheckpoint = 0')
-    // 16 MiB are about the pages that 2,000 rows in any order change. A longer transaction
-    // writes some of its pages before the commit, and perhaps again.
+    // 16 MiB are about the pages that 2,000 rows in any order change. A longer
+    // transaction writes some of its pages before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')
     return connection
@@ -41,8 +41,9 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
 }
 
 /**
- * Opens a store that may be damaged, merges its WAL into the file, and keeps other processes
- * out until it is closed. Returns `undefined` for a file that SQLite cannot read.
+ * Opens a store that may be damaged, merges its WAL into the file, and keeps other
+ * processes out until it is closed. Returns `undefined` for a file that SQLite cannot
+ * read.
  *
  * @throws StoreInUseError if another process has it open
  */
@@ -52,8 +53,8 @@ export function openExclusively(file: string): Database.Database | undefined {
     return closeOnError(connection, () => {
       allowShortFile(connection)
       connection.pragma('locking_mode = exclusive')
-      // Every connection with a WAL holds a shared lock, so only a single connection can get
-      // the exclusive lock.
+      // Every connection with a WAL holds a shared lock, so only a single connection can
+      // get the exclusive lock.
       connection.pragma('wal_checkpoint(truncate)')
       return connection.exec('begin exclusive')
     })
@@ -71,8 +72,8 @@ export function allowShortFile(connection: Database.Database): void {
 }
 
 /**
- * Merges the WAL into the file for good, unless another connection is open. Reading the store
- * then needs no write.
+ * Merges the WAL into the file for good, unless another connection is open. Reading the
+ * store then needs no write.
  */
 export function mergeWal(connection: Database.Database): void {
   try {
@@ -83,8 +84,8 @@ export function mergeWal(connection: Database.Database): void {
 }
 
 /**
- * Returns the result of the work on a connection. Closes the connection if the work throws or
- * rejects.
+ * Returns the result of the work on a connection. Closes the connection if the work
+ * throws or rejects.
  */
 export function closeOnError<Result>(
   connection: Database.Database,
@@ -155,8 +156,8 @@ export function prepareChange(
 }
 
 /**
- * Does the work once no other process holds the lock. SQLite itself does not wait for a lock
- * if a reading transaction must become a writing one.
+ * Does the work once no other process holds the lock. SQLite itself does not wait for a
+ * lock if a reading transaction must become a writing one.
  */
 function waitForLock(timeoutMs: number, work: () => void): void {
   const endMs = performance.now() + timeoutMs

@@ -20,7 +20,9 @@ import { detailedReasonOf, withReason } from './reasons.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
-/** Returns what can be done with a store on a file. Each rejects with an Error in words. */
+/**
+ * Returns what can be done with a store on a file. Each rejects with an Error in words.
+ */
 export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) =>
@@ -57,8 +59,8 @@ async function openSqlite<Entered extends Entities>(
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
-  // The writer is closed last, because it takes a connection that may write to merge the WAL
-  // into the file.
+  // The writer is closed last, because it takes a connection that may write to merge the
+  // WAL into the file.
   const writer = opening.use(await startWriter({ file, lockTimeoutMs, changeStatements }))
   const share = (): SqliteHandle => ({
     kind: 'file',

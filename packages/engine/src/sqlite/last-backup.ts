@@ -4,8 +4,8 @@ import { createFileLike } from './private-file.ts'
 import { partialBeside } from './replace-file.ts'
 
 /**
- * The suffix of a file beside the store with the time of its last backup. In the store, the
- * time would be in every backup, and a restore would bring back a wrong one.
+ * The suffix of a file beside the store with the time of its last backup. In the store,
+ * the time would be in every backup, and a restore would bring back a wrong one.
  */
 const suffix = '.last-backup'
 
@@ -21,7 +21,9 @@ export function recordBackup(store: string, at: Date): void {
   }
 }
 
-/** @param store the full path of a store that is new, or restored in the place of another */
+/**
+ * @param store the full path of a store that is new, or restored in the place of another
+ */
 export function forgetBackup(store: string): void {
   rmSync(store + suffix, { force: true })
 }

@@ -2,7 +2,9 @@ import { fstatSync, readSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import { keepOpen } from './store-path.ts'
 
-/** A file of pages. Each page follows a header, which the WAL has and the store has not. */
+/**
+ * A file of pages. Each page follows a header, which the WAL has and the store has not.
+ */
 interface PagesFile {
   readonly path: string
   readonly fileHeaderBytes: number
@@ -10,23 +12,28 @@ interface PagesFile {
   readonly pageBytes: number
 }
 
-/** The type of a page that is a leaf of a table (sqlite.org/fileformat2.html, "B-tree Pages"). */
+/**
+ * The type of a page that is a leaf of a table (sqlite.org/fileformat2.html, "B-tree
+ * Pages").
+ */
 const tableLeaf = 13
 /** Where such a page has the number of its cells, and the position of each. */
 const cellCountOffset = 3
 const cellPositionsOffset = 8
 
-/** An integer of variable length has 7 bits in each byte, but for the last of this many. */
+/**
+ * An integer of variable length has 7 bits in each byte, but for the last of this many.
+ */
 const integerBytesMax = 9
 
 /**
- * Returns the ids of the rows of all tables on all pages of a store's file and its WAL, in
- * ascending order. An id may appear several times, and pages that are no longer in use have
- * ids, too.
+ * Returns the ids of the rows of all tables on all pages of a store's file and its WAL,
+ * in ascending order. An id may appear several times, and pages that are no longer in use
+ * have ids, too.
  *
- * The pages are read without SQLite, because SQLite finds the next id only by way of pages
- * that may be damaged: behind a leaf in the place of another, or where dense ids lie between
- * sparse ones, it would miss rows that it can find by their id.
+ * The pages are read without SQLite, because SQLite finds the next id only by way of
+ * pages that may be damaged: behind a leaf in the place of another, or where dense ids
+ * lie between sparse ones, it would miss rows that it can find by their id.
  */
 export function idsOnPages(connection: Database.Database): BigInt64Array {
   const pageBytes = Number(connection.pragma('page_size', { simple: true }))

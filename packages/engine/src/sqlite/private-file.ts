@@ -22,18 +22,18 @@ import { codeOf } from './reasons.ts'
 export const privateMode = 0o600
 const privateFolderMode = 0o700
 
-/** What a copy keeps of the mode of another file: all but the rights of everybody. */
+/** The rights that a copy, or a store, keeps: all but those of everybody. */
 const keptFileMode = 0o660
 const keptStoreMode = 0o770
 const everybodysMode = 0o007
 
 /**
- * Creates a private file that belongs to the owner of another file or folder. It also gets
- * the mode of another file, but everybody may never read it. SQLite creates the files beside
- * a store for the owner of the store, in the same way.
+ * Creates a private file that belongs to the owner of another file or folder. It also
+ * gets the mode of another file, but everybody may never read it. SQLite creates the
+ * files beside a store for the owner of the store, in the same way.
  *
- * @throws Error with the code EEXIST, even if the file is a link, which may be that of the
- *   user to whom the folder belongs
+ * @throws Error with the code EEXIST, even if the file is a link, which may be that of
+ *   the user to whom the folder belongs
  */
 export function createFileLike(file: string, other: string, text = ''): void {
   const descriptor = openSync(file, 'wx', privateMode)
@@ -53,7 +53,10 @@ export function createFileLike(file: string, other: string, text = ''): void {
   }
 }
 
-/** A file is given away only if needed, because a sandbox may refuse the call for any owner. */
+/**
+ * A file is given away only if needed, because a sandbox may refuse the call for any
+ * owner.
+ */
 function isOfAnother(stat: Stats, own: Stats): boolean {
   return stat.uid !== own.uid || stat.gid !== own.gid
 }
@@ -62,13 +65,14 @@ function tryToGive(give: () => void): void {
   try {
     give()
   } catch {
-    // Only root may give files away, and not on every file system. They stay with this user.
+    // Only root may give files away, and not on every file system. They stay with this
+    // user.
   }
 }
 
 /**
- * Closes a store to everybody but its owner and group. It may have been copied to its place
- * with other rights.
+ * Closes a store to everybody but its owner and group. It may have been copied to its
+ * place with other rights.
  */
 export function hideFromOthers(file: string): void {
   for (const path of filesOf(file)) {
@@ -99,8 +103,8 @@ export function createFolder(folder: string): void {
   const parent = dirname(folder)
   createFolder(parent)
 
-  // The option `recursive` would let Node try forever in a folder that refuses it, such as
-  // /proc.
+  // The option `recursive` would let Node try forever in a folder that refuses it, such
+  // as /proc.
   const isNew = isCreatedBy(() => mkdirSync(folder, privateFolderMode))
   if (isNew) {
     tryToGive(() => {

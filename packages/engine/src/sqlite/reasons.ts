@@ -39,7 +39,9 @@ export function isUnreadable(error: unknown): boolean {
   return isDamage(error) || codeOf(error) === 'SQLITE_NOTADB'
 }
 
-/** Returns the reason of SQLite or the system, in words that follow "because" or a colon. */
+/**
+ * Returns the reason of SQLite or the system, in words that follow "because" or a colon.
+ */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error)
   const primaryCode = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? ''
@@ -78,10 +80,16 @@ function inWords(error: unknown, file: string | undefined): unknown {
     return new Error(whyNotOpened(file), { cause: error })
   }
   const isInWords = error instanceof Error && error.message === reason
-  return isInWords ? error : new Error(reason, { cause: error })
+  if (isInWords) {
+    return error
+  }
+  return new Error(reason, { cause: error })
 }
 
-/** Returns the reason of the system, which SQLite leaves out, why a store cannot be opened. */
+/**
+ * Returns the reason of the system, which SQLite leaves out, why a store cannot be
+ * opened.
+ */
 function whyNotOpened(file: string): string {
   if (Buffer.byteLength(file) > pathBytesMax) {
     return `the path is longer than ${pathBytesMax} bytes, the most that SQLite takes`
@@ -98,15 +106,24 @@ function whyNotOpened(file: string): string {
   if (folderReason !== undefined) {
     return `no file can be created in ${folder}: ${folderReason}`
   }
-  return hasNoInode(folder) ? noInodeReason : 'the file cannot be opened'
+  if (hasNoInode(folder)) {
+    return noInodeReason
+  }
+  return 'the file cannot be opened'
 }
 
-/** Returns why a file may not be read and written, or `undefined` if it may or is absent. */
+/**
+ * Returns why a file may not be read and written, or `undefined` if it may or is absent.
+ */
 function whyNotAccessible(path: string): string | undefined {
   try {
     accessSync(path, constants.R_OK | constants.W_OK)
     return undefined
   } catch (error) {
-    return codeOf(error) === 'ENOENT' ? undefined : fileReason(error)
+    const isAbsent = codeOf(error) === 'ENOENT'
+    if (isAbsent) {
+      return undefined
+    }
+    return fileReason(error)
   }
 }

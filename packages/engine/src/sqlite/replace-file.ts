@@ -8,18 +8,22 @@ import { syncFile } from './private-file.ts'
 /** The names that {@link partialBeside} gives. SQLite's suffixes may follow. */
 const partialPattern = /^\.plant-store-[\da-f]{12}\.part/
 
-/** A partial file that was not written for this time was left by a process that was killed. */
+/**
+ * A partial file that was not written for this time was left by a process that was
+ * killed.
+ */
 const staleMs = 24 * 3_600_000
 
 /**
- * Writes a file completely or not at all: beside its target, to the disk, and then onto the
- * target in one step.
+ * Writes a file completely or not at all: beside its target, to the disk, and then onto
+ * the target in one step.
  *
- * A symbolic link is refused, because in a shared folder another user may have put it there.
+ * A symbolic link is refused, because in a shared folder another user may have put it
+ * there.
  *
  * @param write creates the file, at a path in the same folder
- * @throws StoreInUseError if the target is a store that a process has open, or Error. The old
- *   file is then intact
+ * @throws StoreInUseError if the target is a store that a process has open, or Error. The
+ *   old file is then intact
  */
 export async function replaceFile<Result>(
   named: string,
@@ -41,13 +45,13 @@ export async function replaceFile<Result>(
 
   // A file may have come to the target in the meantime.
   refuseTarget(file, named, force)
-  // The lock keeps other processes out of a store. A file that SQLite cannot read is no store
-  // in use.
+  // The lock keeps other processes out of a store. A file that SQLite cannot read is no
+  // store in use.
   const locked = existsSync(file) ? openExclusively(file) : undefined
   stack.defer(() => locked?.close())
 
-  // They are removed durably before, because SQLite would apply the WAL of the old file to the
-  // new one.
+  // They are removed durably before, because SQLite would apply the WAL of the old file
+  // to the new one.
   removeAll(sideFileSuffixes.map(suffix => file + suffix))
   syncFile(dirname(file))
   renameSync(partial, file)

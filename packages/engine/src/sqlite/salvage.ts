@@ -16,9 +16,9 @@ const nothing: SalvageOf<unknown> = { count: 0, unread: () => 0, async *all() {}
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Opens a damaged store to read every row that SQLite can find by its id, as of one moment.
- * The ids are those on all pages of the file and its WAL, whatever they belong to. A row is
- * missed only if SQLite cannot reach its page.
+ * Opens a damaged store to read every row that SQLite can find by its id, as of one
+ * moment. The ids are those on all pages of the file and its WAL, whatever they belong
+ * to. A row is missed only if SQLite cannot reach its page.
  *
  * @throws Error
  */
@@ -82,8 +82,11 @@ function salvageTable(
   )
   const itemsOf = (id: bigint) => {
     const row = select.get(id)
+    if (row === undefined) {
+      return []
+    }
     // The cast is safe because `parse` judges a row that may contain anything.
-    return row === undefined ? [] : [rows.parse(decodeTexts(row) as never)]
+    return [rows.parse(decodeTexts(row) as never)]
   }
   const count = countInIndex(connection, table)
   let itemsRead = 0
@@ -93,9 +96,13 @@ function salvageTable(
     unread() {
       // Without an index, only a whole table says how many rows it has.
       if (count === undefined) {
-        return countRows(connection, table) === itemsRead ? 0 : undefined
+        const isAllRead = countRows(connection, table) === itemsRead
+        return isAllRead ? 0 : undefined
       }
-      return count < itemsRead ? undefined : count - itemsRead
+      if (count < itemsRead) {
+        return undefined
+      }
+      return count - itemsRead
     },
     async *all() {
       itemsRead = 0
@@ -112,7 +119,9 @@ function salvageTable(
   }
 }
 
-/** Returns the ids of a part of a sorted list, without those that stand there once more. */
+/**
+ * Returns the ids of a part of a sorted list, without those that stand there once more.
+ */
 function distinctIds(ids: BigInt64Array, start: number, end: number): bigint[] {
   const distinct: bigint[] = []
   for (let index = start; index < Math.min(end, ids.length); index += 1) {

@@ -24,13 +24,14 @@ import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-
 const oldestSqlite = '3.51.3'
 
 /**
- * The last migration in this thread. They run one at a time, because waiting for a lock blocks
- * the thread.
+ * The last migration in this thread. They run one at a time, because waiting for a lock
+ * blocks the thread.
  */
 let lastMigration: Promise<unknown> = Promise.resolve()
 
 /**
- * Creates a store's file, folders and tables as needed. Resolves like {@link bringUpToDate}.
+ * Creates a store's file, folders and tables as needed. Resolves like {@link
+ * bringUpToDate}.
  *
  * @throws Error if the file is not a store, or a newer one. The file is then unchanged
  */
@@ -82,8 +83,8 @@ async function migrateOnce(
       throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     }
 
-    // The transaction begins even if there is nothing to do, so that a lock of another process
-    // is noticed now and not at the first change.
+    // The transaction begins even if there is nothing to do, so that a lock of another
+    // process is noticed now and not at the first change.
     connection.exec('begin immediate')
     const versionBefore = await checkedVersion(entities, connection)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
@@ -114,15 +115,16 @@ function refuseOldSqlite(connection: Database.Database): void {
 /**
  * Opens a store or a backup to read it as of the first read, and changes no byte of it.
  *
- * @throws Error if the WAL beside it is that of another store, or its own WAL may be beside
- *   another path
+ * @throws Error if the WAL beside it is that of another store, or its own WAL may be
+ *   beside another path
  */
 export function openToRead(file: string): Database.Database {
   refuseForeignWal(file)
   refuseWalElsewhere(file)
 
-  // Open read-only if a crash left a WAL, because closing a writable connection would merge
-  // it. Otherwise open writable: closing then removes the empty WAL that opening creates.
+  // Open read-only if a crash left a WAL, because closing a writable connection would
+  // merge it. Otherwise open writable: closing then removes the empty WAL that opening
+  // creates.
   const readonly = existsSync(`${file}-wal`) || existsSync(`${file}-journal`)
   const connection = openConnection(file, { fileMustExist: true, readonly })
   return closeOnError(connection, () => {
@@ -167,8 +169,8 @@ export function openReadOnly<Entered extends Entities>(
 /**
  * Returns the version of a store, or `undefined` if it is empty.
  *
- * @throws Error like {@link findVersion}, and if there is a trigger or a view, which would run
- *   within our changes
+ * @throws Error like {@link findVersion}, and if there is a trigger or a view, which
+ *   would run within our changes
  */
 async function checkedVersion(
   entities: Entities,

@@ -7,8 +7,9 @@ const idOffset = 68
 const idBytes = 4
 
 /**
- * Gives a new store a random id, by which its backups are told from those of other stores.
- * It is SQLite's `application_id`, which every copy of the pages contains. 0 means none.
+ * Gives a new store a random id, by which its backups are told from those of other
+ * stores. It is SQLite's `application_id`, which every copy of the pages contains. 0
+ * means none.
  */
 export function giveStoreId(connection: Database.Database): void {
   if (storeIdOf(connection) === 0) {
@@ -29,7 +30,8 @@ export function setStoreId(connection: Database.Database, id: number): void {
 }
 
 /**
- * Returns the id of the store that a backup is of, or `undefined` if the file is too short.
+ * Returns the id of the store that a backup is of, or `undefined` if the file is too
+ * short.
  *
  * @param file not open in this process: closing it would drop the locks on it
  */

@@ -1,15 +1,20 @@
 import { existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
 
-/** Where the header of a store has the version for writing: 1 without a WAL, 2 with one. */
+/**
+ * Where the header of a store has the version for writing: 1 without a WAL, 2 with one.
+ */
 const writeVersionOffset = 18
 const headerBytes = 20
 
-/** Descriptors by the device and inode of their file. They stay open until the process ends. */
+/**
+ * Descriptors by the device and inode of their file. They stay open until the process
+ * ends.
+ */
 const keptOpen = new Map<string, number>()
 
 /**
- * Refuses a store that has another path, too. SQLite would keep another WAL beside that path,
- * and changes by both paths would overwrite each other.
+ * Refuses a store that has another path, too. SQLite would keep another WAL beside that
+ * path, and changes by both paths would overwrite each other.
  */
 export function refuseSecondPath(file: string): void {
   const reason = 'SQLite keeps its WAL beside one path only'
@@ -24,8 +29,8 @@ export function refuseSecondPath(file: string): void {
 }
 
 /**
- * Refuses to read a store whose latest changes may be in a WAL beside another path. A backup
- * has no WAL, so it may have several paths.
+ * Refuses to read a store whose latest changes may be in a WAL beside another path. A
+ * backup has no WAL, so it may have several paths.
  */
 export function refuseWalElsewhere(file: string): void {
   const hasSecondPath = hasSecondName(file) || isMountPoint(file)
@@ -47,8 +52,8 @@ export function refuseForeignWal(file: string): void {
 }
 
 /**
- * Returns a descriptor to read a file, or `undefined` if there is none. It stays open, because
- * closing it would drop all locks that this process has on the store.
+ * Returns a descriptor to read a file, or `undefined` if there is none. It stays open,
+ * because closing it would drop all locks that this process has on the store.
  */
 export function keepOpen(file: string): number | undefined {
   const stat = statSync(file, { throwIfNoEntry: false })

@@ -10,7 +10,9 @@ import type { WriterAnswer } from './writer.ts'
 export interface WriterData {
   readonly file: string
   readonly lockTimeoutMs: number
-  /** The thread that has loaded Kysely compiles them, so that the writer need not load it. */
+  /**
+   * The thread that has loaded Kysely compiles them, so that the writer need not load it.
+   */
   readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
@@ -27,7 +29,8 @@ export interface StartedWriter extends AsyncDisposable {
 
 /** Starts the only thread that writes to a store. */
 export async function startWriter(workerData: WriterData): Promise<StartedWriter> {
-  // Its garbage is short-lived. V8 would allow as much memory as for a thread that serves.
+  // Its garbage is short-lived. V8 would allow as much memory as for a thread that
+  // serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   // `.ts` in tests, `.js` in a build.
   const script = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url)

@@ -36,7 +36,7 @@ interface Outcome {
   readonly affectedRows: readonly number[]
 }
 
-/** What a transaction has done. */
+/** The work of one transaction. */
 interface Transaction {
   readonly outcomes: readonly Outcome[]
   readonly changes: number
@@ -54,18 +54,20 @@ const transactionBytesMax = 16 * 1024 * 1024
 const rowBytes = 192
 
 /**
- * The pause after a full transaction. Another process tries every 100 ms to get the lock, so
- * it succeeds after a few pauses.
+ * The pause after a full transaction. Another process tries every 100 ms to get the lock,
+ * so it succeeds after a few pauses.
  */
 const turnMs = 30
 
 /**
- * How often the files and the WAL are checked under load. A check at every commit would cost
- * 6 % of the creates.
+ * How often the files and the WAL are checked under load. A check at every commit would
+ * cost 6 % of the creates.
  */
 const checkEveryMs = 10
 
-/** How often they are checked without a load, and how often a blocked writer tries again. */
+/**
+ * How often they are checked without a load, and how often a blocked writer tries again.
+ */
 const idleCheckEveryMs = 1_000
 
 /** SQLite's `user_version` is a signed number of 32 bits. */
@@ -81,28 +83,30 @@ const userVersionMax = 2n ** 31n
  * 2. BEGIN IMMEDIATE, the changes, COMMIT with its fsync.
  * 3. Check the files again, unless they were checked within `checkEveryMs`.
  * 4. Answer the groups. They have waited for all of this.
- * 5. Copy the WAL if it is long (`checkpointer.ts`). Only the next transaction waits for it.
+ * 5. Copy the WAL if it is long (`checkpointer.ts`). Only the next transaction waits for
+ *    it.
  *
  * It has two states:
  *
  * - Open: changes are made. This ends when a transaction has failed and cannot be
  *   overwritten, when the guard finds a fault, or when the WAL is too long.
- * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds, which
- *   is tried each second.
+ * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
+ *   which is tried each second.
  *
- * After a failed transaction SQLite has rolled back its changes. But the WAL may still hold
- * all of them, and a crash would restore them. So `#recover` commits a small transaction,
- * which overwrites them. A lock of another process is no failure. If only step 3 fails, the
- * changes get the same 503 (error 50302), and may be stored.
+ * After a failed transaction SQLite has rolled back its changes. But the WAL may still
+ * hold all of them, and a crash would restore them. So `#recover` commits a small
+ * transaction, which overwrites them. A lock of another process is no failure. If only
+ * step 3 fails, the changes get the same 503 (error 50302), and may be stored.
  *
- * An error of the disk in step 5 ends the thread. The process logs it and ends. An error in
- * the check of each second blocks the writer.
+ * An error of the disk in step 5 ends the thread. The process logs it and ends. An error
+ * in the check of each second blocks the writer.
  *
  * What must never happen:
  *
  * - An answer before the fsync.
  * - An answer to a change that a crash takes back.
- * - An answer when the files were removed, cut or overwritten more than `checkEveryMs` ago.
+ * - An answer when the files were removed, cut or overwritten more than `checkEveryMs`
+ *   ago.
  * - A crash that restores a failed transaction after the writer is open again.
  */
 export class Writer {
@@ -111,7 +115,9 @@ export class Writer {
   readonly #prepared: ReadonlyMap<string, PreparedChange>
   readonly #guard: FileGuard
   readonly #checkpointer: Checkpointer
-  /** What each port sends. A port leaves when its thread closes it. */
+  /**
+   * The kind of changes that each port sends. A port leaves when its thread closes it.
+   */
   readonly #senders = new Map<MessagePort, ChangeKind>()
   readonly #arrivals = new Arrivals(this.#senders)
   /** Makes the changes of the groups that it takes. It adds these to its argument. */
@@ -126,7 +132,10 @@ export class Writer {
   /** Its value has no meaning. A change of it overwrites the WAL. */
   #userVersion: bigint
 
-  /** @throws Error if something is wrong with the files, after it has closed the connection */
+  /**
+   * @throws Error if something is wrong with the files, after it has closed the
+   *   connection
+   */
   constructor(
     connection: Database.Database,
     changeStatements: ReadonlyMap<string, ChangeStatement>,
@@ -144,8 +153,8 @@ export class Writer {
       onLoss: reason => this.#notePagesLost(reason),
     })
 
-    // A transaction that begins with a read may be refused its first write without waiting
-    // for the lock, so it begins immediately.
+    // A transaction that begins with a read may be refused its first write without
+    // waiting for the lock, so it begins immediately.
     this.#runTransaction = connection.transaction((taken: Group[]) =>
       this.#makeChanges(taken),
     ).immediate
@@ -202,6 +211,7 @@ export class Writer {
       const startMs = performance.now()
       const { outcomes, changes, isFull } = this.#runTransaction(taken)
       const commit = { changes, ms: performance.now() - startMs }
+      this.#arrivals.end()
       this.#checkFiles()
       this.#answer(outcomes, commit)
       return isFull
@@ -236,7 +246,9 @@ export class Writer {
     return { outcomes, changes, isFull: bytes >= transactionBytesMax }
   }
 
-  /** Makes a change, and adds its affected rows. Returns about how many bytes it wrote. */
+  /**
+   * Makes a change, and adds its affected rows. Returns about how many bytes it wrote.
+   */
   #makeChange([name, ...values]: Change, affectedRows: number[]): number {
     const run = this.#prepared.get(name)
     if (run === undefined) {
@@ -262,7 +274,9 @@ export class Writer {
     }
   }
 
-  /** Makes the writer safe after a failed transaction. Returns the reason for its groups. */
+  /**
+   * Makes the writer safe after a failed transaction. Returns the reason for its groups.
+   */
   #onFailedTransaction(error: unknown): string {
     const reason = detailedReasonOf(error)
     const isHarmless = this.#state.kind === 'blocked' || isBusy(error)
