@@ -5,6 +5,7 @@ import {
   type Entity,
   type Migration,
   postgresDialect,
+  type StoreContent,
   sqliteDialect,
   storageName,
 } from '@plant-store/engine'
@@ -21,9 +22,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
-const migrations = Object.values<Entity>(entities).map(each => each.migrations)
-
+/** Returns the statements of all migrations on a database. */
 async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
+  const isPostgres = dialect === postgresDialect
   const statements: string[] = []
   const db = new Kysely<unknown>({
     dialect: {
@@ -31,98 +32,124 @@ async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
       createDriver: () => new DummyDriver(),
       createIntrospector: db => new SqliteIntrospector(db),
       createQueryCompiler: () =>
-        dialect === postgresDialect
-          ? new PostgresQueryCompiler()
-          : new SqliteQueryCompiler(),
+        isPostgres ? new PostgresQueryCompiler() : new SqliteQueryCompiler(),
     },
-    log: ({ query }) => void statements.push(query.sql.trimEnd()),
+    log({ query }) {
+      statements.push(query.sql.trimEnd())
+    },
   })
   for (let version = 1; version <= schemaVersion; version++) {
     statements.push('', `-- ${dialect.name}, version ${version}`)
-    for (const each of migrations) {
-      await each[version]?.(db, dialect)
+    for (const { migrations } of Object.values<Entity>(entities)) {
+      await migrations[version]?.(db, dialect)
     }
   }
   return statements
 }
 
 test('the statements of the migrations are as they were released', async () => {
-  const statements = [
-    ...(await statementsOf(sqliteDialect)),
-    ...(await statementsOf(postgresDialect)),
-  ]
-  // Random in each store.
-  const version = /(?<="version" .* default )-?\d+/g
-  await expect(statements.join('\n').replace(version, '0')).toMatchFileSnapshot(
-    'migrations.snapshot',
-  )
+  const onSqlite = await statementsOf(sqliteDialect)
+  const onPostgres = await statementsOf(postgresDialect)
+
+  // The default version of a plant is random in each store.
+  const defaultVersion = /(?<="version" .* default )-?\d+/g
+  const statements = [...onSqlite, ...onPostgres].join('\n').replace(defaultVersion, '0')
+  await expect(statements).toMatchFileSnapshot('migrations.snapshot')
 })
 
 const nextVersion = schemaVersion + 1
-/** The stores of a later release, which begins with this migration. */
-const storesWith = (migration: Migration) => {
+
+/** Returns the content of a later release's stores, which begins with this migration. */
+function nextRelease(migration: Migration): StoreContent<typeof entities> {
   const { plants } = entities
-  const grown = {
-    ...plants,
-    migrations: { ...plants.migrations, [nextVersion]: migration },
-  }
-  return { entities: { ...entities, plants: grown } }
+  const migrations = { ...plants.migrations, [nextVersion]: migration }
+  return { entities: { ...entities, plants: { ...plants, migrations } } }
 }
-const next = storesWith((db, { int64 }) =>
-  db.schema.alterTable('plants').addColumn('height', int64).execute(),
-)
+
+const addHeight: Migration = (db, { int64 }) =>
+  db.schema.alterTable('plants').addColumn('height', int64).execute()
+const next = nextRelease(addHeight)
 
 describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
+  const plants = [plant(1), plant(2)]
   let store: Subject
   beforeEach(async () => {
     store = await subjects[name]()
     await using storage = await openStorage({ url: store.url })
-    expect(storage).toMatchObject({ versionBefore: undefined, schemaVersion })
-    await storage.plants.insertAll([plant(1), plant(2)])
+    await storage.plants.insertAll(plants)
   })
   afterEach(() => store[Symbol.asyncDispose]())
 
-  const version = () => store.ask('select version from schema_version')
+  test('the first opening creates a store of the newest version', async () => {
+    await using empty = await subjects[name]()
+    await using storage = await openStorage({ url: empty.url })
 
-  test('a next version leaves a store as it is for a reader, brings it up to date once opened, and keeps its plants', async () => {
+    expect(storage).toMatchObject({ versionBefore: undefined, schemaVersion })
+  })
+
+  test('a newer release reads a store of this one, and leaves it as it is', async () => {
     const before = await store.fingerprint()
-    expect(await engine.inspectStore(next, store.url)).toMatchObject({
+
+    const report = await engine.inspectStore(next, store.url)
+
+    const counts = { plants: 2 }
+    expect(report).toMatchObject({
       store: storageName(store.url),
       schemaVersion,
-      counts: { plants: 2 },
+      counts,
     })
     expect(await store.fingerprint()).toBe(before)
-    for (const versionBefore of [schemaVersion, nextVersion]) {
-      await using storage = await engine.openStorage(next, { url: store.url })
-      expect(storage).toMatchObject({ versionBefore, schemaVersion: nextVersion })
-      expect(await storage.plants.page({ limit: 10 })).toEqual([plant(1), plant(2)])
+  })
+
+  test('a newer release brings a store up to date, and keeps its plants', async () => {
+    {
+      await using first = await engine.openStorage(next, { url: store.url })
+      expect([first.versionBefore, first.schemaVersion]).toEqual([
+        schemaVersion,
+        nextVersion,
+      ])
+      expect(await first.plants.page({ limit: 10 })).toEqual(plants)
     }
+    await using second = await engine.openStorage(next, { url: store.url })
+
+    expect([second.versionBefore, second.schemaVersion]).toEqual([
+      nextVersion,
+      nextVersion,
+    ])
+    expect(await second.plants.page({ limit: 10 })).toEqual(plants)
     expect(await store.ask('select height from plants')).toEqual([[null], [null]])
+  })
+
+  test('a newer store is refused by this release, and left as it is', async () => {
+    await (await engine.openStorage(next, { url: store.url }))[Symbol.asyncDispose]()
+    const before = await store.fingerprint()
+
     const refusal = `has schema version ${nextVersion}, but this release knows only versions up to ${schemaVersion}: run a newer one`
-    const migrated = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    for (const read of [openReader, inspectStore]) {
-      await expect(read(store.url)).rejects.toThrow(refusal)
-    }
-    expect(await store.fingerprint()).toBe(migrated)
+    await expect(openReader(store.url)).rejects.toThrow(refusal)
+    await expect(inspectStore(store.url)).rejects.toThrow(refusal)
+    expect(await store.fingerprint()).toBe(before)
   })
 
   test('a migration that fails changes nothing', async () => {
     const before = await store.fingerprint()
-    const failing = storesWith(async (db, dialect) => {
-      await db.schema.alterTable('plants').addColumn('height', dialect.int64).execute()
+    const failing = nextRelease(async (db, dialect) => {
+      await addHeight(db, dialect)
       throw new Error('no more')
     })
+
     const refused = engine.openStorage(failing, { url: store.url })
+
     await expect(refused).rejects.toThrow(/^the store .* cannot be opened: no more$/)
     expect(await store.fingerprint()).toBe(before)
-    expect(await version()).toEqual([[schemaVersion]])
+    const versions = await store.ask('select version from schema_version')
+    expect(versions).toEqual([[schemaVersion]])
   })
 
   test.each([
     { of: 'an unknown version', change: 'update schema_version set version = 0' },
     { of: 'no version', change: 'delete from schema_version' },
-  ])('a store of $of is refused and left untouched', async ({ change }) => {
+  ])('a store of $of is refused and left as it is', async ({ change }) => {
     await store.run(change)
     const before = await store.fingerprint()
 
@@ -132,38 +159,34 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     await expect(inspectStore(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })
-})
 
-test.each(
-  (['SQLite', 'PostgreSQL'] as const).flatMap(name => [
-    [name, 'create table notes (line text)'] as const,
-    [
-      name,
-      'create table schema_version (version integer); create table songs (id integer)',
-    ] as const,
-  ]),
-)(
-  "on %s another program's tables are refused and left untouched: %s",
-  async (name, tables) => {
-    await using store = await subjects[name]()
-    await store.run(tables)
-    const before = await store.fingerprint()
-    for (const open of [
-      () => openStorage({ url: store.url }),
-      () => openReader(store.url),
-    ]) {
-      await expect(open()).rejects.toThrow(/it contains tables of another program$/)
-    }
-    expect(await store.fingerprint()).toBe(before)
-  },
-)
+  test.each([
+    { what: 'a table', statements: ['create table notes (line text)'] },
+    {
+      what: 'a schema version of its own',
+      statements: [
+        'create table schema_version (version integer)',
+        'create table songs (id integer)',
+      ],
+    },
+  ])("another program's $what is refused and left as it is", async ({ statements }) => {
+    await using other = await subjects[name]()
+    await other.run(...statements)
+    const before = await other.fingerprint()
+
+    const refusal = /it contains tables of another program$/
+    await expect(openStorage({ url: other.url })).rejects.toThrow(refusal)
+    await expect(openReader(other.url)).rejects.toThrow(refusal)
+    expect(await other.fingerprint()).toBe(before)
+  })
+})
 
 test('reading a store that does not exist creates none', async () => {
   const folder = temporaryFolder()
-  for (const read of [openReader, inspectStore]) {
-    await expect(read(`file:${folder}/store.db`)).rejects.toThrow(
-      `there is no store at ${folder}/store.db`,
-    )
-  }
+  const url = `file:${folder}/store.db`
+
+  const refusal = `there is no store at ${folder}/store.db`
+  await expect(openReader(url)).rejects.toThrow(refusal)
+  await expect(inspectStore(url)).rejects.toThrow(refusal)
   expect(readdirSync(folder)).toEqual([])
 })

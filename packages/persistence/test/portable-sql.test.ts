@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-/** What PostgreSQL has, and databases that shard lack or leave without effect. */
+/** Features of PostgreSQL that databases that shard lack, or leave without effect. */
 const ofPostgresAlone = /\b(xmax|xmin|ctid)\b|advisory|lock table/gi
 
-/** Where the sources may use it all the same, because no create, read or page waits for it. */
+/** Sources that may use one, because no create, read or page waits for it. */
 const allowed: Readonly<Record<string, string>> = {
   'engine/src/postgres/migrate.ts': 'creates or migrates the tables, once a release',
   'persistence/src/webhooks/postgres.ts': 'adds a webhook, a few times a year',

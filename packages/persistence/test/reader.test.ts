@@ -23,8 +23,9 @@ async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   return plants
 }
 
-const many = (count: number, name = 'before') =>
-  Array.from({ length: count }, (_, n) => plant(n, name))
+function manyPlants(count: number, name = 'before'): Plant[] {
+  return Array.from({ length: count }, (_, index) => plant(index, name))
+}
 
 describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', name => {
   let store: Subject
@@ -33,81 +34,107 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
   })
   afterEach(() => store[Symbol.asyncDispose]())
 
-  async function fill(plants: readonly Plant[]) {
+  async function fill(plants: readonly Plant[]): Promise<void> {
     await using storage = await openStorage({ url: store.url })
     await storage.plants.insertAll(plants)
   }
 
-  test('has every id and text exactly, in numeric order', async () => {
+  test('finds nothing in an empty store', async () => {
     await fill([])
-    {
-      await using reader = await openReader(store.url)
-      expect(new Set(Object.values(await reader.counts()))).toEqual(new Set([0]))
-      expect(await plantsIn(reader)).toEqual([])
-    }
-    const plants = edgeIds.map((id, n) => {
-      const text = texts[n % texts.length] as string
-      return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+    await using reader = await openReader(store.url)
+
+    expect(await reader.counts()).toEqual({ plants: 0, tokens: 0, webhooks: 0 })
+    expect(await plantsIn(reader)).toEqual([])
+  })
+
+  test('has every id and text exactly, in numeric order', async () => {
+    const plants = edgeIds.map((id, index) => {
+      const text = texts[index % texts.length] ?? ''
+      return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
     })
     await fill(plants.toReversed())
     await using reader = await openReader(store.url)
+
     expect(await plantsIn(reader)).toEqual(plants)
     expect(reader.schemaVersion).toBe(schemaVersion)
     expect(await reader.counts()).toMatchObject({ plants: plants.length, tokens: 0 })
   })
 
-  test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
-    const ids = [...Array(1_000).keys()].map(BigInt)
+  test('begins and ends pages with the least and the greatest id', async () => {
+    const offsets = Array.from({ length: 1_000 }, (_, index) => BigInt(index))
     const plants = [
-      ...ids.map(n => plant(int64Min + n)),
-      ...ids.map(n => plant(int64Max - 999n + n)),
+      ...offsets.map(offset => plant(int64Min + offset)),
+      ...offsets.toReversed().map(offset => plant(int64Max - offset)),
     ]
     await fill(plants)
     await using reader = await openReader(store.url)
+
+    expect(await plantsIn(reader)).toEqual(plants)
+  })
+
+  test('lets others act between two pages', async () => {
+    await fill(manyPlants(2_000))
+    await using reader = await openReader(store.url)
     const others = vi.fn()
     setImmediate(others)
-    expect(await plantsIn(reader)).toEqual(plants)
+
+    await plantsIn(reader)
+
     expect(others).toHaveBeenCalled()
   })
 
-  test('is of one moment, whatever is changed meanwhile, and is read a few plants at a time', async () => {
+  test('sees one moment, whatever is changed meanwhile', async () => {
     await using storage = await openStorage({ url: store.url })
-    await storage.plants.insertAll(many(5_000))
-    const token = {
-      name: 'shop',
-      scopes: ['plants:read'],
-      createdAt: new Date(0),
-    } as const
-    await storage.tokens.insert(token, hashToken('secret'))
+    await storage.plants.insertAll(manyPlants(5_000))
     await using reader = await openReader(store.url)
     await storage.plants.remove(plantId(0))
-    const read: Plant[] = []
+
+    const plants: Plant[] = []
     for await (const some of reader.all('plants')) {
-      if (read.length === 0) {
+      const isFirstPage = plants.length === 0
+      if (isFirstPage) {
         await storage.plants.insert(plant(10_000, 'after'))
         await storage.plants.save(plant(4_999, 'after'))
       }
-      expect(some.length).toBeLessThanOrEqual(2_000)
-      read.push(...some)
+      plants.push(...some)
     }
-    expect(read).toEqual(many(5_000))
-    expect(await reader.counts()).toMatchObject({ plants: 5_000, tokens: 1 })
+
+    expect(plants).toEqual(manyPlants(5_000))
+    expect(await reader.counts()).toMatchObject({ plants: 5_000 })
     await using later = await openReader(store.url)
-    expect((await plantsIn(later)).slice(-2)).toEqual([
-      plant(4_999, 'after'),
-      plant(10_000, 'after'),
-    ])
+    const lastPlants = (await plantsIn(later)).slice(-2)
+    expect(lastPlants).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
+  })
+
+  test('reads a few plants at a time', async () => {
+    await fill(manyPlants(5_000))
+    await using reader = await openReader(store.url)
+
+    const sizes: number[] = []
+    for await (const some of reader.all('plants')) {
+      sizes.push(some.length)
+    }
+
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(2_000)
+  })
+
+  test('counts tokens, too', async () => {
+    await using storage = await openStorage({ url: store.url })
+    const token = { name: 'shop', scopes: [], createdAt: new Date(0) }
+    await storage.tokens.insert(token, hashToken('secret'))
+    await using reader = await openReader(store.url)
+
+    expect(await reader.counts()).toEqual({ plants: 0, tokens: 1, webhooks: 0 })
   })
 
   test('is refused by an empty database, which stays so', async () => {
-    await store.run(
-      ...(store.url.startsWith('file:') ? ['pragma user_version = 1'] : ['select 1']),
-    )
+    const isFile = store.url.startsWith('file:')
+    await store.run(isFile ? 'pragma user_version = 1' : 'select 1')
     const before = await store.fingerprint()
-    await expect(openReader(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
-    await expect(inspectStore(store.url)).rejects.toThrow(
-      /cannot be opened: it is empty$/,
-    )
+
+    const refusal = /cannot be opened: it is empty$/
+    await expect(openReader(store.url)).rejects.toThrow(refusal)
+    await expect(inspectStore(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })
 })
@@ -117,7 +144,7 @@ test('a reader that meets damage says so', async () => {
   const url = `file:${file}`
   {
     await using storage = await openStorage({ url })
-    await storage.plants.insertAll(many(5_000))
+    await storage.plants.insertAll(manyPlants(5_000))
   }
   await using reader = await openReader(url)
   const pages = reader.all('plants')[Symbol.asyncIterator]()

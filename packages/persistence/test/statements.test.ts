@@ -128,7 +128,9 @@ test('on SQLite a search measures names without reading them', async () => {
   expect(() => database.prepare('select name from plants').all()).toThrow('malformed')
 })
 
-/** Breaks every page that holds the rest of a long text, so that reading the text fails. */
+/**
+ * Breaks every page that holds the rest of a long text, so that reading the text fails.
+ */
 function breakLongTexts(file: string): void {
   const pageBytes = 4096
   const bytes = readFileSync(file)

@@ -15,7 +15,7 @@ import {
 
 export { temporaryFolder }
 
-/** The newest. */
+/** The newest version of the schema. */
 export const schemaVersion = Math.max(
   ...Object.values<Entity>(entities).flatMap(({ migrations }) =>
     Object.keys(migrations).map(Number),
@@ -38,7 +38,10 @@ export function snapshot(folder: string): Record<string, string> {
   )
 }
 
-/** Returns the files of a folder that this process has open. None where the system does not list them. */
+/**
+ * Returns the files of a folder that this process has open. It returns none where the
+ * system does not list them.
+ */
 export function openFilesIn(folder: string): string[] {
   const list = '/proc/self/fd'
   return (existsSync(list) ? readdirSync(list) : []).flatMap(each => {
@@ -46,13 +49,16 @@ export function openFilesIn(folder: string): string[] {
       const file = readlinkSync(join(list, each))
       return file.startsWith(folder) ? [file] : []
     } catch {
-      // Of reading the list itself.
+      // Reading the list opens a file, which is closed by now.
       return []
     }
   })
 }
 
-/** All that reads a store on a file without changing it. Each resolves to the number of its plants. */
+/**
+ * All that reads a store on a file without changing it. Each resolves to the number of its
+ * plants.
+ */
 export const looks: readonly ((url: string) => Promise<number>)[] = [
   async url => (await inspectStore(url)).counts.plants,
   async url => {

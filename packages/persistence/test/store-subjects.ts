@@ -12,7 +12,7 @@ export interface Subject extends AsyncDisposable {
   run(...statements: string[]): Promise<void>
   /** The answer's rows, each as its values. */
   ask(question: string): Promise<unknown[][]>
-  /** Of everything that is there. */
+  /** Returns a text that differs after any change of the tables or their rows. */
   fingerprint(): Promise<string>
 }
 
@@ -64,7 +64,8 @@ async function inSchema(): Promise<Subject> {
   const rows = async () => {
     const tables = await ask(`
       select table_name from information_schema.tables where table_schema = current_schema() order by table_name`)
-    // Where a row is and which transaction wrote it tell of every change, also of one to the same values.
+    // The place of a row and the transaction that wrote it differ after every change, even
+    // after one to the same values.
     return Promise.all(
       tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)),
     )

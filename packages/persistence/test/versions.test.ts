@@ -1,34 +1,47 @@
 import type { Version } from '@plant-store/domain'
 import { beforeAll, expect, test, vi } from 'vitest'
 
-let made: typeof import('../src/versions.ts')
+let module: typeof import('../src/versions.ts')
 
-// Of a module of its own, which has made no version yet.
+// A new module has made no version yet.
 beforeAll(async () => {
   vi.resetModules()
-  made = await import('../src/versions.ts')
+  module = await import('../src/versions.ts')
 })
 
-test('versions are 64 bits, each another, and survive as text', () => {
-  const versions = Array.from({ length: 3_000 }, () => made.newVersion())
-  expect(versions.filter(version => BigInt.asIntN(64, version) === version)).toEqual(
-    versions,
-  )
+test('each of many versions is another, and fits into 64 bits', () => {
+  const versions = Array.from({ length: 3_000 }, () => module.newVersion())
+
   expect(new Set(versions).size).toBe(versions.length)
-  for (const version of [...versions, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)]) {
-    const text = made.toVersion(version)
-    expect(text).toMatch(/^[0-9a-f]{16}$/)
-    expect(made.fromVersion(text)).toBe(version)
-  }
+  expect(versions.map(version => BigInt.asIntN(64, version))).toEqual(versions)
 })
 
 test.each([
-  '',
-  '0'.repeat(15),
-  '0'.repeat(17),
-  `x${'0'.repeat(16)}`,
-  `${'0'.repeat(16)}x`,
-  'A'.repeat(16),
-])('%j is no version, and equals none', text => {
-  expect(made.fromVersion(text as Version)).toBeNull()
+  [0n, '0000000000000000'],
+  [1n, '0000000000000001'],
+  [-1n, 'ffffffffffffffff'],
+  [9_223_372_036_854_775_807n, '7fffffffffffffff'],
+  [-9_223_372_036_854_775_808n, '8000000000000000'],
+])('version %s is the text %s, and back', (version, text) => {
+  expect(module.toVersion(version)).toBe(text)
+  expect(module.fromVersion(module.toVersion(version))).toBe(version)
+})
+
+test('new versions survive as text', () => {
+  const versions = Array.from({ length: 1_000 }, () => module.newVersion())
+
+  const back = versions.map(version => module.fromVersion(module.toVersion(version)))
+
+  expect(back).toEqual(versions)
+})
+
+test.each([
+  { what: 'an empty text', text: '' },
+  { what: 'one digit less', text: '0'.repeat(15) },
+  { what: 'one digit more', text: '0'.repeat(17) },
+  { what: 'a letter before it', text: `x${'0'.repeat(16)}` },
+  { what: 'a letter behind it', text: `${'0'.repeat(16)}x` },
+  { what: 'capitals', text: 'A'.repeat(16) },
+])('$what is no version, and equals none', ({ text }) => {
+  expect(module.fromVersion(text as Version)).toBeNull()
 })
