@@ -48,9 +48,9 @@ async function addWebhooks(store: AnnouncingStore, ...ids: WebhookId[]): Promise
 
 async function claimed(
   { outbox }: AnnouncingStore,
-  given: Partial<typeof limits> = {},
+  others: Partial<typeof limits> = {},
 ): Promise<Claim> {
-  const claim = await outbox.claim({ ...limits, ...given })
+  const claim = await outbox.claim({ ...limits, ...others })
   assert.ok(claim, 'nothing can be claimed')
   return claim
 }
@@ -92,39 +92,37 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       { id: a, createdAt: new Date(1), allowsPrivate: true },
     ])
   },
-  'announces every plant that is added from then on, exactly, and in that order':
-    async store => {
-      await store.add(plant(1_000n))
-      expect(await store.outbox.claim(limits)).toBeUndefined()
-      await addWebhooks(store, a)
-      expect(await store.outbox.claim(limits)).toBeUndefined()
-      const plants = edgeIds.toReversed().map((id, n) => {
-        const text = texts[n % texts.length] as string
-        return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
-      })
-      for (const each of plants) {
-        await store.add(each)
-      }
-      const claim = await claimed(store)
-      expect(claim.webhook.id).toBe(a)
-      expect(plantsOf(claim)).toStrictEqual(plants)
-      expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(
-        plants.length,
-      )
-      const ids = claim.deliveries.map(({ id }) => id)
-      expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
-      expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
-    },
-  'announces the same event to each webhook, and the order of one is not held up by another':
-    async store => {
-      await addWebhooks(store, a, b)
-      await store.add(plant(1n))
-      const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
-      const other = await claimed(store)
-      expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
-      expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
-      expect(await store.outbox.claim(limits)).toBeUndefined()
-    },
+  'announces every plant added from then on, exactly and in order': async store => {
+    await store.add(plant(1_000n))
+    expect(await store.outbox.claim(limits)).toBeUndefined()
+    await addWebhooks(store, a)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
+    const plants = edgeIds.toReversed().map((id, n) => {
+      const text = texts[n % texts.length] as string
+      return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+    })
+    for (const each of plants) {
+      await store.add(each)
+    }
+    const claim = await claimed(store)
+    expect(claim.webhook.id).toBe(a)
+    expect(plantsOf(claim)).toStrictEqual(plants)
+    expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(
+      plants.length,
+    )
+    const ids = claim.deliveries.map(({ id }) => id)
+    expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
+    expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
+  },
+  'announces one event to each webhook, and none holds up another': async store => {
+    await addWebhooks(store, a, b)
+    await store.add(plant(1n))
+    const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
+    const other = await claimed(store)
+    expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
+    expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
+  },
   'leases a webhook to one caller until it settles': async store => {
     await addWebhooks(store, a)
     for (let n = 0n; n < 4n; n++) {
@@ -145,7 +143,7 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await store.add(plant(4n))
     expect(idsOf(await claimed(store))).toEqual([4n])
   },
-  'leases an expired webhook to the next caller, and settles nothing for the previous one':
+  'leases an expired webhook anew, and settles nothing for the old lease':
     async store => {
       await addWebhooks(store, a)
       await store.add(plant(1n))
@@ -189,24 +187,23 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     }
     expect(counts).toEqual([2, 2, 3, 3, 4, 5, 5])
   },
-  'retries an attempt that failed when it is due, and goes on with the others':
-    async store => {
-      await addWebhooks(store, a)
-      for (let n = 0n; n < 3n; n++) {
-        await store.add(plant(n))
-      }
-      const working = await store.webhooks.list()
-      await fail(store, { retryInMs: hourMs, claimInMs: 0 })
-      const [failing] = await store.webhooks.list()
-      expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
-      expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
-      expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
-      const claim = await claimed(store)
-      expect(idsOf(claim)).toEqual([1n, 2n])
-      expect(attemptsOf(claim)).toEqual([1, 0])
-      await deliver(store, claim)
-      expect(await store.webhooks.list()).toEqual(working)
-    },
+  'retries a failed attempt when it is due, and goes on with others': async store => {
+    await addWebhooks(store, a)
+    for (let n = 0n; n < 3n; n++) {
+      await store.add(plant(n))
+    }
+    const working = await store.webhooks.list()
+    await fail(store, { retryInMs: hourMs, claimInMs: 0 })
+    const [failing] = await store.webhooks.list()
+    expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
+    expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
+    expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
+    const claim = await claimed(store)
+    expect(idsOf(claim)).toEqual([1n, 2n])
+    expect(attemptsOf(claim)).toEqual([1, 0])
+    await deliver(store, claim)
+    expect(await store.webhooks.list()).toEqual(working)
+  },
   'says for how long a webhook has failed': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))
@@ -307,22 +304,21 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     expect(await store.webhooks.rotate(a, second)).toBe(true)
     expect((await claimed(store, { leaseMs: 0 })).secret).toBe(second)
   },
-  'forgets a removed webhook with all that waits for it, and nothing of others':
-    async store => {
-      await addWebhooks(store, a, b)
-      for (let n = 0n; n < 3n; n++) {
-        await store.add(plant(n))
-      }
-      const claim = await claimed(store)
-      expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
-      const left = claim.webhook.id === a ? b : a
-      expect(await store.webhooks.list()).toMatchObject([{ id: left }])
-      expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
-      expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
-      await deliver(store, claim)
-      await store.add(plant(3n))
-      expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n, 3n])
-    },
+  'forgets a removed webhook with its deliveries, and no others': async store => {
+    await addWebhooks(store, a, b)
+    for (let n = 0n; n < 3n; n++) {
+      await store.add(plant(n))
+    }
+    const claim = await claimed(store)
+    expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
+    const left = claim.webhook.id === a ? b : a
+    expect(await store.webhooks.list()).toMatchObject([{ id: left }])
+    expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
+    expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
+    await deliver(store, claim)
+    await store.add(plant(3n))
+    expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n, 3n])
+  },
   'knows no webhook that was never added': async ({ webhooks, outbox }) => {
     const changes = [
       webhooks.remove(a),
@@ -336,7 +332,10 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
 }
 
-/** The promises of both ports. `run` takes an empty store and rejects if it breaks the promise. */
+/**
+ * The promises of both ports. `run` takes an empty store and rejects if it breaks the
+ * promise.
+ */
 export const outboxContract = Object.entries(promises).map(([name, run]) => ({
   name,
   run: (webhooks: Storage['webhooks'], { plants }: Storage) =>

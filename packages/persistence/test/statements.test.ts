@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Plant } from '@plant-store/domain'
 import {
   type ChangeStatement,
   compileEntities,
@@ -10,7 +11,7 @@ import {
 } from '@plant-store/engine'
 import { entities, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { assert, describe, expect, onTestFinished, test } from 'vitest'
 import { plantColumns } from '../src/plants/tables.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
@@ -74,59 +75,85 @@ test.each([sqliteDialect, postgresDialect])(
   },
 )
 
-/** Parameters of pages that no index is for. */
-const ofEveryPage = ['from', 'limit', 'textBytesMax', 'countMax', 'to', 'name_contains']
+describe('on SQLite', () => {
+  /** Opens the file of a store with one plant. */
+  async function openFile(each: Plant): Promise<Database.Database> {
+    const file = join(temporaryFolder(), 'store.db')
+    {
+      await using storage = await openStorage({ url: `file:${file}` })
+      await storage.plants.insert(each)
+    }
+    breakLongTexts(file)
+    const database = new Database(file)
+    onTestFinished(() => {
+      database.close()
+    })
+    return database
+  }
 
-test('on SQLite no page reads rows that it does not look at, and a filter has an index', async () => {
-  const file = join(temporaryFolder(), 'store.db')
-  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-  using opened = new DisposableStack()
-  const database = opened.adopt(new Database(file), each => void each.close())
-  const pages = [...compileEntities(entities, sqliteDialect).names].filter(
-    ([statement]) => (statement as ReadStatement).bound !== undefined,
-  )
-  expect(pages.length).toBeGreaterThan(1)
-  for (const [{ sql, parameters }, name] of pages) {
-    const values = parameters.map(() => 1)
-    const plan = database
+  async function planOf(name: string): Promise<string[]> {
+    const { sql, parameters } = statementNamed(name)
+    const database = await openFile(plant(1))
+    const steps = database
       .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
-      .all(values)
-    const [search, ...others] = plan.map(({ detail }) => detail)
-    const [filter] = parameters.filter(parameter => !ofEveryPage.includes(parameter))
-    expect(search, name).toMatch(
-      filter === undefined
-        ? /^SEARCH /
-        : new RegExp(`^SEARCH .* INDEX .*\\(${filter}=\\?`),
-    )
-    expect(others.join(), name).toMatch(
-      /counted/.test(name)
-        ? /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/
-        : /^$/,
-    )
+      .all(parameters.map(() => 1))
+    return steps.map(({ detail }) => detail)
   }
+
+  const byId = /^SEARCH plants USING INTEGER PRIMARY KEY \(rowid>\?/
+  const byTag = /^SEARCH plants USING INDEX plants_by_tag \(tag=\? AND id>\?/
+  const countedAlone = /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/
+
+  test.each([
+    { name: 'plants.page', search: byId, others: /^$/ },
+    { name: 'plants.pageOfTag', search: byTag, others: /^$/ },
+    { name: 'plants.counted', search: byId, others: countedAlone },
+    { name: 'plants.countedOfTag', search: byTag, others: countedAlone },
+    { name: 'plants.search', search: byId, others: /^$/ },
+    { name: 'plants.searchOfTag', search: byTag, others: /^$/ },
+  ])('$name reads no row that it does not look at', async ({ name, search, others }) => {
+    const [first, ...rest] = await planOf(name)
+
+    expect(first).toMatch(search)
+    expect(rest.join()).toMatch(others)
+  })
+
+  test('every page has such a row here', () => {
+    const pages = statementsOn(sqliteDialect).filter(
+      ({ statement }) => statement.kind === 'read' && statement.bound !== undefined,
+    )
+
+    expect(pages.map(({ name }) => name).toSorted()).toEqual([
+      'plants.counted',
+      'plants.countedOfTag',
+      'plants.page',
+      'plants.pageOfTag',
+      'plants.search',
+      'plants.searchOfTag',
+    ])
+  })
+
+  test.each(['plants.window', 'plants.windowOfTag'])(
+    '%s measures names without reading them',
+    async name => {
+      const database = await openFile(plant(1, 'x'.repeat(1_000_000), 'a'))
+      const { sql, parameters } = statementNamed(name)
+      const values: Readonly<Record<string, unknown>> = { from: 0, limit: 10, tag: 'a' }
+
+      const window = database.prepare(sql).get(parameters.map(each => values[each]))
+
+      expect(window).toEqual({ last: 1, count: 1, bytes: 1_000_000 })
+      const readName = () => database.prepare('select name from plants').all()
+      expect(readName).toThrow('malformed')
+    },
+  )
 })
 
-test('on SQLite a search measures names without reading them', async () => {
-  const file = join(temporaryFolder(), 'store.db')
-  {
-    await using storage = await openStorage({ url: `file:${file}` })
-    await storage.plants.insert(plant(1, 'x'.repeat(1_000_000), 'a'))
-  }
-  breakLongTexts(file)
-  using opened = new DisposableStack()
-  const database = opened.adopt(new Database(file), each => void each.close())
-  const windows = [...compileEntities(entities, sqliteDialect).names].filter(([, name]) =>
-    name.startsWith('plants.window'),
-  )
-  for (const [{ sql, parameters }, name] of windows) {
-    const given = { from: 0, limit: 10, tag: 'a' }
-    const values = parameters.map(parameter => given[parameter as keyof typeof given])
-    const window = database.prepare(sql).get(values)
-    expect(window, name).toEqual({ last: 1, count: 1, bytes: 1_000_000 })
-  }
-  expect(windows).toHaveLength(2)
-  expect(() => database.prepare('select name from plants').all()).toThrow('malformed')
-})
+function statementNamed(name: string): ReadStatement | ChangeStatement {
+  const found = statementsOn(sqliteDialect).find(each => each.name === name)
+  assert(found, `there is a statement ${name}`)
+  return found.statement
+}
 
 /**
  * Breaks every page that holds the rest of a long text, so that reading the text fails.
