@@ -12,6 +12,7 @@ const ofParts = [
   'store-in-environment',
   'terminal',
   'import',
+  'remove',
   'tokens',
   'webhooks',
   'written-files',

@@ -9,6 +9,7 @@ import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
+import { removePlants } from './commands/remove-plants.ts'
 import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
@@ -23,6 +24,7 @@ export const program = new Command('plant-store')
   .addCommand(webhook)
   .addCommand(importPlants)
   .addCommand(exportPlants)
+  .addCommand(removePlants)
   .addCommand(backup)
   .addCommand(restore)
   .addCommand(check)

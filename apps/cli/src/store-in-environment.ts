@@ -49,15 +49,15 @@ export async function readStore(): Promise<StoreReader> {
 }
 
 /** Opens the store to change what it has. @throws CommandError if there is none */
-export async function changeStore(): Promise<Storage> {
+export async function changeStore(options: OpenOptions = {}): Promise<Storage> {
   await (await readStore())[Symbol.asyncDispose]()
-  return openStore()
+  return openStore(options)
 }
 
+type OpenOptions = Pick<StorageOptions, 'timeoutMs'>
+
 /** Opens the store to change it, and creates it if needed. Says so if that migrates it. */
-export async function openStore(
-  options: Pick<StorageOptions, 'timeoutMs'> = {},
-): Promise<Storage> {
+export async function openStore(options: OpenOptions = {}): Promise<Storage> {
   const storage = await openStorage({ url: storeUrl(), ...options })
   const { versionBefore, schemaVersion } = storage
   if (versionBefore !== undefined && versionBefore !== schemaVersion) {

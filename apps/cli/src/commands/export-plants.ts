@@ -10,14 +10,21 @@ import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { formatNames, formats } from '../formats/formats.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
 import { counted, countedAll, duration, print, showProgress } from '../terminal.ts'
+import { isSelected, searchedText } from './plant-filter.ts'
 
 export const exportPlants = new Command('export')
-  .description('Write all plants in order of id, as one snapshot.')
+  .description('Write all plants, or selected ones, in order of id, as one snapshot.')
   .argument('[file]', 'to write (by default standard output)', '-')
   .addOption(
     new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'),
   )
   .addOption(forceOption)
+  .option('--tag <tag>', 'only plants with this tag')
+  .option(
+    '--name-contains <text>',
+    'only plants whose name contains the text (A to Z match a to z)',
+    searchedText,
+  )
   .option('--damaged', 'write every readable plant of a damaged file')
   .option('--json', 'print JSON, on standard error if the plants go to standard output')
   .addHelpText(
@@ -42,7 +49,7 @@ type Options = ReturnType<typeof exportPlants.opts>
 
 async function runExport(
   file: string,
-  { damaged, format, force, json }: Options,
+  { damaged, format, force, json, tag, nameContains }: Options,
 ): Promise<void> {
   const signal = onInterrupt()
   const url = existingStoreUrl()
@@ -55,6 +62,7 @@ async function runExport(
   const startedMs = performance.now()
   const { header, write } = formats[format]
   let exported = 0
+  let read = 0
   {
     // A bar would mix with lines on the same terminal.
     using progress = await showProgress(
@@ -67,9 +75,11 @@ async function runExport(
       }
       for await (const plants of source.plants) {
         signal.throwIfAborted()
-        yield write(plants)
-        exported += plants.length
-        progress.update(exported, exported, total)
+        const selected = plants.filter(plant => isSelected(plant, { tag, nameContains }))
+        yield write(selected)
+        exported += selected.length
+        read += plants.length
+        progress.update(exported, read, total)
       }
     }
     await writeOutput(file, force ?? false, pieces())

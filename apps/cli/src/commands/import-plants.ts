@@ -153,11 +153,11 @@ const partPlants = 10_000
 const partBytesMax = 16 * 1024 * 1024
 
 /** Yields parts of the lines. An interruption ends them with the lines read so far. */
-export async function* inParts(
-  pieces: AsyncIterable<readonly Entry[]>,
+export async function* inParts<Item>(
+  pieces: AsyncIterable<readonly Entry<Item>[]>,
   signal: AbortSignal,
-): AsyncGenerator<readonly Entry[]> {
-  let part: Entry[] = []
+): AsyncGenerator<readonly Entry<Item>[]> {
+  let part: Entry<Item>[] = []
   let bytes = 0
   try {
     for await (const entries of pieces) {

@@ -1,0 +1,156 @@
+import { Command, Option } from '@commander-js/extra-typings'
+import { type PlantId, parsePlantId } from '@plant-store/domain'
+import { explain } from '@plant-store/engine'
+import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
+import { openInput } from '../files/input-file.ts'
+import { detectFormat, formatNames, formats } from '../formats/formats.ts'
+import {
+  type Entry,
+  type ItemReading,
+  lineBytesMaxDefault,
+  lineEndOf,
+} from '../formats/lines.ts'
+import { changeStore, readStore } from '../store-in-environment.ts'
+import {
+  counted,
+  duration,
+  grouped,
+  jsonOption,
+  print,
+  rate,
+  showProgress,
+} from '../terminal.ts'
+import { inParts } from './import-plants.ts'
+
+export const removePlants = new Command('remove')
+  .description('Remove the plants whose ids are in a file, such as one of export.')
+  .argument('<file>', 'to read, plain or gzipped; - for standard input')
+  .addOption(
+    new Option(
+      '--format <format>',
+      'of the file (by default detected from its content)',
+    ).choices(formatNames),
+  )
+  .option('--dry-run', 'count the plants, and remove none')
+  .addOption(jsonOption)
+  .addHelpText(
+    'after',
+    `
+The file is NDJSON or CSV, as for import. Only the id of each line is used: a plant is removed even if it has changed
+since the export. A line without an id ends the command, after the plants of the lines before it were removed. Ids that
+are not stored are counted, so the command can be repeated.`,
+  )
+  .action(runRemove)
+
+const idReading: ItemReading<PlantId> = {
+  required: ['id'],
+  parse: record => parsePlantId((record as { readonly id?: unknown } | null)?.id),
+}
+
+/** Removals that are sent at the same time share a commit. */
+const removalsMax = 1_000
+
+async function runRemove(
+  from: string,
+  options: ReturnType<typeof removePlants.opts>,
+): Promise<void> {
+  const { dryRun = false, json } = options
+  const signal = onInterrupt()
+  const input = await openInput(from, signal)
+  const format = formats[detectFormat(input.beginning, from, options.format)]
+  const entries = format.read(input.chunks, {
+    ...idReading,
+    lineBytesMax: lineBytesMaxDefault,
+    lineEnd: lineEndOf(input.beginning),
+  })
+
+  await using opened = new AsyncDisposableStack()
+  const removeOne = await openRemoval(dryRun, opened)
+  const startedMs = performance.now()
+  const counts = { read: 0, removed: 0, missing: 0 }
+  {
+    using progress = await showProgress('plant', !json)
+    try {
+      for await (const part of inParts(entries, signal)) {
+        await removePart(part, removeOne, counts)
+        progress.update(counts.read, input.bytesRead(), input.bytes)
+      }
+    } catch (cause) {
+      const before = `${counted(counts.removed, 'plant')} removed before`
+      const rest = dryRun ? 'nothing was removed' : before
+      throw new CommandError(`${explain(cause as Error)} (${rest})`)
+    }
+  }
+
+  const seconds = (performance.now() - startedMs) / 1000
+  const isInterrupted = signal.aborted
+  const result = { ...counts, dryRun, seconds, interrupted: isInterrupted }
+  await print({ json }, result, summarize(counts, dryRun, seconds))
+  if (isInterrupted) {
+    throw new CommandError('interrupted', exitCodes.interrupted)
+  }
+}
+
+/** Resolves to whether the plant was stored. */
+type RemoveOne = (id: PlantId) => Promise<boolean>
+
+async function openRemoval(
+  dryRun: boolean,
+  opened: AsyncDisposableStack,
+): Promise<RemoveOne> {
+  if (dryRun) {
+    const { plants } = opened.use(await readStore())
+    return async id => (await plants.find(id)) !== undefined
+  }
+  // PostgreSQL may wait for another program's lock.
+  const { plants } = opened.use(await changeStore({ timeoutMs: 30_000 }))
+  return id => plants.remove(id)
+}
+
+interface Counts {
+  read: number
+  removed: number
+  missing: number
+}
+
+/** @throws Error of the first line without an id, after it has removed the plants before */
+async function removePart(
+  part: readonly Entry<PlantId>[],
+  removeOne: RemoveOne,
+  counts: Counts,
+): Promise<void> {
+  const ids: PlantId[] = []
+  let fault: Error | undefined
+  for (const entry of part) {
+    if ('reason' in entry) {
+      fault = new Error(`line ${entry.line}: ${entry.reason}`)
+      break
+    }
+    ids.push(entry.item)
+  }
+
+  for (let from = 0; from < ids.length; from += removalsMax) {
+    const some = ids.slice(from, from + removalsMax)
+    const outcomes = await Promise.all(some.map(removeOne))
+    const removed = outcomes.filter(wasStored => wasStored).length
+    counts.read += some.length
+    counts.removed += removed
+    counts.missing += some.length - removed
+  }
+  if (fault !== undefined) {
+    throw fault
+  }
+}
+
+function summarize(
+  { removed, missing }: Counts,
+  dryRun: boolean,
+  seconds: number,
+): string {
+  const others = missing > 0 ? `, ${grouped(missing)} not stored` : ''
+  if (dryRun) {
+    return `${counted(removed, 'stored plant')}${others}; nothing was removed`
+  }
+  const speed = `${duration(seconds)} (${rate(removed, seconds)})`
+  return `${counted(removed, 'plant')} removed in ${speed}${others}`
+}
