@@ -1,0 +1,158 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { type Plant, parsePlant } from '@plant-store/domain'
+import { needs } from '@plant-store/harness/vitest'
+import { openStorage } from '@plant-store/persistence'
+import { mintSecret, signedHeaders } from '@plant-store/webhooks'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { addProgram, block, runBlock } from './pages.ts'
+import { Place } from './place.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+  addProgram(place)
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+async function save(...plants: readonly object[]): Promise<void> {
+  await using storage = await openStorage({ url: place.url })
+  await storage.plants.saveAll(plants.map(plant => parsePlant(plant)))
+}
+
+const hasProgram = (program: string, flag = '--version') =>
+  spawnSync(program, [flag]).status === 0
+
+describe('a recipe of docs/commands.md', () => {
+  test('renames a tag, and changes no name', async () => {
+    const likeTag = 'a","tag":"herb"}'
+    await save(
+      { id: 1n, name: 'Mint', tag: 'herb' },
+      { id: 2n, name: likeTag, tag: 'herb' },
+      { id: 3n, name: likeTag, tag: 'tree' },
+    )
+
+    const { status } = runBlock(place, '"tag":"herbs"')
+
+    expect(status).toBe(0)
+    expect(await place.plants()).toEqual([
+      { id: 1n, name: 'Mint', tag: 'herbs' },
+      { id: 2n, name: likeTag, tag: 'herbs' },
+      { id: 3n, name: likeTag, tag: 'tree' },
+    ])
+  })
+
+  test('removes a tag, and keeps its plants', async () => {
+    await save({ id: 1n, name: 'Ivy', tag: 'climber' }, { id: 2n, name: 'b', tag: 'c' })
+
+    const { status } = runBlock(place, '"tag":"climber"')
+
+    expect(status).toBe(0)
+    expect(await place.plants()).toEqual([
+      { id: 1n, name: 'Ivy' },
+      { id: 2n, name: 'b', tag: 'c' },
+    ])
+  })
+
+  test('removes the plants of a tag while a server runs', async () => {
+    const weeds: Plant[] = []
+    for (let id = 0n; id < 3_000n; id++) {
+      weeds.push(parsePlant({ id, name: 'Thistle', tag: 'weed' }))
+    }
+    await save(...weeds)
+    const server = await place.serve()
+    await server.create(5_000)
+
+    const { status, stdout } = runBlock(place, '--tag weed')
+
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^3,000 plants removed/)
+    expect(await server.request('GET /plants/7')).toBe(404)
+    expect(await server.request('GET /plants/5000')).toBe(200)
+  })
+
+  test('takes one plant out of a backup', async () => {
+    await save({ id: 7n, name: 'before' }, { id: 77n, name: 'before' })
+    await place.run('backup plants.backup')
+    await save({ id: 7n, name: 'after' }, { id: 77n, name: 'after' })
+
+    const { status } = runBlock(place, '"id":7,')
+
+    expect(status).toBe(0)
+    expect(await place.plants()).toEqual([
+      { id: 7n, name: 'before' },
+      { id: 77n, name: 'after' },
+    ])
+  })
+
+  test('begins again with the same tokens', async () => {
+    await save({ id: 1n, name: 'a' })
+    await place.run('token create --name shop')
+
+    const { status } = runBlock(place, 'before.backup')
+
+    expect(status).toBe(0)
+    expect(await place.counts()).toMatchObject({ plants: 0, tokens: 1 })
+  })
+
+  test('imports rejected lines again', needs('jq', hasProgram('jq')), async () => {
+    writeFileSync(place.path('plants.csv'), 'id,name\n1,a\nx,b\n3,"é",y\n')
+    await place.run('import plants.csv')
+
+    const { status, stdout } = runBlock(place, 'jq -r')
+
+    expect(status).toBe(3)
+    expect(stdout).toMatch(/2 lines rejected, see corrected.csv.rejects.ndjson\n$/)
+  })
+})
+
+test('the loop of docs/http.md reads every page', async () => {
+  await place.load(0, 5)
+  const server = await place.serve()
+  const url = `STORE=${server.url} AUTH='Authorization: Bearer given-by-the-environment'\nnext=`
+
+  const { status, stdout, stderr } = runBlock(place, 'while [ -n "$next" ]', {
+    "next='": `${url}'`,
+    'limit=1000': 'limit=2',
+  })
+
+  expect(status).toBe(0)
+  expect(stderr).toBe('')
+  expect(stdout.match(/"id":\d/g)).toHaveLength(5)
+  expect(stdout.match(/\]/g)).toHaveLength(3)
+})
+
+describe('the listener of docs/webhooks.md in Python', () => {
+  const python = needs('python3', hasProgram('python3'))
+  const secret = mintSecret()
+  const body = '{"id":9223372036854775807,"name":"é"}'
+
+  function readDelivery(sentAtMs: number, received = body) {
+    const headers = signedHeaders({ id: 'added_1', sentAtMs, body }, secret)
+    const input = JSON.stringify({ secret, headers, body: received })
+    const read = `
+import sys
+given = json.load(sys.stdin)
+print(plant_in(given['secret'], given['headers'], given['body'].encode())['id'])`
+    const script = block('python', 'def plant_in') + read
+    return spawnSync('python3', ['-c', script], { input, encoding: 'utf8' })
+  }
+
+  test('reads a delivery, with every digit of its id', python, () => {
+    const { stdout, stderr } = readDelivery(Date.now())
+
+    expect({ stdout, stderr }).toEqual({ stdout: '9223372036854775807\n', stderr: '' })
+  })
+
+  test('refuses another body', python, () => {
+    const { stderr } = readDelivery(Date.now(), body.replace('é', 'e'))
+
+    expect(stderr).toMatch(/ValueError: the signature is wrong/)
+  })
+
+  test('refuses a delivery of an hour ago', python, () => {
+    const { stderr } = readDelivery(Date.now() - 3_600_000)
+
+    expect(stderr).toMatch(/ValueError: the delivery is too old/)
+  })
+})
