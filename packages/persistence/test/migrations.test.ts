@@ -18,9 +18,10 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type DatabaseName, databases, usePlace } from './each-database.ts'
 import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
-import { type Subject, subjects } from './store-subjects.ts'
+import type { Subject } from './store-subjects.ts'
 
 /** Returns the statements of all migrations on a database. */
 async function statementsOf(dialect: Dialect): Promise<readonly string[]> {
@@ -70,79 +71,93 @@ const addHeight: Migration = (db, { int64 }) =>
   db.schema.alterTable('plants').addColumn('height', int64).execute()
 const next = nextRelease(addHeight)
 
-describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
-  const plants = [plant(1), plant(2)]
-  let store: Subject
+const plants = [plant(1), plant(2)]
+
+/** Fills a new store before each test of the block. */
+function useFilledStore(name: DatabaseName): { readonly current: Subject } {
+  const place = usePlace(name)
   beforeEach(async () => {
-    store = await subjects[name]()
-    await using storage = await openStorage({ url: store.url })
+    await using storage = await openStorage({ url: place.current.url })
     await storage.plants.insertAll(plants)
   })
-  afterEach(() => store[Symbol.asyncDispose]())
+  return place
+}
 
-  test('the first opening creates a store of the newest version', async () => {
-    await using empty = await subjects[name]()
-    await using storage = await openStorage({ url: empty.url })
+describe.each(databases)('on %s an empty database', name => {
+  const place = usePlace(name)
+
+  test('becomes a store of the newest version', async () => {
+    await using storage = await openStorage({ url: place.current.url })
 
     expect(storage).toMatchObject({ versionBefore: undefined, schemaVersion })
   })
+})
 
-  test('a newer release reads a store of this one, and leaves it as it is', async () => {
-    const before = await store.fingerprint()
+describe.each(databases)('on %s a newer release', name => {
+  const place = useFilledStore(name)
 
-    const report = await engine.inspectStore(next, store.url)
+  test('reads a store of this one, and leaves it as it is', async () => {
+    const before = await place.current.fingerprint()
+
+    const report = await engine.inspectStore(next, place.current.url)
 
     const counts = { plants: 2 }
     expect(report).toMatchObject({
-      store: storageName(store.url),
+      store: storageName(place.current.url),
       schemaVersion,
       counts,
     })
-    expect(await store.fingerprint()).toBe(before)
+    expect(await place.current.fingerprint()).toBe(before)
   })
 
-  test('a newer release brings a store up to date, and keeps its plants', async () => {
+  test('brings a store up to date, and keeps its plants', async () => {
     {
-      await using first = await engine.openStorage(next, { url: store.url })
+      await using first = await engine.openStorage(next, { url: place.current.url })
       expect([first.versionBefore, first.schemaVersion]).toEqual([
         schemaVersion,
         nextVersion,
       ])
       expect(await first.plants.page({ limit: 10 })).toEqual(plants)
     }
-    await using second = await engine.openStorage(next, { url: store.url })
+    await using second = await engine.openStorage(next, { url: place.current.url })
 
     expect([second.versionBefore, second.schemaVersion]).toEqual([
       nextVersion,
       nextVersion,
     ])
     expect(await second.plants.page({ limit: 10 })).toEqual(plants)
-    expect(await store.ask('select height from plants')).toEqual([[null], [null]])
+    expect(await place.current.ask('select height from plants')).toEqual([[null], [null]])
   })
 
-  test('a newer store is refused by this release, and left as it is', async () => {
-    await (await engine.openStorage(next, { url: store.url }))[Symbol.asyncDispose]()
-    const before = await store.fingerprint()
+  test('makes a store that this one refuses and leaves as it is', async () => {
+    await (await engine.openStorage(next, { url: place.current.url }))[
+      Symbol.asyncDispose
+    ]()
+    const before = await place.current.fingerprint()
 
     const refusal = `has schema version ${nextVersion}, but this release knows only versions up to ${schemaVersion}: run a newer one`
-    await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openReader(store.url)).rejects.toThrow(refusal)
-    await expect(inspectStore(store.url)).rejects.toThrow(refusal)
-    expect(await store.fingerprint()).toBe(before)
+    await expect(openStorage({ url: place.current.url })).rejects.toThrow(refusal)
+    await expect(openReader(place.current.url)).rejects.toThrow(refusal)
+    await expect(inspectStore(place.current.url)).rejects.toThrow(refusal)
+    expect(await place.current.fingerprint()).toBe(before)
   })
+})
+
+describe.each(databases)('on %s', name => {
+  const place = useFilledStore(name)
 
   test('a migration that fails changes nothing', async () => {
-    const before = await store.fingerprint()
+    const before = await place.current.fingerprint()
     const failing = nextRelease(async (db, dialect) => {
       await addHeight(db, dialect)
       throw new Error('no more')
     })
 
-    const refused = engine.openStorage(failing, { url: store.url })
+    const refused = engine.openStorage(failing, { url: place.current.url })
 
     await expect(refused).rejects.toThrow(/^the store .* cannot be opened: no more$/)
-    expect(await store.fingerprint()).toBe(before)
-    const versions = await store.ask('select version from schema_version')
+    expect(await place.current.fingerprint()).toBe(before)
+    const versions = await place.current.ask('select version from schema_version')
     expect(versions).toEqual([[schemaVersion]])
   })
 
@@ -150,15 +165,19 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     { of: 'an unknown version', change: 'update schema_version set version = 0' },
     { of: 'no version', change: 'delete from schema_version' },
   ])('a store of $of is refused and left as it is', async ({ change }) => {
-    await store.run(change)
-    const before = await store.fingerprint()
+    await place.current.run(change)
+    const before = await place.current.fingerprint()
 
     const refusal = 'its table schema_version has no version: restore a backup'
-    await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openReader(store.url)).rejects.toThrow(refusal)
-    await expect(inspectStore(store.url)).rejects.toThrow(refusal)
-    expect(await store.fingerprint()).toBe(before)
+    await expect(openStorage({ url: place.current.url })).rejects.toThrow(refusal)
+    await expect(openReader(place.current.url)).rejects.toThrow(refusal)
+    await expect(inspectStore(place.current.url)).rejects.toThrow(refusal)
+    expect(await place.current.fingerprint()).toBe(before)
   })
+})
+
+describe.each(databases)('on %s a database of another program', name => {
+  const place = usePlace(name)
 
   test.each([
     { what: 'a table', statements: ['create table notes (line text)'] },
@@ -169,15 +188,15 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
         'create table songs (id integer)',
       ],
     },
-  ])("another program's $what is refused and left as it is", async ({ statements }) => {
-    await using other = await subjects[name]()
-    await other.run(...statements)
-    const before = await other.fingerprint()
+  ])('with $what is refused and left as it is', async ({ statements }) => {
+    const { url } = place.current
+    await place.current.run(...statements)
+    const before = await place.current.fingerprint()
 
     const refusal = /it contains tables of another program$/
-    await expect(openStorage({ url: other.url })).rejects.toThrow(refusal)
-    await expect(openReader(other.url)).rejects.toThrow(refusal)
-    expect(await other.fingerprint()).toBe(before)
+    await expect(openStorage({ url })).rejects.toThrow(refusal)
+    await expect(openReader(url)).rejects.toThrow(refusal)
+    expect(await place.current.fingerprint()).toBe(before)
   })
 })
 

@@ -3,13 +3,13 @@ import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { WebhookFigures, WebhookId } from '@plant-store/webhooks'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { postgresWebhooks } from '../src/webhooks/postgres.ts'
 import { createOutbox } from '../src/webhooks/repository.ts'
 import { sqliteWebhooks } from '../src/webhooks/sqlite.ts'
+import { databases, useStore } from './each-database.ts'
 import { addWebhook } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
-import { type Subject, subjects } from './store-subjects.ts'
 
 const webhookId = 'webhook' as WebhookId
 
@@ -23,181 +23,170 @@ function plantsUpTo(count: number) {
   return Array.from({ length: count }, (_, index) => plant(index))
 }
 
-describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
-  const stack = new AsyncDisposableStack()
-  let store: Subject
-  let storage: Storage
-  beforeAll(async () => {
-    store = stack.use(await subjects[name]())
-    storage = stack.use(await openStorage({ url: store.url }))
+const tables = ['outbox', 'webhooks', 'plants']
+
+describe.each(databases)('on %s a plant is announced', name => {
+  const store = useStore(name, tables)
+  beforeEach(() => addWebhook(store.storage))
+
+  test('if it is inserted, and not if its id is taken', async () => {
+    const { plants } = store.storage
+    await plants.insert(plant(1, 'insert'))
+    await plants.insert(plant(1, 'taken'))
+    await plants.insertAll([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
+
+    expect(await announcedBy(store.storage)).toEqual(['1 insert', '2 insertAll'])
   })
+
+  test('if it is saved as a new one, and not if it replaces another', async () => {
+    const { plants } = store.storage
+    await plants.insert(plant(1, 'insert'))
+    await plants.save(plant(3, 'save'))
+    await plants.save(plant(3, 'replaced'))
+    await plants.saveAll([
+      plant(6, 'saveAll'),
+      plant(1, 'replaced'),
+      plant(3, 'replaced'),
+      plant(6, 'again'),
+    ])
+
+    expect(await announcedBy(store.storage)).toEqual(['1 insert', '3 save', '6 saveAll'])
+  })
+
+  test('if it is saved where none is stored, and not over a version', async () => {
+    const { plants } = store.storage
+    const version = await plants.save(plant(3, 'save'))
+    await plants.saveIf(plant(4, 'saveIf'), undefined)
+    await plants.saveIf(plant(4, 'taken'), undefined)
+    await plants.saveIf(plant(3, 'replaced'), version)
+    await plants.saveIf(plant(4, 'of another version'), version)
+
+    expect(await announcedBy(store.storage)).toEqual(['3 save', '4 saveIf'])
+  })
+
+  test('once more if it was removed in between', async () => {
+    const { plants } = store.storage
+    await plants.insert(plant(4, 'first'))
+    await plants.remove(plantId(4))
+    await plants.save(plant(4, 'once more'))
+
+    expect(await announcedBy(store.storage)).toEqual(['4 first', '4 once more'])
+  })
+
+  test('with the version and the time of its insert', async () => {
+    const beforeMs = Date.now()
+    await store.storage.plants.insert(plant(1))
+
+    const stored = await store.storage.plants.find(plantId(1))
+    const { outbox } = store.storage.webhooks
+    const [delivery] = await outbox.deliveriesOf(webhookId, 1)
+    expect(delivery?.added).toMatchObject({ ...stored })
+    const clockMs = Number(delivery?.added.addedAt)
+    expect(Math.abs(clockMs - beforeMs)).toBeLessThan(60_000)
+  })
+})
+
+describe.each(databases)('on %s a plant that is added unannounced', name => {
+  const store = useStore(name, tables)
+  beforeEach(() => addWebhook(store.storage))
+
+  test('is not announced, however it is added', async () => {
+    const { unannounced } = store.storage.plants
+    await unannounced.insert(plant(1))
+    await unannounced.insertAll([plant(2), plant(3)])
+    await unannounced.insertAll([])
+    await unannounced.save(plant(4))
+    await unannounced.saveAll([plant(5), plant(3), plant(5)])
+    await unannounced.saveIf(plant(6), undefined)
+
+    expect(await announcedBy(store.storage)).toEqual([])
+    expect(await store.storage.plants.page({ limit: 10 })).toHaveLength(6)
+  })
+
+  test('tells its outcome', async () => {
+    const { plants } = store.storage
+    await plants.insert(plant(1))
+
+    const first = await plants.unannounced.insertAll([plant(3), plant(1), plant(4)])
+    const second = await plants.unannounced.insertAll([plant(6), plant(3)])
+
+    expect(first).toEqual(['inserted', 'id-taken', 'inserted'])
+    expect(second).toEqual(['inserted', 'id-taken'])
+  })
+
+  test('hides none that is announced at the same time', async () => {
+    const { plants } = store.storage
+    const { unannounced } = plants
+    await Promise.all([
+      plants.insertAll([plant(1), plant(2)]),
+      unannounced.insertAll([plant(3), plant(4)]),
+      plants.insert(plant(5)),
+      unannounced.insertAll([plant(6)]),
+      plants.save(plant(7)),
+      unannounced.save(plant(8)),
+      plants.saveAll([plant(9)]),
+    ])
+
+    const announced = await announcedBy(store.storage)
+    // PostgreSQL makes changes of one kind together.
+    expect(announced.map(Number.parseFloat).toSorted()).toEqual([1, 2, 5, 7, 9])
+  })
+})
+
+describe.each(databases)('on %s a webhook', name => {
+  const store = useStore(name, tables)
+  const many = 'many' as WebhookId
+  const none = 'none' as WebhookId
+  const count = 4_100
+
+  async function figuresOf(id: WebhookId): Promise<WebhookFigures | undefined> {
+    const figures = await store.storage.webhooks.outbox.figures()
+    return figures.find(({ webhook }) => webhook === id)
+  }
+
   beforeEach(async () => {
-    for (const table of ['outbox', 'webhooks', 'plants']) {
-      await store.ask(`delete from ${table} returning 1`)
-    }
+    await addWebhook(store.storage, many)
+    await store.storage.plants.insertAll(plantsUpTo(count))
+    await addWebhook(store.storage, none)
   })
-  afterAll(() => stack.disposeAsync())
 
-  describe('a plant is announced', () => {
-    beforeEach(() => addWebhook(storage))
+  test('is retried with all that was given up, however much', async () => {
+    await store.place.ask('update outbox set next_at = null, attempts = 1 returning 1')
 
-    test('if it is inserted, and not if its id is taken', async () => {
-      const { plants } = storage
-      await plants.insert(plant(1, 'insert'))
-      await plants.insert(plant(1, 'taken'))
-      await plants.insertAll([
-        plant(2, 'insertAll'),
-        plant(1, 'taken'),
-        plant(2, 'taken'),
-      ])
+    expect(await store.storage.webhooks.retry(many)).toBe(true)
 
-      expect(await announcedBy(storage)).toEqual(['1 insert', '2 insertAll'])
-    })
+    expect(await figuresOf(many)).toMatchObject({ waiting: count, givenUp: 0 })
+  })
 
-    test('if it is saved as a new one, and not if it replaces another', async () => {
-      const { plants } = storage
-      await plants.insert(plant(1, 'insert'))
-      await plants.save(plant(3, 'save'))
-      await plants.save(plant(3, 'replaced'))
-      await plants.saveAll([
-        plant(6, 'saveAll'),
-        plant(1, 'replaced'),
-        plant(3, 'replaced'),
-        plant(6, 'again'),
-      ])
-
-      expect(await announcedBy(storage)).toEqual(['1 insert', '3 save', '6 saveAll'])
-    })
-
-    test('if it is saved where none is stored, and not over a version', async () => {
-      const { plants } = storage
-      const version = await plants.save(plant(3, 'save'))
-      await plants.saveIf(plant(4, 'saveIf'), undefined)
-      await plants.saveIf(plant(4, 'taken'), undefined)
-      await plants.saveIf(plant(3, 'replaced'), version)
-      await plants.saveIf(plant(4, 'of another version'), version)
-
-      expect(await announcedBy(storage)).toEqual(['3 save', '4 saveIf'])
-    })
-
-    test('once more if it was removed in between', async () => {
-      const { plants } = storage
-      await plants.insert(plant(4, 'first'))
-      await plants.remove(plantId(4))
-      await plants.save(plant(4, 'once more'))
-
-      expect(await announcedBy(storage)).toEqual(['4 first', '4 once more'])
-    })
-
-    test('with the version and the time of its insert', async () => {
-      const beforeMs = Date.now()
-      await storage.plants.insert(plant(1))
-
-      const stored = await storage.plants.find(plantId(1))
-      const { outbox } = storage.webhooks
-      const [delivery] = await outbox.deliveriesOf(webhookId, 1)
-      expect(delivery?.added).toMatchObject({ ...stored })
-      const clockMs = Number(delivery?.added.addedAt)
-      expect(Math.abs(clockMs - beforeMs)).toBeLessThan(60_000)
+  test('has figures if nothing waits for it', async () => {
+    expect(await figuresOf(none)).toEqual({
+      webhook: none,
+      state: 'active',
+      waiting: 0,
+      givenUp: 0,
     })
   })
 
-  describe('a plant that is added unannounced', () => {
-    beforeEach(() => addWebhook(storage))
+  test('is removed with all that waits for it, however much', async () => {
+    expect(await store.storage.webhooks.remove(none)).toBe(true)
+    expect(await figuresOf(many)).toMatchObject({ waiting: count })
 
-    test('is not announced, however it is added', async () => {
-      const { unannounced } = storage.plants
-      await unannounced.insert(plant(1))
-      await unannounced.insertAll([plant(2), plant(3)])
-      await unannounced.insertAll([])
-      await unannounced.save(plant(4))
-      await unannounced.saveAll([plant(5), plant(3), plant(5)])
-      await unannounced.saveIf(plant(6), undefined)
-
-      expect(await announcedBy(storage)).toEqual([])
-      expect(await storage.plants.page({ limit: 10 })).toHaveLength(6)
-    })
-
-    test('tells its outcome', async () => {
-      const { plants } = storage
-      await plants.insert(plant(1))
-
-      const first = await plants.unannounced.insertAll([plant(3), plant(1), plant(4)])
-      const second = await plants.unannounced.insertAll([plant(6), plant(3)])
-
-      expect(first).toEqual(['inserted', 'id-taken', 'inserted'])
-      expect(second).toEqual(['inserted', 'id-taken'])
-    })
-
-    test('hides none that is announced at the same time', async () => {
-      const { plants } = storage
-      const { unannounced } = plants
-      await Promise.all([
-        plants.insertAll([plant(1), plant(2)]),
-        unannounced.insertAll([plant(3), plant(4)]),
-        plants.insert(plant(5)),
-        unannounced.insertAll([plant(6)]),
-        plants.save(plant(7)),
-        unannounced.save(plant(8)),
-        plants.saveAll([plant(9)]),
-      ])
-
-      const announced = await announcedBy(storage)
-      // PostgreSQL makes changes of one kind together.
-      expect(announced.map(Number.parseFloat).toSorted()).toEqual([1, 2, 5, 7, 9])
-    })
+    expect(await store.storage.webhooks.remove(many)).toBe(true)
+    expect(await store.storage.webhooks.outbox.figures()).toEqual([])
+    expect(await store.place.ask('select position from outbox limit 1')).toEqual([])
   })
+})
 
-  describe('a webhook', () => {
-    const many = 'many' as WebhookId
-    const none = 'none' as WebhookId
-    const count = 4_100
-
-    async function figuresOf(id: WebhookId): Promise<WebhookFigures | undefined> {
-      const figures = await storage.webhooks.outbox.figures()
-      return figures.find(({ webhook }) => webhook === id)
-    }
-
-    beforeEach(async () => {
-      await addWebhook(storage, many)
-      await storage.plants.insertAll(plantsUpTo(count))
-      await addWebhook(storage, none)
-    })
-
-    test('is retried with all that was given up, however much', async () => {
-      await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
-
-      expect(await storage.webhooks.retry(many)).toBe(true)
-
-      expect(await figuresOf(many)).toMatchObject({ waiting: count, givenUp: 0 })
-    })
-
-    test('has figures if nothing waits for it', async () => {
-      expect(await figuresOf(none)).toEqual({
-        webhook: none,
-        state: 'active',
-        waiting: 0,
-        givenUp: 0,
-      })
-    })
-
-    test('is removed with all that waits for it, however much', async () => {
-      expect(await storage.webhooks.remove(none)).toBe(true)
-      expect(await figuresOf(many)).toMatchObject({ waiting: count })
-
-      expect(await storage.webhooks.remove(many)).toBe(true)
-      expect(await storage.webhooks.outbox.figures()).toEqual([])
-      expect(await store.ask('select position from outbox limit 1')).toEqual([])
-    })
-  })
+describe.each(databases)('on %s', name => {
+  const store = useStore(name, tables)
 
   test.each(['due', 'dueDeliveries'] as const)(
     'the index finds what is due by %s, however much waits',
     async statement => {
-      await addWebhook(storage)
-      await storage.plants.insertAll(plantsUpTo(10_000))
+      await addWebhook(store.storage)
+      await store.storage.plants.insertAll(plantsUpTo(10_000))
       if (name === 'PostgreSQL') {
-        await store.ask('analyze plants, webhooks, outbox')
+        await store.place.ask('analyze plants, webhooks, outbox')
       }
       const explain = name === 'SQLite' ? 'explain query plan' : 'explain'
       const statements = name === 'SQLite' ? sqliteWebhooks() : postgresWebhooks()
@@ -207,7 +196,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
         () => `${values.shift()}`,
       )
 
-      const plan = await store.ask(`${explain} ${sql}`)
+      const plan = await store.place.ask(`${explain} ${sql}`)
 
       const text = plan.flat().join('\n')
       expect(text).toContain('outbox_due')
@@ -279,7 +268,7 @@ test('on PostgreSQL adding a webhook waits for plants that are being added', asy
   await using second = await openStorage({ url: database.url })
   const other = new pg.Client(database.url)
   await other.connect()
-  // Changes are made in order of id, so the insert of 2 has run when 9 waits for the lock.
+  // Changes are made in order of id, so 2 is inserted when 9 waits for the lock.
   await first.plants.insert(plant(9))
   await other.query('begin')
   await other.query('select from plants where id = 9 for update')

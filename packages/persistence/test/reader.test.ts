@@ -10,10 +10,11 @@ import {
   openStorage,
   type StoreReader,
 } from '@plant-store/persistence'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { databases, usePlace } from './each-database.ts'
 import { startProxy } from './proxy.ts'
 import { plant, plantId, schemaVersion, temporaryFolder } from './store-folder.ts'
-import { type Subject, subjects } from './store-subjects.ts'
+import type { Subject } from './store-subjects.ts'
 
 async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   const plants: Plant[] = []
@@ -27,21 +28,17 @@ function manyPlants(count: number, name = 'before'): Plant[] {
   return Array.from({ length: count }, (_, index) => plant(index, name))
 }
 
-describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', name => {
-  let store: Subject
-  beforeEach(async () => {
-    store = await subjects[name]()
-  })
-  afterEach(() => store[Symbol.asyncDispose]())
+async function fill(place: Subject, plants: readonly Plant[]): Promise<void> {
+  await using storage = await openStorage({ url: place.url })
+  await storage.plants.insertAll(plants)
+}
 
-  async function fill(plants: readonly Plant[]): Promise<void> {
-    await using storage = await openStorage({ url: store.url })
-    await storage.plants.insertAll(plants)
-  }
+describe.each(databases)('a reader of a store on %s', name => {
+  const place = usePlace(name)
 
   test('finds nothing in an empty store', async () => {
-    await fill([])
-    await using reader = await openReader(store.url)
+    await fill(place.current, [])
+    await using reader = await openReader(place.current.url)
 
     expect(await reader.counts()).toEqual({ plants: 0, tokens: 0, webhooks: 0 })
     expect(await plantsIn(reader)).toEqual([])
@@ -52,8 +49,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
       const text = texts[index % texts.length] ?? ''
       return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
     })
-    await fill(plants.toReversed())
-    await using reader = await openReader(store.url)
+    await fill(place.current, plants.toReversed())
+    await using reader = await openReader(place.current.url)
 
     expect(await plantsIn(reader)).toEqual(plants)
     expect(reader.schemaVersion).toBe(schemaVersion)
@@ -66,15 +63,15 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
       ...offsets.map(offset => plant(int64Min + offset)),
       ...offsets.toReversed().map(offset => plant(int64Max - offset)),
     ]
-    await fill(plants)
-    await using reader = await openReader(store.url)
+    await fill(place.current, plants)
+    await using reader = await openReader(place.current.url)
 
     expect(await plantsIn(reader)).toEqual(plants)
   })
 
   test('lets others act between two pages', async () => {
-    await fill(manyPlants(2_000))
-    await using reader = await openReader(store.url)
+    await fill(place.current, manyPlants(2_000))
+    await using reader = await openReader(place.current.url)
     const others = vi.fn()
     setImmediate(others)
 
@@ -83,10 +80,34 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     expect(others).toHaveBeenCalled()
   })
 
+  test('counts tokens, too', async () => {
+    await using storage = await openStorage({ url: place.current.url })
+    const token = { name: 'shop', scopes: [], createdAt: new Date(0) }
+    await storage.tokens.insert(token, hashToken('secret'))
+    await using reader = await openReader(place.current.url)
+
+    expect(await reader.counts()).toEqual({ plants: 0, tokens: 1, webhooks: 0 })
+  })
+
+  test('is refused by an empty database, which stays so', async () => {
+    const isFile = place.current.url.startsWith('file:')
+    await place.current.run(isFile ? 'pragma user_version = 1' : 'select 1')
+    const before = await place.current.fingerprint()
+
+    const refusal = /cannot be opened: it is empty$/
+    await expect(openReader(place.current.url)).rejects.toThrow(refusal)
+    await expect(inspectStore(place.current.url)).rejects.toThrow(refusal)
+    expect(await place.current.fingerprint()).toBe(before)
+  })
+})
+
+describe.each(databases)('while a store on %s is changed, a reader', name => {
+  const place = usePlace(name)
+
   test('sees one moment, whatever is changed meanwhile', async () => {
-    await using storage = await openStorage({ url: store.url })
+    await using storage = await openStorage({ url: place.current.url })
     await storage.plants.insertAll(manyPlants(5_000))
-    await using reader = await openReader(store.url)
+    await using reader = await openReader(place.current.url)
     await storage.plants.remove(plantId(0))
 
     const plants: Plant[] = []
@@ -101,14 +122,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
 
     expect(plants).toEqual(manyPlants(5_000))
     expect(await reader.counts()).toMatchObject({ plants: 5_000 })
-    await using later = await openReader(store.url)
+    await using later = await openReader(place.current.url)
     const lastPlants = (await plantsIn(later)).slice(-2)
     expect(lastPlants).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
   })
 
   test('reads a few plants at a time', async () => {
-    await fill(manyPlants(5_000))
-    await using reader = await openReader(store.url)
+    await fill(place.current, manyPlants(5_000))
+    await using reader = await openReader(place.current.url)
 
     const sizes: number[] = []
     for await (const some of reader.all('plants')) {
@@ -116,26 +137,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     }
 
     expect(Math.max(...sizes)).toBeLessThanOrEqual(2_000)
-  })
-
-  test('counts tokens, too', async () => {
-    await using storage = await openStorage({ url: store.url })
-    const token = { name: 'shop', scopes: [], createdAt: new Date(0) }
-    await storage.tokens.insert(token, hashToken('secret'))
-    await using reader = await openReader(store.url)
-
-    expect(await reader.counts()).toEqual({ plants: 0, tokens: 1, webhooks: 0 })
-  })
-
-  test('is refused by an empty database, which stays so', async () => {
-    const isFile = store.url.startsWith('file:')
-    await store.run(isFile ? 'pragma user_version = 1' : 'select 1')
-    const before = await store.fingerprint()
-
-    const refusal = /cannot be opened: it is empty$/
-    await expect(openReader(store.url)).rejects.toThrow(refusal)
-    await expect(inspectStore(store.url)).rejects.toThrow(refusal)
-    expect(await store.fingerprint()).toBe(before)
   })
 })
 

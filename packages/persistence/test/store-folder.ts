@@ -56,8 +56,8 @@ export function openFilesIn(folder: string): string[] {
 }
 
 /**
- * All that reads a store on a file without changing it. Each resolves to the number of its
- * plants.
+ * All that reads a store on a file without changing it. Each resolves to the number of
+ * its plants.
  */
 export const looks: readonly ((url: string) => Promise<number>)[] = [
   async url => (await inspectStore(url)).counts.plants,

@@ -64,8 +64,8 @@ async function inSchema(): Promise<Subject> {
   const rows = async () => {
     const tables = await ask(`
       select table_name from information_schema.tables where table_schema = current_schema() order by table_name`)
-    // The place of a row and the transaction that wrote it differ after every change, even
-    // after one to the same values.
+    // The place of a row and the transaction that wrote it differ after every change,
+    // even after one to the same values.
     return Promise.all(
       tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)),
     )
