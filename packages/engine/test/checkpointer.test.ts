@@ -4,23 +4,30 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Checkpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
+import {
+  Checkpointer,
+  type RecentChanges,
+  walPagesMax,
+} from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
 
-/** Small, as pages count and not bytes. */
+/** Pages are small, because the limits count pages and not bytes. */
 const pageBytes = 512
-const bytesOf = (path: string) => statSync(path).size
 
-/**
- * A store that the writer's connection has open, with its checkpointer and guard.
- *
- * @param isFailing whether the disk fails under a pass of the writer
- */
-function open(isFailing = () => false) {
+const onlySingle: RecentChanges = { single: true, bulk: false }
+const onlyBulk: RecentChanges = { single: false, bulk: true }
+const mixed: RecentChanges = { single: true, bulk: true }
+
+/** Creates an empty store and opens it as the writer does. */
+function openStore() {
   const file = join(temporaryFolder(), 'notes.db')
   new Database(file).exec(`pragma page_size = ${pageBytes}; vacuum`).close()
-  const connection = openWriterConnection(file, 5_000)
+  return { file, connection: openWriterConnection(file, 5_000) }
+}
+
+/** Lets the disk fail under passes of the writer while the function returns true. */
+function failPasses(connection: Database.Database, isFailing: () => boolean) {
   const prepare = connection.prepare.bind(connection)
   vi.spyOn(connection, 'prepare').mockImplementation(sql => {
     const statement = prepare(sql)
@@ -35,6 +42,10 @@ function open(isFailing = () => false) {
     }
     return statement
   })
+}
+
+/** Opens a store with its checkpointer and guard. */
+function open({ file, connection } = openStore()) {
   connection.exec('create table texts (id integer primary key, text text)')
   const guard = new FileGuard(connection)
   let passed = Promise.withResolvers<void>()
@@ -47,35 +58,46 @@ function open(isFailing = () => false) {
     onFailureChange: reason => failures.push(reason),
     onLoss: reason => losses.push(reason),
   })
-  const advance = (bulk = false, single = true) =>
-    checkpointer.copyIfLong({ single, bulk })
+  const copyIfLong = (recent = onlySingle) => checkpointer.copyIfLong(recent)
   const close = async () => {
-    if (!connection.open) {
-      return
+    if (connection.open) {
+      await checkpointer.stop()
+      guard.close()
     }
-    await checkpointer.stop()
-    guard.close()
   }
   onTestFinished(close)
+
+  const count = connection.prepare<[], { log: bigint; checkpointed: bigint }>(
+    'pragma wal_checkpoint(noop)',
+  )
   const insert = connection.prepare('insert into texts (text) values (zeroblob(?))')
-  const wal = () => {
-    const [state] = connection.pragma('wal_checkpoint(noop)') as [
-      { log: bigint; checkpointed: bigint },
-    ]
-    return { pages: Number(state.log), left: Number(state.log - state.checkpointed) }
-  }
   return {
-    ...{ file, connection, guard, checkpointer, advance, losses, failures, close, wal },
+    file,
+    connection,
+    guard,
+    checkpointer,
+    copyIfLong,
+    losses,
+    failures,
+    close,
+    /** Returns the number of pages in the WAL, and of those that are not copied. */
+    countWal() {
+      const { log = 0n, checkpointed = 0n } = count.get() ?? {}
+      return { pages: Number(log), left: Number(log - checkpointed) }
+    },
     /** Writes so many pages, and a few others. */
     write: (pages: number) => void insert.run(pages * (pageBytes - 4)),
     /** Resolves once the thread has copied something. */
-    async pass() {
+    async waitForPass() {
       passed = Promise.withResolvers()
-      expect(advance()).toBeUndefined()
+      expect(copyIfLong(), 'the WAL is not too long').toBeUndefined()
       await passed.promise
     },
-    count: (of = connection) => of.prepare('select count(*) from texts').pluck().get(),
   }
+}
+
+function countTexts(connection: Database.Database) {
+  return connection.prepare('select count(*) from texts').pluck().get()
 }
 
 /** Another connection reads, until the returned function is called. */
@@ -86,120 +108,150 @@ function readFrom(file: string) {
   return () => reader.close()
 }
 
-test('from 8,000 pages on a thread copies the WAL, and the writer the last pages, so that it begins anew', async () => {
-  const { file, write, wal, pass, advance, losses } = open()
+test('a WAL of less than 8,000 pages is not copied', () => {
+  const { write, countWal, copyIfLong } = open()
   write(7_900)
-  advance()
-  expect(wal().left).toBe(wal().pages)
-  const before = bytesOf(file)
-  write(200)
+
+  copyIfLong()
+
+  const { pages, left } = countWal()
+  expect(left).toBe(pages)
+})
+
+test('the thread copies a WAL of 8,000 pages, the writer its last pages', async () => {
+  const { file, write, countWal, waitForPass, copyIfLong, losses } = open()
+  const bytesBefore = statSync(file).size
+  write(8_100)
   const endReading = readFrom(file)
   write(200)
-  await pass()
+
+  await waitForPass()
   endReading()
-  expect(bytesOf(file)).toBeGreaterThan(before + 8_000 * pageBytes)
-  expect(wal().left).toBeGreaterThan(200)
-  advance()
-  expect(wal().left).toBe(0)
+  const bytesAfter = statSync(file).size
+  expect(bytesAfter, 'most pages are copied').toBeGreaterThan(
+    bytesBefore + 8_000 * pageBytes,
+  )
+  expect(countWal().left, 'but not the last ones').toBeGreaterThan(200)
+
+  copyIfLong()
+  expect(countWal().left, 'the writer has copied them').toBe(0)
   write(1)
-  expect(wal().pages).toBeLessThan(20)
+  expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
   expect(losses).toEqual([])
 })
 
-test('the writer copies the WAL of bulk changes itself, beside single ones from 1,000 pages on', () => {
-  const { write, wal, advance } = open()
+test('the writer copies 1,000 pages if there are bulk and single changes', () => {
+  const { write, countWal, copyIfLong } = open()
   write(1_000)
-  advance()
-  advance(true, false)
-  expect(wal().left).toBeGreaterThan(1_000)
-  advance(true)
-  expect(wal().left).toBe(0)
+
+  copyIfLong(onlySingle)
+  copyIfLong(onlyBulk)
+  expect(countWal().left, 'with one kind of changes').toBeGreaterThan(1_000)
+
+  copyIfLong(mixed)
+  expect(countWal().left, 'with both').toBe(0)
+})
+
+test('the writer copies the 8,000 pages of bulk changes itself', () => {
+  const { write, countWal, copyIfLong } = open()
   write(8_000)
-  advance(true, false)
-  expect(wal().left).toBe(0)
+
+  copyIfLong(onlyBulk)
+
+  expect(countWal().left).toBe(0)
 })
 
 test('the writer copies the WAL itself once it is three times as long', () => {
-  const { write, wal, advance } = open()
+  const { write, countWal, copyIfLong } = open()
   write(24_000)
-  advance()
-  expect(wal().left).toBe(0)
+
+  copyIfLong()
+
+  expect(countWal().left).toBe(0)
 })
 
-test('a WAL with an old state that another connection reads has at most 64,000 pages, and begins anew after it', async () => {
-  const { file, write, wal, advance } = open()
+test('a WAL that another connection reads stays below 64,000 pages', async () => {
+  const { file, write, countWal, copyIfLong } = open()
   const endReading = readFrom(file)
-  let refused: string | undefined
-  while (refused === undefined) {
+  let reason: string | undefined
+  while (reason === undefined) {
     write(4_000)
-    refused = advance()
+    reason = copyIfLong()
     await nextTurn()
   }
-  expect(refused).toMatch(/an old state/)
-  expect(wal().pages).toBeGreaterThanOrEqual(walPagesMax)
-  expect(wal().pages).toBeLessThan(2 * walPagesMax)
+
+  expect(reason).toMatch(/an old state/)
+  expect(countWal().pages).toBeGreaterThanOrEqual(walPagesMax)
+  expect(countWal().pages).toBeLessThan(2 * walPagesMax)
+
   endReading()
-  expect(advance()).toBeUndefined()
+  expect(copyIfLong(), 'once the reader has ended').toBeUndefined()
   write(1)
-  expect(wal().pages).toBeLessThan(20)
+  expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
 })
 
-test('a pass that fails is told once with its reason, as is the first that works, and a full WAL has that reason', () => {
+test('a pass that fails is reported once, and the first that works again', () => {
   let isFailing = true
-  const { write, advance, failures, losses } = open(() => isFailing)
+  const store = openStore()
+  failPasses(store.connection, () => isFailing)
+  const { write, copyIfLong, failures, losses } = open(store)
   write(walPagesMax - 4_000)
-  for (const _ of [1, 2]) {
-    expect(advance(true)).toBeUndefined()
-  }
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
+
+  expect(copyIfLong(mixed), 'the first failure').toBeUndefined()
+  expect(copyIfLong(mixed), 'the second failure').toBeUndefined()
   expect(failures).toEqual([reason])
+
   write(4_000)
-  expect(advance(true)).toBe(
+  expect(copyIfLong(mixed), 'the WAL is full').toBe(
     `its WAL is full, as it cannot be copied to the database: ${reason}`,
   )
-  isFailing = false
-  expect(advance(true)).toBeUndefined()
-  expect([failures, losses]).toEqual([[reason, undefined], []])
-})
 
-test('without the thread the writer copies the WAL', async () => {
-  const { file, write, wal, checkpointer, advance, losses } = open()
-  write(8_000)
-  // It finds no file when it starts.
-  renameSync(file, `${file}-moved`)
-  advance()
-  await checkpointer.stop()
-  renameSync(`${file}-moved`, file)
-  expect(wal().left).toBeGreaterThan(8_000)
-  advance()
-  expect(wal().left).toBe(0)
+  isFailing = false
+  expect(copyIfLong(mixed), 'the disk works').toBeUndefined()
+  expect(failures).toEqual([reason, undefined])
   expect(losses).toEqual([])
 })
 
-test('after a failed fsync of copied pages no process begins the WAL anew, and the next that opens the store copies all of it', async () => {
-  const { file, connection, write, pass, guard, close, count } = open()
-  copyFileSync(file, `${file}-before`)
+test('the writer copies the WAL if the thread cannot start', async () => {
+  const { file, write, countWal, checkpointer, copyIfLong, losses } = open()
+  write(8_000)
+  renameSync(file, `${file}-moved`)
+  copyIfLong()
+  await checkpointer.stop()
+  renameSync(`${file}-moved`, file)
+  expect(countWal().left, 'nothing is copied yet').toBeGreaterThan(8_000)
+
+  copyIfLong()
+
+  expect(countWal().left).toBe(0)
+  expect(losses).toEqual([])
+})
+
+test('after a failed fsync of copied pages the next opening copies all', async () => {
+  const { file, connection, write, waitForPass, guard, close } = open()
+  const before = `${file}-before`
+  copyFileSync(file, before)
   write(9_000)
   const endReading = readFrom(file)
   write(1_000)
-  await pass()
+  await waitForPass()
   endReading()
   guard.noteLostPages('the disk fails')
-  expect(guard.findFault()).toMatchObject({
-    reason: expect.stringMatching(/^the disk fails: stop/),
-  })
+  expect(guard.findFault()?.reason).toMatch(/^the disk fails: stop/)
 
   const other = new Database(file, { timeout: 100 })
   other.pragma('wal_checkpoint(truncate)')
   other.exec("insert into texts (text) values ('by another process')")
   other.close()
-  expect(count()).toBe(3n)
+  expect(countTexts(connection), 'the WAL did not begin anew').toBe(3n)
   await close()
   expect(connection.open).toBe(false)
+
   // No page that was copied has reached the disk.
-  copyFileSync(`${file}-before`, file)
-  const after = openWriterConnection(file, 0)
-  expect(count(after)).toBe(3n)
-  expect(after.pragma('integrity_check', { simple: true })).toBe('ok')
-  after.close()
+  copyFileSync(before, file)
+  const next = openWriterConnection(file, 0)
+  expect(countTexts(next)).toBe(3n)
+  expect(next.pragma('integrity_check', { simple: true })).toBe('ok')
+  next.close()
 })
