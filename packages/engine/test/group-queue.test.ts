@@ -101,7 +101,7 @@ class Client {
   readonly #drains: Promise<number>[] = []
   #submitted = 0
   #nextName = 0
-  /** What became of each submission: `right`, or what it was instead. */
+  /** The outcome of each submission: `right`, or what it was instead. */
   readonly outcomes = new Map<number, string>()
 
   constructor(database: Database, queue: GroupQueue) {

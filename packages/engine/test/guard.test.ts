@@ -29,7 +29,7 @@ function insertTexts(connection: Database.Database, count: number) {
   insertAll()
 }
 
-/** A served store: the connection of the server, its guard, and that of another program. */
+/** Serves a store, which another program has open, too. */
 function serve() {
   const { file, connection: server } = createStore(1)
   copyWal(server)

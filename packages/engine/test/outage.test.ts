@@ -9,7 +9,7 @@ import { StoreDamagedError, wordsOf } from '../src/errors.ts'
 import { OutageWatch } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
 
-test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
+test('a store that another program locks is reported once', async () => {
   const file = `${temporaryFolder()}/notes.db`
   const reasons: (string | undefined)[] = []
   await using storage = await openStorage({
@@ -21,26 +21,26 @@ test('a store that another program locks is reported once, however many changes 
     Promise.all(ids.map(id => storage.notes.insert(note(id)).catch(error => error.code)))
   expect(await insert([1])).toEqual([true])
   expect(reasons).toEqual([])
-
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const locking = new Database(file)
-  locking.exec('begin immediate')
+  const failure = 'another program keeps it locked (SQLITE_BUSY)'
+
+  const other = new Database(file)
+  other.exec('begin immediate')
   expect(await insert([2, 3, 4])).toEqual(Array(3).fill('store-unavailable'))
-  // Nothing was written, so nothing is to be overwritten.
+  // The writer is not blocked, because nothing was written that a crash could restore.
   await storage.check()
   expect(await insert([5])).toEqual(['store-unavailable'])
-  const failing = 'another program keeps it locked (SQLITE_BUSY)'
-  expect(reasons).toEqual([failing])
+  expect(reasons).toEqual([failure])
 
-  locking.exec('rollback')
-  locking.close()
-  expect(await insert([2, 3])).toEqual(Array(2).fill(true))
+  other.exec('rollback')
+  other.close()
+  expect(await insert([2, 3])).toEqual([true, true])
   while (reasons.length < 2) {
     vi.advanceTimersByTime(1_000)
     await nextTurn()
   }
-  expect(reasons).toEqual([failing, undefined])
+  expect(reasons).toEqual([failure, undefined])
 })
 
 test('a store whose file is moved is reported without a change or a check', async () => {
@@ -73,7 +73,7 @@ const unavailable = (reason: string) =>
     cause: new Error(reason),
   })
 
-/** A watch over a store whose checks fail as it is told. */
+/** Watches a store whose checks fail while it has a failure. */
 function watchStore() {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
@@ -88,56 +88,77 @@ function watchStore() {
   return { watch, reasons, store, check }
 }
 
-test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
-  const { watch, reasons, store, check } = watchStore()
-  watch.report(new StoreError('store-busy', 'too many'))
+const busy = new StoreError('store-busy', 'too many')
+const gone = new StoreError('store-unavailable', 'it is gone')
+
+test('an error that is no outage is not reported', async () => {
+  const { watch, reasons, check } = watchStore()
+
+  watch.report(busy)
   await vi.advanceTimersByTimeAsync(10_000)
+
   expect(reasons).toEqual([])
   expect(check).not.toHaveBeenCalled()
+})
+
+test('an outage is reported with each new reason that lasts', async () => {
+  const { watch, reasons, store } = watchStore()
 
   watch.report(unavailable('the disk is full'))
   watch.report(unavailable('the disk fails'))
   store.failure = unavailable('the disk fails')
   await vi.advanceTimersByTimeAsync(999)
-  expect(reasons).toEqual(['the disk is full'])
+  expect(reasons, 'before the first check').toEqual(['the disk is full'])
+
   await vi.advanceTimersByTimeAsync(1)
-  store.failure = new StoreError('store-unavailable', 'it is gone')
+  expect(reasons, 'after it').toEqual(['the disk is full', 'the disk fails'])
+
+  store.failure = gone
   await vi.advanceTimersByTimeAsync(2_000)
-  store.failure = new StoreError('store-busy', 'too many')
+  expect(reasons.at(-1)).toBe('it is gone')
+})
+
+test('an outage ends after a second without a failure', async () => {
+  const { watch, reasons, store, check } = watchStore()
+  watch.report(gone)
+  store.failure = busy
   await vi.advanceTimersByTimeAsync(1_000)
   store.failure = undefined
   watch.report(unavailable('a last time'))
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(reasons).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
+  expect(reasons, 'a second with a failure').toEqual(['it is gone'])
+
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(reasons.splice(0)).toEqual([
-    'the disk is full',
-    'the disk fails',
-    'it is gone',
-    'works',
-  ])
+
+  expect(reasons).toEqual(['it is gone', 'works'])
   check.mockClear()
   await vi.advanceTimersByTimeAsync(10_000)
   expect(check).not.toHaveBeenCalled()
-
-  watch.report(new StoreError('store-unavailable', 'it is gone'))
-  expect(reasons).toEqual(['it is gone'])
+  watch.report(gone)
+  expect(reasons, 'another outage').toEqual(['it is gone', 'works', 'it is gone'])
 })
 
-test('nothing is reported once the watch has ended, also of a check that is under way', async () => {
+test('nothing is reported once the watch has ended', async () => {
   const { watch, reasons, store, check } = watchStore()
   watch.report(unavailable('the disk is full'))
   store.failure = unavailable('the disk fails')
+  // A check is under way.
   vi.advanceTimersByTime(1_000)
+
   watch.end()
   watch.report(unavailable('the disk fails'))
   await vi.advanceTimersByTimeAsync(10_000)
+
   expect(reasons).toEqual(['the disk is full'])
   expect(check).toHaveBeenCalledOnce()
+})
 
-  const another = watchStore()
-  another.watch.report(unavailable('the disk is full'))
-  another.watch.end()
+test('a watch that has ended leaves no timer', () => {
+  const { watch } = watchStore()
+  watch.report(unavailable('the disk is full'))
+
+  watch.end()
+
   expect(vi.getTimerCount()).toBe(0)
 })
 
@@ -190,27 +211,26 @@ describe('an error in words is', () => {
   })
 })
 
-test('damage is known by the error, or by what caused it', () => {
-  const coded = (code: string) => Object.assign(new Error('malformed'), { code })
-  for (const error of [
-    new StoreDamagedError('damaged'),
-    coded('SQLITE_CORRUPT'),
-    coded('SQLITE_CORRUPT_INDEX'),
-  ]) {
-    expect(isDamage(error)).toBe(true)
-    expect(
-      isDamage(
-        new Error('cannot be read', { cause: new Error('why', { cause: error }) }),
-      ),
-    ).toBe(true)
-  }
-  for (const error of [
-    coded('SQLITE_FULL'),
-    coded('NOT_SQLITE_CORRUPT'),
-    new Error('other'),
-    'SQLITE_CORRUPT',
-    undefined,
-  ]) {
-    expect(isDamage(error)).toBe(false)
-  }
+const codedError = (code: string) => Object.assign(new Error('malformed'), { code })
+
+test.each([
+  new StoreDamagedError('damaged'),
+  codedError('SQLITE_CORRUPT'),
+  codedError('SQLITE_CORRUPT_INDEX'),
+])('%s is damage, even as the cause of another error', error => {
+  const why = new Error('why', { cause: error })
+  const unreadable = new Error('cannot be read', { cause: why })
+
+  expect(isDamage(error)).toBe(true)
+  expect(isDamage(unreadable)).toBe(true)
+})
+
+test.each([
+  codedError('SQLITE_FULL'),
+  codedError('NOT_SQLITE_CORRUPT'),
+  new Error('other'),
+  'SQLITE_CORRUPT',
+  undefined,
+])('%s is no damage', error => {
+  expect(isDamage(error)).toBe(false)
 })

@@ -8,19 +8,26 @@ import { openConnection, openWriterConnection } from '../src/sqlite/connection.t
 import { detailedReasonOf, reasonOf } from '../src/sqlite/reasons.ts'
 import { note, openStorage } from './notes.ts'
 
-test('the writer abandons a store that stays locked for long, and refuses another file at once', () => {
+test('the writer waits for a lock as long as it may', () => {
   const file = join(temporaryFolder(), 'notes.db')
   const other = new Database(file)
   other.exec('create table t (a); begin immediate')
-  const begun = performance.now()
-  expect(() => openWriterConnection(file, 200)).toThrow(/locked/)
-  expect(performance.now() - begun).toBeGreaterThan(200)
-  other.close()
+  const startMs = performance.now()
 
-  writeFileSync(`${file}.txt`, 'Water the garden.\n'.repeat(1000))
-  const begunAgain = performance.now()
-  expect(() => openWriterConnection(`${file}.txt`, 60_000)).toThrow(/not a database/)
-  expect(performance.now() - begunAgain).toBeLessThan(50_000)
+  expect(() => openWriterConnection(file, 200)).toThrow(/locked/)
+
+  expect(performance.now() - startMs).toBeGreaterThan(200)
+  other.close()
+})
+
+test('the writer refuses a file that is no database at once', () => {
+  const file = join(temporaryFolder(), 'notes.txt')
+  writeFileSync(file, 'Water the garden.\n'.repeat(1000))
+  const startMs = performance.now()
+
+  expect(() => openWriterConnection(file, 60_000)).toThrow(/not a database/)
+
+  expect(performance.now() - startMs).toBeLessThan(50_000)
 })
 
 test('a change waits for a lock that is soon released', async () => {
@@ -29,26 +36,31 @@ test('a change waits for a lock that is soon released', async () => {
   await storage.notes.insert(note(1))
   const other = new Database(file)
   other.exec('begin immediate')
+
   const change = storage.notes.insert(note(2))
   other.exec("insert into notes (id, text) values (3, 'by the other')")
-  // The writer is a thread of its own, so this one can give the lock back while that one waits.
+  // The writer is another thread, so this one can release the lock while the writer waits.
   setTimeout(() => other.exec('commit'), 100)
+
   expect(await change).toBe(true)
-  expect((await storage.notes.page(10)).map(({ id }) => id)).toEqual([1n, 2n, 3n])
+  const notes = await storage.notes.page(10)
+  expect(notes.map(({ id }) => id)).toEqual([1n, 2n, 3n])
   other.close()
 })
 
-test('a store without a WAL is opened once another program, which is quicker, has changed it', async () => {
+test('a store is opened although another program has locked it first', async () => {
   const file = join(temporaryFolder(), 'notes.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
 
   const opening = openStorage({ url: `file:${file}` })
-  // Its schema has been looked at, and its writer, a thread that is only starting, has not asked for the WAL.
+  // The schema was looked at. The thread of the writer is starting, and has not asked for the
+  // WAL yet.
   await nextTurn()
   await nextTurn()
   other.exec('begin immediate')
   setTimeout(() => other.close(), 200)
+
   await using storage = await opening
   expect(await storage.notes.insert(note(1))).toBe(true)
 })
@@ -65,36 +77,42 @@ test('a connection needs no folder for temporary files', () => {
 
 test('each commit of the writer is fsynced, and others copy the WAL', () => {
   const writer = openWriterConnection(join(temporaryFolder(), 'notes.db'), 0)
-  const settings = [
-    'synchronous',
-    'fullfsync',
-    'wal_autocheckpoint',
-    'cache_size',
-    'journal_size_limit',
-  ]
-  const set = settings.map(setting => writer.pragma(setting, { simple: true }))
-  expect(set).toEqual([2n, 1n, 0n, -16384n, 64n * 2n ** 20n])
+  const readSetting = (setting: string) => writer.pragma(setting, { simple: true })
+  const settings = {
+    synchronous: 2n,
+    fullfsync: 1n,
+    wal_autocheckpoint: 0n,
+    cache_size: -16384n,
+    journal_size_limit: 64n * 2n ** 20n,
+  }
+
+  const names = Object.keys(settings)
+  const actual = Object.fromEntries(names.map(name => [name, readSetting(name)]))
+
+  expect(actual).toEqual(settings)
   writer.close()
 })
 
 test.each([
-  ['SQLITE_BUSY_SNAPSHOT', 'another program keeps it locked'],
-  ['SQLITE_CANTOPEN_ISDIR', 'the file cannot be opened'],
-  ['SQLITE_CORRUPT_INDEX', 'it is damaged'],
-  ['SQLITE_FULL', 'the disk is full'],
-  ['SQLITE_IOERR_FSYNC', 'the disk fails'],
-  ['ENOENT', 'no such file or folder'],
-  ['SQLITE_READONLY_DBMOVED', 'it may not be written'],
-  ['SQLITE_NOLFS', 'other words'],
-  ['NOT_SQLITE_FULL', 'other words'],
-])('%s is put in words, and named in logs', (code, words) => {
+  { code: 'SQLITE_BUSY_SNAPSHOT', words: 'another program keeps it locked' },
+  { code: 'SQLITE_CANTOPEN_ISDIR', words: 'the file cannot be opened' },
+  { code: 'SQLITE_CORRUPT_INDEX', words: 'it is damaged' },
+  { code: 'SQLITE_FULL', words: 'the disk is full' },
+  { code: 'SQLITE_IOERR_FSYNC', words: 'the disk fails' },
+  { code: 'ENOENT', words: 'no such file or folder' },
+  { code: 'SQLITE_READONLY_DBMOVED', words: 'it may not be written' },
+  { code: 'SQLITE_NOLFS', words: 'other words' },
+  { code: 'NOT_SQLITE_FULL', words: 'other words' },
+])('$code is put in words, and named in logs', ({ code, words }) => {
   const error = Object.assign(new Error('other words'), { code })
-  expect([reasonOf(error), detailedReasonOf(error)]).toEqual([
-    words,
-    `${words} (${code})`,
-  ])
-  expect([
-    reasonOf(new Error('a defect')),
-    detailedReasonOf(new Error('a defect')),
-  ]).toEqual(['a defect', 'a defect'])
+
+  expect(reasonOf(error)).toBe(words)
+  expect(detailedReasonOf(error)).toBe(`${words} (${code})`)
+})
+
+test('an error without a code has the words of its message', () => {
+  const error = new Error('a defect')
+
+  expect(reasonOf(error)).toBe('a defect')
+  expect(detailedReasonOf(error)).toBe('a defect')
 })

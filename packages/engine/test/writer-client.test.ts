@@ -8,12 +8,17 @@ import { connectToWriter } from '../src/sqlite/writer-client.ts'
 const groupOf = (...names: string[]) =>
   names.map((name): Change => ['notes.insert', name])
 
-test('answers settle groups in their order, between whatever else the writer says', async () => {
+const full = {
+  message: 'the store could not write the change',
+  cause: { message: 'the disk is full' },
+}
+
+test('answers settle groups in order, whatever else the writer says', async () => {
   const { port1: port, port2: far } = new MessageChannel()
-  const seen: unknown[] = []
+  const reports: unknown[] = []
   const writer = connectToWriter(port, {
-    onCommit: ({ changes }) => seen.push(changes),
-    onCheckpointFailure: reason => seen.push(reason),
+    onCommit: ({ changes }) => reports.push(changes),
+    onCheckpointFailure: reason => reports.push(reason),
   })
   const answers: WriterAnswer[] = [
     { affectedRows: [1, 0], commit: { changes: 2, ms: 0 } },
@@ -24,49 +29,46 @@ test('answers settle groups in their order, between whatever else the writer say
     { checkpointFailure: undefined },
   ]
   const groups = [groupOf('a', 'b'), groupOf('c', 'd'), groupOf('e')]
+
   const outcomes = Promise.allSettled(groups.map(writer.send))
-  expect(groups.map(() => receiveMessageOnPort(far)?.message)).toEqual(groups)
+  const sent = groups.map(() => receiveMessageOnPort(far)?.message)
   for (const answer of answers) {
     far.postMessage(answer)
   }
-  const full = {
-    message: 'the store could not write the change',
-    cause: { message: 'the disk is full' },
-  }
+
+  expect(sent).toEqual(groups)
   expect(await outcomes).toMatchObject([
     { value: [1, 0] },
     { reason: full },
     { value: [1] },
   ])
-  await expect.poll(() => seen).toEqual([2, 'the disk fails', undefined])
+  await expect.poll(() => reports).toEqual([2, 'the disk fails', undefined])
+  // An open port would keep the thread alive.
   const closed = once(far, 'close')
-  // So that the thread can end.
   writer.close()
   await closed
 })
 
-test('a change during an outage is refused with its reason, and reaches the writer once it is over', async () => {
+test('changes during an outage are refused with its reason', async () => {
   const { port1: port, port2: far } = new MessageChannel()
   const writer = connectToWriter(port)
-  const reported: unknown[] = []
-  writer.onFailure(error => reported.push(error))
-  const say = async (answer: WriterAnswer) => {
-    far.postMessage(answer)
+  const reports: unknown[] = []
+  writer.onFailure(error => reports.push(error))
+  const answer = async (sent: WriterAnswer) => {
+    far.postMessage(sent)
     await once(port, 'message')
   }
-  await say({ blockedBecause: 'the disk fails' })
-  expect(writer.blockedBecause()).toBe('the disk fails')
-  const failing = {
-    message: 'the store could not write the change',
-    cause: { message: 'the disk fails' },
-  }
-  expect(reported).toMatchObject([failing])
-  await expect(writer.send(groupOf('a'))).rejects.toMatchObject(failing)
-  await say({ blockedBecause: undefined })
-  const sent = writer.send(groupOf('b'))
-  expect(receiveMessageOnPort(far)?.message).toEqual(groupOf('b'))
-  await say({ affectedRows: [1] })
-  expect(await sent).toEqual([1])
-  expect(reported).toHaveLength(1)
+
+  await answer({ blockedBecause: 'the disk is full' })
+  expect(writer.blockedBecause()).toBe('the disk is full')
+  expect(reports).toMatchObject([full])
+  await expect(writer.send(groupOf('a'))).rejects.toMatchObject(full)
+
+  await answer({ blockedBecause: undefined })
+  const outcome = writer.send(groupOf('b'))
+  expect(receiveMessageOnPort(far)?.message, 'after it').toEqual(groupOf('b'))
+  await answer({ affectedRows: [1] })
+  expect(await outcome).toEqual([1])
+  expect(reports).toHaveLength(1)
   writer.close()
 })
