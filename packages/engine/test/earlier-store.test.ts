@@ -6,6 +6,7 @@ import {
   openSalvage,
   openStorage,
   restoreStore,
+  type StoreContent,
 } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
@@ -13,18 +14,27 @@ import { describe, expect, test } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 
 const notes = entityOf('notes')
-/** As entities that a later release adds. */
+/** An entity that a later release adds. */
 const gardens: Entity<Notes, Note> = {
   ...entityOf('gardens'),
   migrations: { 2: createTable('gardens') },
 }
+/** The same, if exports and salvages leave it out and a restore names its rows. */
+const unreadGardens: Entity<Notes, Note> = {
+  ...gardens,
+  rows: null,
+  restoredBy: { key: 'id', name: 'text' },
+}
 const first = { entities: { notes } }
 const second = { entities: { notes, gardens } }
-const unread = {
-  entities: {
-    notes,
-    gardens: { ...gardens, rows: null, restoredBy: { key: 'id', name: 'text' } },
-  },
+const unread = { entities: { notes, gardens: unreadGardens } }
+
+function newUrl(): string {
+  return `file:${temporaryFolder()}/notes.db`
+}
+
+function fileOf(url: string): string {
+  return url.slice('file:'.length)
 }
 
 async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>): Promise<Item[]> {
@@ -35,113 +45,158 @@ async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>): Promise<Ite
   return items
 }
 
-describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', name => {
-  test('has none of it for those that only read it, and gets its table when it is opened', async () => {
-    await using schema = await createTestSchema()
-    const url = name === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
-    {
-      await using storage = await openStorage(first, { url })
-      await storage.notes.insert(note(1))
-    }
-    expect(await inspectStore(second, url)).toMatchObject({
-      schemaVersion: 1,
-      counts: { notes: 1, gardens: 0 },
-    })
-    {
-      await using reader = await openReader(second, url)
-      expect([
-        await itemsOf(reader.all('notes')),
-        await itemsOf(reader.all('gardens')),
-      ]).toEqual([[note(1)], []])
-      expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
-      // On SQLite it would be longer than the size that it is given.
-      const page = async () => reader.notes.page(1)
-      if (name === 'SQLite') {
-        await expect(page).rejects.toThrow('it is only read')
-      } else {
-        expect(await page()).toEqual([note(1)])
-      }
-    }
-    await using storage = await openStorage(second, { url })
-    expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
-    expect(
-      await Promise.all([storage.notes.insert(note(1)), storage.gardens.insert(note(1))]),
-    ).toEqual([false, true])
-    expect(await inspectStore(second, url)).toMatchObject({
-      schemaVersion: 2,
-      counts: { notes: 1, gardens: 1 },
-    })
-  })
-})
-
-async function storeOf(store: typeof first, ...ids: number[]): Promise<string> {
-  const url = `file:${temporaryFolder()}/notes.db`
-  await using storage = await openStorage(store, { url })
+/** Creates a store with notes of these ids. */
+async function createStore<Entered extends { readonly notes: typeof notes }>(
+  content: StoreContent<Entered>,
+  url: string,
+  ...ids: readonly number[]
+): Promise<void> {
+  await using storage = await openStorage<{ notes: typeof notes }>(content, { url })
   for (const id of ids) {
     await storage.notes.insert(note(id))
   }
-  return url
 }
 
-test('a salvage reads nothing of an entity that the store does not have, and counts what it leaves out', async () => {
-  const url = await storeOf(first, 1, 2)
-  {
+async function insertGardens(url: string, ...gardens: readonly Note[]): Promise<void> {
+  await using storage = await openStorage(second, { url })
+  for (const garden of gardens) {
+    await storage.gardens.insert(garden)
+  }
+}
+
+describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', name => {
+  async function openPlace() {
+    const schema = await createTestSchema()
+    const url = name === 'SQLite' ? newUrl() : schema.url
+    await createStore(first, url, 1)
+    return { url, [Symbol.asyncDispose]: () => schema[Symbol.asyncDispose]() }
+  }
+
+  test('is inspected as it is', async () => {
+    await using place = await openPlace()
+
+    const report = await inspectStore(second, place.url)
+
+    const counts = { notes: 1, gardens: 0 }
+    expect(report).toMatchObject({ schemaVersion: 1, counts })
+  })
+
+  test('has none of it for a reader', async () => {
+    await using place = await openPlace()
+    await using reader = await openReader(second, place.url)
+
+    expect(await itemsOf(reader.all('notes'))).toEqual([note(1)])
+    expect(await itemsOf(reader.all('gardens'))).toEqual([])
+    expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
+  })
+
+  test('gets its table when it is opened', async () => {
+    await using place = await openPlace()
+    {
+      await using storage = await openStorage(second, { url: place.url })
+      expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
+      expect(await storage.notes.insert(note(1))).toBe(false)
+      expect(await storage.gardens.insert(note(1))).toBe(true)
+    }
+
+    const report = await inspectStore(second, place.url)
+    const counts = { notes: 1, gardens: 1 }
+    expect(report).toMatchObject({ schemaVersion: 2, counts })
+  })
+})
+
+test('a reader on SQLite has no pages, which only a storage bounds', async () => {
+  const url = newUrl()
+  await createStore(first, url, 1)
+  await using reader = await openReader(first, url)
+
+  await expect(async () => reader.notes.page(1)).rejects.toThrow('it is only read')
+})
+
+describe('a salvage', () => {
+  test('reads nothing of an entity that the store does not have', async () => {
+    const url = newUrl()
+    await createStore(first, url, 1, 2)
     await using salvage = await openSalvage(second, url)
+
     const ofGardens = salvage.of('gardens')
-    expect([ofGardens.count, await itemsOf(ofGardens.all()), ofGardens.unread()]).toEqual(
-      [0, [], 0],
-    )
+    expect(ofGardens.count).toBe(0)
+    expect(await itemsOf(ofGardens.all())).toEqual([])
+    expect(ofGardens.unread()).toBe(0)
     expect(await itemsOf(salvage.of('notes').all())).toEqual([note(1), note(2)])
     expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
-  }
-  {
-    await using storage = await openStorage(second, { url })
-    for (const id of [1, 2, 3]) {
-      await storage.gardens.insert(note(id))
-    }
-  }
-  await using leaving = await openSalvage(unread, url)
-  expect(leaving.counts).toEqual({ notes: 2, gardens: 3 })
-  expect(() => leaving.of('gardens')).toThrow('gardens cannot be salvaged')
-  await using salvage = await openSalvage(second, url)
-  // As often as it is asked.
-  for (const _ of [1, 2]) {
-    expect(await itemsOf(salvage.of('gardens').all())).toEqual(
-      [1, 2, 3].map(id => note(id)),
-    )
-    // Without an index nothing says how many there were, and nothing was wrong.
-    expect([salvage.of('gardens').count, salvage.of('gardens').unread()]).toEqual([
-      undefined,
-      0,
-    ])
-  }
-})
-
-test('a salvage refuses a store of a newer version when it is opened, whichever entity has grown', async () => {
-  const url = await storeOf(second as unknown as typeof first, 1)
-  const database = new Database(url.slice('file:'.length))
-  database.exec('alter table gardens add column area integer')
-  database.close()
-  await expect(openSalvage(second, url)).rejects.toThrow(
-    /^nothing in the store .* can be read: its gardens have columns that this version does not know$/,
-  )
-})
-
-test('a restore of a backup from before an entity names all its rows as lost, and into such a store as back again', async () => {
-  const [before, after] = [
-    await storeOf(first, 1),
-    await storeOf(unread as unknown as typeof first, 1),
-  ]
-  {
-    await using storage = await openStorage(unread, { url: after })
-    await storage.gardens.insert(note(1, 'rose'))
-  }
-  const fileOf = (url: string) => url.slice('file:'.length)
-  await backUpStore(unread, after, `${fileOf(after)}.backup`)
-  const lost = await restoreStore(unread, after, fileOf(before), { force: true })
-  expect(lost.changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
-  const again = await restoreStore(unread, before, `${fileOf(after)}.backup`, {
-    force: true,
   })
-  expect(again.changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
+
+  test('counts what it leaves out', async () => {
+    const url = newUrl()
+    await createStore(first, url, 1, 2)
+    await insertGardens(url, note(1), note(2), note(3))
+    await using salvage = await openSalvage(unread, url)
+
+    expect(salvage.counts).toEqual({ notes: 2, gardens: 3 })
+    expect(() => salvage.of('gardens')).toThrow('gardens cannot be salvaged')
+  })
+
+  test('reads items as often as it is asked', async () => {
+    const url = newUrl()
+    await insertGardens(url, note(1), note(2), note(3))
+    await using salvage = await openSalvage(second, url)
+
+    const once = await itemsOf(salvage.of('gardens').all())
+    const again = await itemsOf(salvage.of('gardens').all())
+
+    expect(once).toEqual([note(1), note(2), note(3)])
+    expect(again).toEqual(once)
+  })
+
+  test('counts a table without an index once it has read all of it', async () => {
+    const url = newUrl()
+    await insertGardens(url, note(1), note(2))
+    await using salvage = await openSalvage(second, url)
+    const ofGardens = salvage.of('gardens')
+    await itemsOf(ofGardens.all())
+
+    expect(ofGardens.count).toBeUndefined()
+    expect(ofGardens.unread()).toBe(0)
+  })
+
+  test('refuses a store of a newer version, whichever entity has grown', async () => {
+    const url = newUrl()
+    await createStore(second, url, 1)
+    const database = new Database(fileOf(url))
+    database.exec('alter table gardens add column area integer')
+    database.close()
+
+    await expect(openSalvage(second, url)).rejects.toThrow(
+      /^nothing in the store .* can be read: its gardens have columns that this version does not know$/,
+    )
+  })
+})
+
+describe('a restore', () => {
+  async function createBoth() {
+    const before = newUrl()
+    const after = newUrl()
+    await createStore(first, before, 1)
+    await insertGardens(after, note(1, 'rose'))
+    return { before, after }
+  }
+
+  test('of a backup from before an entity names its rows as lost', async () => {
+    const { before, after } = await createBoth()
+
+    const { changed } = await restoreStore(unread, after, fileOf(before), { force: true })
+
+    expect(changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
+  })
+
+  test('into a store from before an entity names its rows as back', async () => {
+    const { before, after } = await createBoth()
+    const backup = `${fileOf(after)}.backup`
+    await backUpStore(unread, after, backup)
+
+    const { changed } = await restoreStore(unread, before, backup, { force: true })
+
+    expect(changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
+  })
 })

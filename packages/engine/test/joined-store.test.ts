@@ -8,7 +8,7 @@ import { attachStorage, note, openStorage } from './notes.ts'
 
 const newFile = () => join(temporaryFolder(), 'notes.db')
 
-test('leaving a store writes what still waits, and leaves no port and the store open for others', async () => {
+test('leaving a store writes what waits, and leaves it open for others', async () => {
   await using storage = await openStorage({ url: `file:${newFile()}` })
   await using other = await attachStorage(storage.share())
   const ports = () =>

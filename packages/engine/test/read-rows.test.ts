@@ -41,7 +41,7 @@ const notes = [
 ]
 
 describe.each(['SQLite', 'PostgreSQL'])('on %s', name => {
-  test('a page ends with the row at which its texts reach the size, whatever the size and the limit', async () => {
+  test('a page ends with the row at which its texts reach the size', async () => {
     await using schema = await createTestSchema()
     const url = name === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
     await using storage = await openStorage({ url })
@@ -66,7 +66,7 @@ describe('a page on SQLite', () => {
   const database = new Database(':memory:').defaultSafeIntegers()
   const { page } = statementsOf('notes', sqliteDialect)
   const limit = 3
-  /** For each of two texts. */
+  /** The share of each of two texts. */
   const share = 10
   const textBytesMax = limit * 2 * share
   beforeAll(async () => {
@@ -109,7 +109,7 @@ describe('a page on SQLite', () => {
     ['a byte longer in UTF-8', `${'é'.repeat(share / 2)}x`, null, 3],
     ['a byte longer in another column', '', 'x'.repeat(share + 1), 3],
     ['empty', '', '', 0],
-    // What stands for a text that is too long is no text.
+    // A text that reads 0 is not the number that stands for a long text.
     ['0', '0', '0', 0],
   ])(
     'with a text that is %s reads rows one by one only if it must',

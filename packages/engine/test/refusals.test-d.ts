@@ -14,7 +14,8 @@ import {
 import { sql } from 'kysely'
 import { entities, entityOf, type Note, type Tables } from './notes.ts'
 
-// What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
+// The compiler refuses all of this. `tsc` fails if a line below `@ts-expect-error`
+// compiles.
 
 export function statements(dialect: Dialect) {
   const db = dialect.tables<Tables>()

@@ -3,13 +3,15 @@ import {
   compileEntities,
   createStorage,
   type DatabaseDriver,
+  type Storage,
   StoreError,
   sqliteDialect,
 } from '@plant-store/engine'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Entered, entities, note } from './notes.ts'
 
-const database: DatabaseDriver<Entered> = {
+/** A database on which everything works. */
+const working: DatabaseDriver<Entered> = {
   compiled: compileEntities(entities, sqliteDialect),
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
@@ -18,147 +20,200 @@ const database: DatabaseDriver<Entered> = {
   close() {},
 }
 
-/** A queue whose transactions end when they are released. */
-function queue() {
+/** A queue whose transactions end once they are released. */
+function heldQueue() {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const run = async (group: readonly unknown[]) => {
+  async function run(group: readonly unknown[]): Promise<number[]> {
     await promise
     return group.map(() => 1)
   }
   return { run, release: resolve }
 }
 
-test('changes of both queues are pending until they have an outcome, and the database is closed after the last', async () => {
-  const [single, bulk] = [queue(), queue()]
-  const events: string[] = []
-  const close = () => void events.push('closed')
-  const storage = createStorage({
-    ...database,
-    runGroup: single.run,
-    runBulkGroup: bulk.run,
-    close,
-  })
-  const many = storage.notes.insertAll([note(1), note(2), note(3)])
-  const one = storage.notes.insert(note(4))
-  expect(storage.pending()).toBe(4)
-  await nextTurn()
-  single.release()
-  expect(await one).toBe(true)
-  expect(storage.pending()).toBe(3)
-  const closing = storage[Symbol.asyncDispose]()
-  await nextTurn()
-  expect(events).toEqual([])
-  bulk.release()
-  expect(await many).toEqual(Array(3).fill(true))
-  await closing
-  expect(events).toEqual(['closed'])
-  expect(storage.pending()).toBe(0)
-  await expect(storage.notes.insert(note(5))).rejects.toThrow(/^the store is closed$/)
-})
-
-test('what fails in the database is an outage with its cause, and an error of the store stays what it is', async () => {
-  const reasons: (string | undefined)[] = []
-  const failing = (error: Error) => {
-    const fail = () => Promise.reject(error)
-    return createStorage(
-      { ...database, runGroup: fail, runBulkGroup: fail, read: fail, check: fail },
-      { onFailureChange: reason => reasons.push(reason) },
-    )
-  }
-  const attempts = ({ notes, check }: ReturnType<typeof failing>) => [
-    () => notes.insert(note(1)),
-    () => notes.insertAll([note(1)]),
-    () => notes.find(1n),
-    () => notes.page(1),
-    () => check(),
-  ]
-  const cause = new Error('the disk is full')
-  const broken = failing(cause)
-  const message = 'the store is unavailable'
-  for (const attempt of attempts(broken)) {
-    await expect(attempt()).rejects.toMatchObject({
-      code: 'store-unavailable',
-      message,
-      cause,
+describe('changes that wait', () => {
+  test('are pending until they have an outcome, in either queue', async () => {
+    const single = heldQueue()
+    const bulk = heldQueue()
+    const storage = createStorage({
+      ...working,
+      runGroup: single.run,
+      runBulkGroup: bulk.run,
     })
-  }
-  expect(reasons.splice(0)).toEqual(['the disk is full'])
-  await broken[Symbol.asyncDispose]()
-  const closed = failing(cause)
-  await closed[Symbol.asyncDispose]()
-  await expect(closed.check()).rejects.toThrow()
-  expect(reasons).toEqual([])
+    const many = storage.notes.insertAll([note(1), note(2), note(3)])
+    const one = storage.notes.insert(note(4))
+    expect(storage.pending()).toBe(4)
 
-  const busy = new StoreError('store-busy', 'too many')
-  const full = failing(busy)
-  for (const attempt of attempts(full)) {
-    await expect(attempt()).rejects.toBe(busy)
-  }
-  expect(reasons).toEqual([])
-  await full[Symbol.asyncDispose]()
+    await nextTurn()
+    single.release()
+    expect(await one).toBe(true)
+    expect(storage.pending()).toBe(3)
+
+    bulk.release()
+    expect(await many).toEqual([true, true, true])
+    expect(storage.pending()).toBe(0)
+  })
+
+  test('have their outcome before the database is closed', async () => {
+    const bulk = heldQueue()
+    const close = vi.fn()
+    const storage = createStorage({ ...working, runBulkGroup: bulk.run, close })
+    const many = storage.notes.insertAll([note(1), note(2)])
+    await nextTurn()
+
+    const closing = storage[Symbol.asyncDispose]()
+    await nextTurn()
+    expect(close).not.toHaveBeenCalled()
+
+    bulk.release()
+    await closing
+    expect(await many).toEqual([true, true])
+    expect(close).toHaveBeenCalledOnce()
+    await expect(storage.notes.insert(note(5))).rejects.toThrow(/^the store is closed$/)
+  })
 })
 
-test.each([
-  ['checked', 'check'],
-  ['written', 'runGroup'],
-] as const)(
-  "an outage lasts until the database can be %s, with reasons that the caller's errors lack",
-  async (_, part) => {
+/** Everything that can be asked of a storage. */
+const calls = {
+  insert: ({ notes }: Storage<Entered>) => notes.insert(note(1)),
+  insertAll: ({ notes }: Storage<Entered>) => notes.insertAll([note(1)]),
+  find: ({ notes }: Storage<Entered>) => notes.find(1n),
+  page: ({ notes }: Storage<Entered>) => notes.page(1),
+  check: (storage: Storage<Entered>) => storage.check(),
+}
+
+/** Opens a storage on a database on which everything fails, and keeps reported reasons. */
+function openFailing(error: Error) {
+  const fail = () => Promise.reject(error)
+  const reasons: (string | undefined)[] = []
+  const storage = createStorage(
+    { ...working, runGroup: fail, runBulkGroup: fail, read: fail, check: fail },
+    { onFailureChange: reason => reasons.push(reason) },
+  )
+  onTestFinished(() => storage[Symbol.asyncDispose]())
+  return { storage, reasons }
+}
+
+describe.each(Object.entries(calls))('%s on a database that fails', (_, call) => {
+  test('is an outage with the cause', async () => {
+    const cause = new Error('the disk is full')
+    const { storage, reasons } = openFailing(cause)
+
+    const message = 'the store is unavailable'
+    const outage = { code: 'store-unavailable', message, cause }
+    await expect(call(storage)).rejects.toMatchObject(outage)
+    expect(reasons).toEqual(['the disk is full'])
+  })
+
+  test('fails with the error of the store, if it is one', async () => {
+    const busy = new StoreError('store-busy', 'too many')
+    const { storage, reasons } = openFailing(busy)
+
+    await expect(call(storage)).rejects.toBe(busy)
+    expect(reasons).toEqual([])
+  })
+})
+
+test('several failures for one reason are one outage', async () => {
+  const { storage, reasons } = openFailing(new Error('the disk is full'))
+
+  await Promise.allSettled(Object.values(calls).map(call => call(storage)))
+
+  expect(reasons).toEqual(['the disk is full'])
+})
+
+test('a failure after the end of a storage is no outage', async () => {
+  const { storage, reasons } = openFailing(new Error('the disk is full'))
+  await storage[Symbol.asyncDispose]()
+
+  await expect(storage.check()).rejects.toThrow()
+
+  expect(reasons).toEqual([])
+})
+
+describe.each([
+  {
+    part: 'check' as const,
+    ask: (storage: Storage<Entered>) => storage.check(),
+  },
+  {
+    part: 'runGroup' as const,
+    ask: ({ notes }: Storage<Entered>) => notes.remove(1n),
+  },
+])('an outage of $part', ({ part, ask }) => {
+  test('has the reasons of the database, and ends once that works', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
+    onTestFinished(() => {
+      vi.useRealTimers()
+    })
     const reasons: (string | undefined)[] = []
     let reason: string | undefined = 'the disk is full'
     const failing = async (group: readonly unknown[] = []) => {
-      if (reason) {
+      if (reason !== undefined) {
         throw new Error(reason)
       }
       return group.map(() => 1)
     }
     await using storage = createStorage(
-      { ...database, [part]: failing },
+      { ...working, [part]: failing },
       {
-        onFailureChange: reason => reasons.push(reason),
+        onFailureChange: each => reasons.push(each),
         translateError: ({ message }) => new Error(`ours: ${message}`),
       },
     )
-    const pass = async (seconds: number) => {
-      for (let second = 0; second < seconds; second++) {
-        await vi.advanceTimersByTimeAsync(1_000)
-        // The probe is a change too, which waits for its turn of the event loop.
-        for (let turn = 0; turn < 3; turn++) {
-          await nextTurn()
-        }
-      }
-    }
-    const asked = part === 'check' ? storage.check() : storage.notes.remove(1n)
-    await expect(asked).rejects.toThrow(/^ours: the store is unavailable$/)
-    reason = 'the disk fails'
-    await pass(10)
-    expect(reasons).toEqual(['the disk is full', 'the disk fails'])
-    reason = undefined
-    await pass(1)
-    expect(reasons).toEqual(['the disk is full', 'the disk fails', undefined])
-  },
-)
 
-test('10,000 bulk changes may be pending, or more of one call, beside as many single ones as their own limit', async () => {
-  await using storage = createStorage(database, { queueChangesMax: 1 })
-  const insertAll = async (count: number) => {
-    const outcomes = await storage.notes.insertAll(
-      Array.from({ length: count }, (_, id) => note(id)),
-    )
-    return outcomes.length
+    await expect(ask(storage)).rejects.toThrow(/^ours: the store is unavailable$/)
+    reason = 'the disk fails'
+    await passSeconds(10)
+    expect(reasons).toEqual(['the disk is full', 'the disk fails'])
+
+    reason = undefined
+    await passSeconds(1)
+    expect(reasons).toEqual(['the disk is full', 'the disk fails', undefined])
+  })
+})
+
+/** Lets time pass. The probe is a change, which waits for its turn of the event loop. */
+async function passSeconds(seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    await nextTurn()
+    await nextTurn()
+    await nextTurn()
   }
-  const attempts = [
-    insertAll(1),
-    insertAll(10_000),
-    insertAll(9_999),
-    storage.notes.insert(note(1)),
-  ]
+}
+
+describe('the limit of pending changes', () => {
   const tooMany = { code: 'store-busy', message: 'too many changes are pending' }
-  await expect(storage.notes.insert(note(2))).rejects.toMatchObject(tooMany)
-  await expect(attempts[1]).rejects.toMatchObject(tooMany)
-  expect(await Promise.all(attempts.toSpliced(1, 1))).toEqual([1, 9_999, true])
-  expect(await insertAll(10_001)).toBe(10_001)
-  expect(await insertAll(0)).toBe(0)
+  const notes = (count: number) => Array.from({ length: count }, (_, id) => note(id))
+
+  test('is that of the options for single ones', async () => {
+    await using storage = createStorage(working, { queueChangesMax: 1 })
+
+    const first = storage.notes.insert(note(1))
+    const second = storage.notes.insert(note(2))
+
+    await expect(second).rejects.toMatchObject(tooMany)
+    expect(await first).toBe(true)
+  })
+
+  test('is 10,000 for bulk ones, which leave single ones their own', async () => {
+    await using storage = createStorage(working, { queueChangesMax: 1 })
+
+    const single = storage.notes.insert(note(1))
+    const one = storage.notes.insertAll(notes(1))
+    const above = storage.notes.insertAll(notes(10_000))
+    const rest = storage.notes.insertAll(notes(9_999))
+
+    await expect(above).rejects.toMatchObject(tooMany)
+    expect(await one).toHaveLength(1)
+    expect(await rest).toHaveLength(9_999)
+    expect(await single).toBe(true)
+  })
+
+  test('is no limit for a bulk call that is alone', async () => {
+    await using storage = createStorage(working)
+
+    expect(await storage.notes.insertAll(notes(10_001))).toHaveLength(10_001)
+    expect(await storage.notes.insertAll([])).toEqual([])
+  })
 })
