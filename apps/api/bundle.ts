@@ -5,7 +5,7 @@ import { build, type Metafile } from 'esbuild'
 
 const apiReference = join(
   fileURLToPath(import.meta.resolve('@plant-store/http/server')),
-  '../docs',
+  '../../dist/docs',
 )
 const browsePage = fileURLToPath(import.meta.resolve('@plant-store/browse'))
 
@@ -25,13 +25,15 @@ const banner =
 /**
  * Bundles a program that serves, and its threads, into `dist` of the working directory.
  * Libraries that are not bundled would take several times the time and memory to load, in
- * every thread (docs/decisions/0008).
+ * every thread (docs/decisions/0008). It bundles the sources of our packages, so Node needs
+ * the condition as well.
  */
 export async function bundleProgram(main: string): Promise<void> {
   rmSync('dist', { recursive: true, force: true })
   const { metafile } = await build({
     entryPoints: { main, ...threads },
     bundle: true,
+    conditions: ['plant-store-source'],
     splitting: true,
     platform: 'node',
     format: 'esm',

@@ -15,7 +15,7 @@ const modulesOfNode: Readonly<Record<string, RegExp>> = {
   domain: /^node:assert\b/,
   json: /^$/,
   jwt: /^$/,
-  persistence: /^$/,
+  persistence: /^node:assert\b/,
   webhooks: /^node:(crypto|timers\/promises)$/,
 }
 

@@ -7,6 +7,7 @@ export {
 export { freePort } from './ports.ts'
 export { launch, type Program } from './program.ts'
 export {
+  type Command,
   type LaunchedServer,
   type LogLine,
   launchServer,

@@ -1,5 +1,4 @@
 import { workerData } from 'node:worker_threads'
-import './patch.ts?short-log'
 
 /** Throws in the thread that copies the log, after some passes. */
 if (workerData !== null && 'descriptor' in workerData) {

@@ -26,13 +26,13 @@ const drainTimeoutMs = 120_000
  */
 export async function runAnnouncements({
   seed,
-  preload,
+  programs,
   scale,
 }: Circumstances): Promise<Finding> {
   const random = createRandom(seed)
   using folder = temporaryFolder()
   const file = join(folder.path, 'plants.db')
-  const options = { databaseUrl: `file:${file}`, preload }
+  const options = { databaseUrl: `file:${file}`, command: programs.server }
   await using resources = new AsyncDisposableStack()
   const receipts = new EventEmitter()
   let received = 0

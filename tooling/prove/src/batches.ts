@@ -29,11 +29,15 @@ const batchesAtOnce = 3
  * must not make the program grow.
  */
 export async function runBatches(circumstances: Circumstances): Promise<Finding> {
-  const { seed, preload, scale } = circumstances
+  const { seed, programs, scale } = circumstances
   const random = createRandom(seed)
   using folder = temporaryFolder()
   const databaseUrl = `file:${join(folder.path, 'plants.db')}`
-  const options = { databaseUrl, preload, environment: { SHUTDOWN_TIMEOUT: '2s' } }
+  const options = {
+    databaseUrl,
+    command: programs.server,
+    environment: { SHUTDOWN_TIMEOUT: '2s' },
+  }
   const failures: string[] = []
   const endings = { answered: 0, refused: 0, cut: 0 }
   const wanted = Math.ceil(30 * scale)
@@ -123,7 +127,7 @@ async function sendLongBatch(
   circumstances: Circumstances,
   failures: string[],
 ): Promise<string> {
-  await using program = await startProgram({ preload: circumstances.preload })
+  await using program = await startProgram({ command: circumstances.programs.server })
   const wanted = longBatchLines * circumstances.scale
   let sent = 0
   let early = 0

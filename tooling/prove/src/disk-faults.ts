@@ -10,11 +10,11 @@ import {
   until,
 } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { preloadOf } from '../breaks/breaks.ts'
 import { History, toValue } from './history.ts'
 import { type Act, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { startProgram } from './program.ts'
+import type { Programs } from './programs.ts'
 
 /** The errors of the disk, injected into calls that only the store makes. */
 const faults = [
@@ -37,7 +37,7 @@ const settleTimeoutMs = 20_000
 export async function runDiskFaults({
   seed,
   scale,
-  preload,
+  programs,
 }: Circumstances): Promise<Finding> {
   const random = createRandom(seed)
   const failures: string[] = []
@@ -53,7 +53,7 @@ export async function runDiskFaults({
         injected++
         // Every third program is killed while the disk fails.
         const killed = injected % 3 === 0
-        const seen = await failOnce(injection, random, killed, preload)
+        const seen = await failOnce(injection, random, killed, programs)
         failures.push(
           ...seen.failures.map(
             text => `${what}${killed ? ', then killed' : ''}: ${text}`,
@@ -71,7 +71,7 @@ export async function runDiskFaults({
     using disk = new DisposableStack()
     disk.defer(() => spawnSync('umount', [folder.path]))
     injected++
-    failures.push(...(await fillDisk(folder.path)).map(small))
+    failures.push(...(await fillDisk(folder.path, programs)).map(small))
   } else {
     skipped.push(
       small(
@@ -91,10 +91,13 @@ async function failOnce(
   injection: string,
   random: Random,
   killed: boolean,
-  preload: string | undefined,
+  programs: Programs,
 ): Promise<{ failures: string[]; told: number }> {
   using folder = temporaryFolder()
-  const options = { databaseUrl: `file:${join(folder.path, 'plants.db')}`, preload }
+  const options = {
+    databaseUrl: `file:${join(folder.path, 'plants.db')}`,
+    command: programs.server,
+  }
   const failures: string[] = []
   const expectSoon = expectingSoon(failures)
   const history = new History()
@@ -193,7 +196,7 @@ async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean
  * Fills a disk to the last byte, frees a little of it, and checks that everything
  * answered is stored.
  */
-async function fillDisk(folder: string): Promise<string[]> {
+async function fillDisk(folder: string, programs: Programs): Promise<string[]> {
   const failures: string[] = []
   const expectSoon = expectingSoon(failures)
   const place = join(folder, 'store')
@@ -206,7 +209,7 @@ async function fillDisk(folder: string): Promise<string[]> {
     // A pass that copies the log finds no space either.
     await using program = await startProgram({
       databaseUrl,
-      preload: preloadOf('short-log'),
+      command: programs.server,
     })
     const { operations } = program
     let id = 0n

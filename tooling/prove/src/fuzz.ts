@@ -29,8 +29,8 @@ const credentials = fc.oneof(
  * answers with it. The client checks that the status, media type, header fields and body
  * of each answer are declared.
  */
-export function runFuzz({ seed, scale, preload }: Circumstances): Promise<Finding> {
-  return withProgram({ preload }, async ({ client, description }) => {
+export function runFuzz({ seed, scale, programs }: Circumstances): Promise<Finding> {
+  return withProgram({ command: programs.server }, async ({ client, description }) => {
     const { requests, failures } = await fuzz(
       client,
       description,

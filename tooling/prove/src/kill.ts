@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { preloadOf } from '../breaks/breaks.ts'
 import { History, type Value } from './history.ts'
 import { type Act, type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -23,18 +22,15 @@ const removals = ['remove', 'removeIf'] as const
  * @param databaseUrl by default a new SQLite file
  */
 export async function runKills(
-  { seed, preload, scale }: Circumstances,
+  { seed, programs, scale }: Circumstances,
   databaseUrl?: string,
 ): Promise<Finding> {
   const random = createRandom(seed)
   using folder = temporaryFolder()
-  const options =
-    databaseUrl === undefined
-      ? {
-          databaseUrl: `file:${join(folder.path, 'plants.db')}`,
-          preload: preload ?? preloadOf('short-log'),
-        }
-      : { databaseUrl, preload }
+  const options = {
+    databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`,
+    command: programs.server,
+  }
   const history = new History()
   const failures: string[] = []
   /** The state of every id, as last read. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
-import { preloadOf } from '../breaks/breaks.ts'
 import {
   History,
   type Kind,
@@ -68,13 +67,11 @@ const list: fc.Arbitrary<List> = fc.record(
 
 /** Does both below with a running program, by default on a new SQLite file. */
 export function runModels(
-  { seed, scale, preload }: Circumstances,
+  { seed, scale, programs }: Circumstances,
   databaseUrl?: string,
 ): Promise<Finding> {
-  const options =
-    databaseUrl === undefined
-      ? { preload: preload ?? preloadOf('short-log') }
-      : { databaseUrl, preload }
+  const store = databaseUrl === undefined ? {} : { databaseUrl }
+  const options = { ...store, command: programs.server }
   return withProgram(options, async ({ operations }) => {
     const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
     const failures = [

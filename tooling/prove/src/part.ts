@@ -1,9 +1,11 @@
+import type { Programs } from './programs.ts'
+
 /** The input of one part of the proof. */
 export interface Circumstances {
   /** The seed of random choices. */
   readonly seed: number
-  /** A module that breaks the program on purpose. */
-  readonly preload?: string | undefined
+  /** The programs to try, perhaps broken on purpose. */
+  readonly programs: Programs
   /** How much of everything is tried: 1 for the whole proof, less for a quick one. */
   readonly scale: number
 }

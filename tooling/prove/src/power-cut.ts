@@ -14,18 +14,16 @@ import {
   mayStartTraced,
   noTracer,
   type Program,
-  serverProgram,
   startCommand,
   temporaryFolder,
   until,
 } from '@plant-store/harness'
-import { commandProgram } from '@plant-store/harness/command'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { preloadOf } from '../breaks/breaks.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { connect, token } from './program.ts'
+import type { Programs } from './programs.ts'
 import {
   type Call,
   type Image,
@@ -75,9 +73,9 @@ interface Tally {
 }
 
 /** A server under load, from an empty folder to its stop. */
-export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
+export function cutServer({ programs, scale, ...rest }: Circumstances): Promise<Finding> {
   return cutPower(rest, async folder => [
-    serving(folder, preload, Math.ceil(plantsOfAClient * scale)),
+    serving(folder, programs, Math.ceil(plantsOfAClient * scale)),
   ])
 }
 
@@ -88,14 +86,14 @@ export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<F
 const faults = ['fdatasync:error=EIO:when=2+', 'fdatasync:error=EIO:when=2']
 
 /** The same server, whose fsync of copied pages fails. */
-export function cutFailedCopies({ preload, ...rest }: Circumstances): Promise<Finding> {
+export function cutFailedCopies({ programs, ...rest }: Circumstances): Promise<Finding> {
   return cutPower(rest, async folder =>
     faults.map(fault => {
       const place = join(folder, fault)
       mkdirSync(place)
       // A fault takes some passes to come, and only a server that goes on after it does
       // all of this.
-      return serving(place, preload, 4 * plantsOfAClient, fault)
+      return serving(place, programs, 4 * plantsOfAClient, fault)
     }),
   )
 }
@@ -110,7 +108,7 @@ type Old = 'nothing' | 'an old file' | 'a damaged store'
 /**
  * The commands that write a file completely or not at all, with and without an old file.
  */
-export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
+export function cutCopies({ programs, scale, ...rest }: Circumstances): Promise<Finding> {
   // Copies that replace a file write and fsync all that others do: a very short run needs
   // no others.
   const olds: readonly Old[] = scale < 0.05 ? ['an old file'] : ['nothing', 'an old file']
@@ -123,7 +121,7 @@ export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<F
   return cutPower(rest, folder =>
     Promise.all(
       scenes.map(([command, old]) =>
-        copying(command, join(folder, `${command}-${old}`), preload, old),
+        copying(command, join(folder, `${command}-${old}`), programs, old),
       ),
     ),
   )
@@ -163,7 +161,7 @@ async function cutPower(
 
 function serving(
   folder: string,
-  preload: string | undefined,
+  programs: Programs,
   plants: number,
   inject?: string,
 ): Scene {
@@ -171,7 +169,7 @@ function serving(
   return {
     name: inject === undefined ? 'serve' : `serve with ${inject}`,
     inject,
-    command: node(serverProgram, preloadOf('short-log'), preload),
+    command: programs.server,
     store: file,
     folder,
     file,
@@ -236,7 +234,7 @@ const nameOf = (id: number, version: number) =>
 async function copying(
   command: CopyCommand,
   folder: string,
-  preload: string | undefined,
+  programs: Programs,
   old: Old,
 ): Promise<Scene> {
   const target = join(folder, 'target')
@@ -265,7 +263,7 @@ async function copying(
   const [of, argument] = command === 'restore' ? [file, store] : [store, file]
   return {
     name: `${command} in the place of ${old}`,
-    command: [...node(commandProgram, preload), command, argument, '--force'],
+    command: [...programs.commandLine, command, argument, '--force'],
     store: of,
     folder: target,
     file,
@@ -461,9 +459,3 @@ async function readOnce(
   }
   return seen.get(key)
 }
-
-const node = (program: string, ...preloads: readonly (string | undefined)[]) => [
-  process.execPath,
-  ...preloads.flatMap(each => (each === undefined ? [] : ['--import', each])),
-  program,
-]

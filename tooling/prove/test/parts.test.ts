@@ -2,19 +2,21 @@ import { readFileSync } from 'node:fs'
 import { mayStartTraced, noTracer } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
 import { expect, type TestContext, test } from 'vitest'
-import { breaks, preloadOf } from '../breaks/breaks.ts'
+import { breaks } from '../breaks/breaks.ts'
 import type { Part } from '../src/part.ts'
 import { parts } from '../src/parts.ts'
+import { buildPatched, checkPatch } from '../src/programs.ts'
 
 const seed = anySeed()
 console.log(`seed ${seed}`)
 
 /** Runs a part with a little of everything that it tries. */
-async function run(name: string, { skip }: TestContext, preload?: string) {
+async function run(name: string, { skip }: TestContext, ...patches: readonly string[]) {
   if (name.startsWith('power-cut') && !mayStartTraced()) {
     return skip(noTracer)
   }
-  return await (parts[name] as Part)({ seed, scale: 0.025, preload })
+  using programs = await buildPatched('short-log', ...patches)
+  return await (parts[name] as Part)({ seed, scale: 0.025, programs })
 }
 
 // Each starts several programs, and the machine may be busy.
@@ -39,10 +41,14 @@ test.concurrent.for(Object.entries(breaks))(
   '%s is noticed',
   { timeout },
   async ([name, { part, noticed }], context) => {
-    const { failures } = await run(part, context, preloadOf(name))
+    const { failures } = await run(part, context, name)
     expect(failures.join('\n')).toMatch(noticed)
   },
 )
+
+test.for(['short-log', ...Object.keys(breaks)])('the patch %s applies', async name => {
+  await checkPatch(name)
+})
 
 test('the page on proofs lists every part, and every break with its part', () => {
   const page = readFileSync(new URL('../../../docs/proof.md', import.meta.url), 'utf8')

@@ -2,11 +2,12 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startServer, temporaryFolder } from '@plant-store/harness'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { History } from '../src/history.ts'
 import { readRange } from '../src/kill.ts'
 import { recorded } from '../src/operations.ts'
 import { startProgram } from '../src/program.ts'
+import { buildPatched, type PatchedPrograms } from '../src/programs.ts'
 
 test('a defect in the writer thread ends the program, and loses no answer', async () => {
   using folder = temporaryFolder()
@@ -48,6 +49,12 @@ test('a defect in the writer thread ends the program, and loses no answer', asyn
   expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
+let programs: PatchedPrograms
+beforeAll(async () => {
+  programs = await buildPatched('short-log')
+  return () => programs[Symbol.dispose]()
+})
+
 test('the log stays short without its thread, and no answer is lost', async () => {
   using folder = temporaryFolder()
   const file = join(folder.path, 'plants.db')
@@ -55,6 +62,7 @@ test('the log stays short without its thread, and no answer is lost', async () =
   {
     await using program = await startProgram({
       databaseUrl: `file:${file}`,
+      command: programs.server,
       preload: fileURLToPath(new URL('../breaks/checkpointer-dies.ts', import.meta.url)),
     })
     const act = recorded(program.operations, history)

@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Command } from '@plant-store/harness'
+import { applyPatch, copySources } from '@plant-store/harness/sources'
+
+/** The commands that start our programs. */
+export interface Programs {
+  readonly server: Command
+  readonly commandLine: Command
+}
+
+/** Programs in a folder that is removed when they are disposed of. */
+export interface PatchedPrograms extends Programs, Disposable {}
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../../..')
+const patchFile = (name: string) => join(import.meta.dirname, `../breaks/${name}.patch`)
+
+/** Copies the sources, applies patches of `breaks` to the copy, and builds its programs. */
+export async function buildPatched(
+  ...names: readonly string[]
+): Promise<PatchedPrograms> {
+  using starting = new DisposableStack()
+  const copy = starting.use(copySources())
+  for (const name of names) {
+    await applyPatch(copy.path, patchFile(name))
+  }
+  await Promise.all(['api', 'cli'].map(app => build(join(copy.path, 'apps', app))))
+
+  const resources = starting.move()
+  return {
+    server: [process.execPath, join(copy.path, 'apps/api/dist/main.js')],
+    commandLine: [process.execPath, join(copy.path, 'apps/cli/dist/main.js')],
+    [Symbol.dispose]: () => resources.dispose(),
+  }
+}
+
+/** @throws Error if a patch of `breaks` no longer applies, with its name */
+export async function checkPatch(name: string): Promise<void> {
+  await run('git', ['apply', '--check', patchFile(name)], { cwd: root })
+}
+
+async function build(app: string): Promise<void> {
+  const args = ['--conditions=plant-store-source', 'build.ts']
+  await run(process.execPath, args, { cwd: app })
+}
