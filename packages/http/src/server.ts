@@ -16,7 +16,7 @@ import {
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import type { AnsweredRequest } from './request/notes.ts'
+import { type AnsweredRequest, addNotes } from './request/notes.ts'
 import { createPageReader } from './request/page-reader.ts'
 import { originForm, refuseUnknownPaths } from './request/paths.ts'
 import { createRefusals } from './request/refusals.ts'
@@ -67,6 +67,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   const stop = noticeStop(app, limits)
 
+  addNotes(app)
   // The order of these hooks is the order in which a request is judged.
   logRequests(app, onAnswer, options.traceRequest)
   if (corsOrigins.length > 0) {

@@ -1,15 +1,17 @@
+import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
 import { Body, createBodyReader } from '../src/wire/body.ts'
 
+const response = {} as ServerResponse
 const carrier = { note() {}, resumeOrPause() {} }
 
 function begin(headers: object = {}) {
   const stream = new PassThrough()
   const done = vi.fn()
-  const body = new Body(stream, carrier)
+  const body = new Body(stream, response, carrier)
   createBodyReader(5)({ headers } as FastifyRequest, stream, done)
   return { stream, body, done }
 }
@@ -60,7 +62,7 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
   'pieces of %j bytes make one whole, whatever was taken before',
   lengths => {
     const stream = new PassThrough()
-    const body = new Body(stream, carrier)
+    const body = new Body(stream, response, carrier)
     const given = lengths.map((length, n) => Buffer.alloc(length, n))
     const whole = Buffer.concat(given)
     for (const taken of [0, 1, whole.length]) {
@@ -77,7 +79,7 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
 
 test('a body has room for 16 KiB and a packet until it is read', () => {
   const stream = new PassThrough()
-  const body = new Body(stream, carrier)
+  const body = new Body(stream, response, carrier)
   stream.emit('data', Buffer.alloc(16 * 1024))
   expect(body.hasRoom).toBe(true)
   stream.emit('data', Buffer.alloc(1))
@@ -90,10 +92,10 @@ test('a body has room for 16 KiB and a packet until it is read', () => {
 
 test('memory above 16 KiB is counted twice, also what came before the request was admitted, until it is discarded', () => {
   const stream = new PassThrough()
-  const body = new Body(stream, carrier)
+  const body = new Body(stream, response, carrier)
   const hold = vi.fn()
   stream.emit('data', Buffer.alloc(16 * 1024))
-  body.countWith(hold)
+  body.admit({ free: () => 0, setHeld: (_response, bytes) => hold(bytes) }, false)
   expect(hold).toHaveBeenLastCalledWith(0)
   stream.emit('data', Buffer.alloc(1))
   expect(hold).toHaveBeenLastCalledWith(2 * (16 * 1024 + 1))
@@ -103,9 +105,9 @@ test('memory above 16 KiB is counted twice, also what came before the request wa
 
 test('a whole body is counted until its answer has left', () => {
   const stream = new PassThrough()
-  const body = new Body(stream, carrier)
+  const body = new Body(stream, response, carrier)
   const hold = vi.fn()
-  body.countWith(hold)
+  body.admit({ free: () => 0, setHeld: (_response, bytes) => hold(bytes) }, false)
   stream.emit('data', Buffer.alloc(20_000))
   stream.emit('end')
   body.take(20_000)

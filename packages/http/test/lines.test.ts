@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
 import { isEmptyLine, type LineLimits, readLines } from '../src/request/lines.ts'
@@ -11,7 +12,8 @@ function begin(limits: Partial<LineLimits> = {}) {
   const body = new PassThrough()
   const { signal: ending } = new AbortController()
   const all = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
-  const lines = readLines(new Body(body, { note() {}, resumeOrPause() {} }), all)
+  const carrier = { note() {}, resumeOrPause() {} }
+  const lines = readLines(new Body(body, {} as ServerResponse, carrier), all)
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)

@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-type AuthenticatedRequest = Pick<FastifyRequest, 'id' | 'headers'>
+type AuthenticatedRequest = Pick<FastifyRequest, 'notes' | 'headers'>
 
 /**
  * Asks the gate for the holder of a token with a scope, or with `any`.
@@ -54,7 +54,9 @@ function scopeOf(request: FastifyRequest): RouteScope {
   if (request.is404) {
     return 'any'
   }
+  // Fastify makes an object of all options each time.
   const { config, url } = request.routeOptions
+  notesOf(request).route = url
   if (config.scope === undefined) {
     throw new Error(`the route ${url} does not declare its scope`)
   }

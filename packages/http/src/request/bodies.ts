@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 import { type Body, bodyOf, createBodyReader } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
@@ -17,69 +17,109 @@ export function takeJson(
   budget: Budget,
   bodyBytesMax: number,
 ): void {
-  app.addHook('preParsing', (request, reply, _payload, done) => {
-    const body = bodyToRead(request)
-    if (body === undefined) {
+  app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
+    if (bodyOf(raw) === undefined || headers['content-length'] === '0') {
       // Otherwise Fastify would look for a parser of the media type.
-      delete request.raw.headers['content-type']
-      done()
-      return
+      delete raw.headers['content-type']
     }
-
-    const isChunked = request.headers['transfer-encoding'] !== undefined
-    const admit = () => {
-      if (!isEmpty(body)) {
-        checkBody(request)
-        admitBody(body, request, reply, budget)
-      }
-    }
-    // Proxies from HTTP/2 send no body as an empty one in chunks, of any media type.
-    if (isChunked && expectationOf(request) === undefined) {
-      body.whenBegun(() => settle(admit, done))
-    } else {
-      settle(admit, done)
-    }
+    done()
   })
-  takeMediaType(app, 'application/json', createBodyReader(bodyBytesMax))
+  const readWhole = createBodyReader(bodyBytesMax)
+  takeMediaType(app, 'application/json', (request, stream, done) => {
+    const body = bodyOf(stream) as Body
+    whenBegun(request, body, () => {
+      if (isEmpty(body)) {
+        done(null)
+        return
+      }
+      admit(request, body, budget, done, () => readWhole(request, stream, done))
+    })
+  })
 }
 
 /** Has the routes of this instance take bodies of lines, which they get as they arrive. */
 export function takeLines(app: FastifyInstance, budget: Budget): void {
-  app.addHook('preParsing', (request, reply, _payload, done) => {
-    const body = bodyOf(request.raw)
-    settle(() => {
-      checkBody(request)
-      if (body !== undefined) {
-        admitBody(body, request, reply, budget)
-      }
-    }, done)
+  takeMediaType(app, linesMediaType, (request, stream, done) => {
+    const body = bodyOf(stream)
+    if (body === undefined) {
+      done(null)
+    } else {
+      admit(request, body, budget, done, () => done(null, body))
+    }
   })
-  takeMediaType(app, linesMediaType, (_request, stream, done) =>
-    done(null, bodyOf(stream)),
-  )
 }
 
 export const linesMediaType = 'application/x-ndjson'
 
-/** Runs a step and passes on its failure. */
-function settle(step: () => void, done: (error?: Error) => void): void {
-  try {
-    step()
-  } catch (error) {
-    done(error as Error)
-    return
-  }
-  done()
+type Done = (error: Error | null, body?: unknown) => void
+type ReadBody = (request: FastifyRequest, stream: Readable, done: Done) => void
+
+/** Has bodies of one media type read, and others refused. */
+function takeMediaType(app: FastifyInstance, mediaType: string, read: ReadBody): void {
+  app.addContentTypeParser(mediaType, (request, stream, done) => {
+    if (isUtf8Type(request.headers['content-type'], mediaType)) {
+      read(request, stream, done)
+      return
+    }
+    refuseType(request, stream, done, `${mediaType}, in UTF-8, and its charset utf-8`)
+  })
+
+  app.addContentTypeParser('*', (request, stream, done) =>
+    refuseType(request, stream, done, mediaType),
+  )
 }
 
-/** Returns the body of a request, unless it has the length 0 or the method reads none. */
-function bodyToRead({ method, headers, raw }: FastifyRequest): Body | undefined {
-  const isRead = method !== 'GET' && method !== 'HEAD'
-  return isRead && headers['content-length'] !== '0' ? bodyOf(raw) : undefined
+/** Refuses a body, unless the request turns out to have none. */
+function refuseType(
+  request: FastifyRequest,
+  stream: Readable,
+  done: Done,
+  mediaType: string,
+): void {
+  const message = `the media type of the body must be ${mediaType}`
+  const refusal = new RequestError('unsupported-media-type', message)
+  const body = bodyOf(stream)
+  if (body === undefined) {
+    done(refusal)
+    return
+  }
+  whenBegun(request, body, () => done(isEmpty(body) ? null : (body.error ?? refusal)))
+}
+
+/**
+ * Calls back once it is known whether a request has a body. Proxies from HTTP/2 send no
+ * body as an empty one in chunks, of any media type.
+ */
+function whenBegun(request: FastifyRequest, body: Body, onBegun: () => void): void {
+  const isChunked = request.headers['transfer-encoding'] !== undefined
+  // A client that waits for 100 Continue has a body, and sends none of it before.
+  if (isChunked && expectationOf(request) === undefined) {
+    body.whenBegun(onBegun)
+  } else {
+    onBegun()
+  }
 }
 
 function isEmpty(body: Body): boolean {
   return body.isEnded && body.length === 0
+}
+
+/** Counts the memory of a body and reads it, unless its description is at fault. */
+function admit(
+  request: FastifyRequest,
+  body: Body,
+  budget: Budget,
+  done: Done,
+  read: () => void,
+): void {
+  try {
+    checkBody(request)
+  } catch (error) {
+    done(error as Error)
+    return
+  }
+  body.admit(budget, expectationOf(request) !== undefined)
+  read()
 }
 
 /** @throws RequestError if the description of the body is at fault */
@@ -104,47 +144,6 @@ function checkBody({ method, headers }: FastifyRequest): void {
     const message = 'chunked is the only transfer coding accepted'
     throw new RequestError('unsupported-coding', message)
   }
-}
-
-/** Counts the memory of a body, and asks a client that waits to send it once it is read. */
-function admitBody(
-  body: Body,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  budget: Budget,
-): void {
-  body.countWith(bytes => budget.setHeld(reply.raw, bytes))
-  if (expectationOf(request) !== undefined) {
-    body.askWith(() => reply.raw.writeContinue())
-  }
-}
-
-type ReadBody = (
-  request: FastifyRequest,
-  stream: Readable,
-  done: (error: Error | null, body?: unknown) => void,
-) => void
-
-/** Has bodies of one media type read, and others refused. */
-function takeMediaType(app: FastifyInstance, mediaType: string, read: ReadBody): void {
-  app.addContentTypeParser(mediaType, (request, stream, done) => {
-    if (isUtf8Type(request.headers['content-type'], mediaType)) {
-      read(request, stream, done)
-      return
-    }
-    const message = `the media type of the body must be ${mediaType}, in UTF-8, and its charset utf-8`
-    done(new RequestError('unsupported-media-type', message))
-  })
-
-  app.addContentTypeParser('*', (_request, stream, done) => {
-    const body = bodyOf(stream)
-    if (body !== undefined && isEmpty(body)) {
-      done(null)
-      return
-    }
-    const message = `the media type of the body must be ${mediaType}`
-    done(body?.error ?? new RequestError('unsupported-media-type', message))
-  })
 }
 
 function isUtf8Type(contentType = '', mediaType: string): boolean {

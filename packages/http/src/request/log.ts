@@ -60,8 +60,7 @@ export function logOnceAnswered(
     const status = reply.statusCode
     const endedMs = performance.now()
     const notes = notesOf(request)
-    const { startedMs = endedMs, trace, refusal } = notes
-    const route = request.routeOptions.url
+    const { startedMs = endedMs, route, trace, refusal } = notes
     trace?.end({ method, route, status })
     logRequest({
       reqId: id,

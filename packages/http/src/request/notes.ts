@@ -1,5 +1,5 @@
 import type { AccessError } from '@plant-store/access'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 export const requestIdField = 'x-request-id'
 
@@ -33,31 +33,39 @@ export interface RequestTrace {
 }
 
 /** What hooks and handlers note on a request for its log line and its failure. */
-interface Notes {
+class Notes {
   /** When its header section had arrived, by `performance.now`. */
-  startedMs?: number
-  trace?: RequestTrace | undefined
+  startedMs: number | undefined
+  /** The path pattern of its route. */
+  route: string | undefined
+  trace: RequestTrace | undefined
   /** The name of the admitted holder. */
-  holderName?: string
+  holderName: string | undefined
   /** Why the gate refused. */
-  refusal?: AccessError
+  refusal: AccessError | undefined
   /**
    * More members of the log line: the id of an entity, as a text, which programs that read
    * logs do not round, or the counts of a batch.
    */
-  logFields?: Readonly<Record<string, string | number>>
-  errorNumber?: number
+  logFields: Readonly<Record<string, string | number>> | undefined
+  errorNumber: number | undefined
   /** What a failure must add to its message, as changes may have been made. */
-  failureSuffix?: string
+  failureSuffix: string | undefined
 }
 
-/** A symbol does not collide with properties of Fastify. */
-const noted = Symbol('notes')
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Use {@link notesOf}. `null` until the first note. */
+    notes: Notes | null
+  }
+}
 
-/** Any request: its notes do not depend on the types of its route. */
-type AnyRequest = Pick<FastifyRequest, 'id'> & { [noted]?: Notes }
+/** Makes room for notes on each request. */
+export function addNotes(app: FastifyInstance): void {
+  app.decorateRequest('notes', null)
+}
 
-export function notesOf(request: AnyRequest): Notes {
-  request[noted] ??= {}
-  return request[noted]
+export function notesOf(request: Pick<FastifyRequest, 'notes'>): Notes {
+  request.notes ??= new Notes()
+  return request.notes
 }

@@ -7,7 +7,7 @@ import { RequestError } from '../errors/failures.ts'
  * have.
  */
 export function checkQueries(app: FastifyInstance): void {
-  app.addHook('preValidation', (request, _reply, done) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (!request.url.includes('?')) {
       done()
       return

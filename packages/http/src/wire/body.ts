@@ -1,7 +1,8 @@
+import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
-import { countedBytesMin } from './budget.ts'
+import { type Budget, countedBytesMin } from './budget.ts'
 
 /** What a body arrives over. */
 interface Carrier {
@@ -66,7 +67,7 @@ export function createBodyReader(bodyBytesMax: number) {
  * | a body   | from                | room                   | its bytes                             |
  * | -------- | ------------------- | ---------------------- | ------------------------------------- |
  * | arriving | its header section  | 16 KiB                 | are allowed to every connection       |
- * | admitted | `countWith`         | 16 KiB                 | are counted twice, as an answer may repeat them |
+ * | admitted | `admit`             | 16 KiB                 | are counted twice, as an answer may repeat them |
  * | read     | `waitForMore`       | as its reader says     | are taken, in order, once             |
  * | dropped  | `drop`              | any                    | are forgotten                         |
  *
@@ -81,16 +82,19 @@ export class Body {
   isEnded = false
   /** What ended it early. */
   error: RequestError | undefined
+  readonly #response: ServerResponse
   readonly #carrier: Carrier
   #buffer = nothing
   #lengthMax = countedBytesMin
   #isDropped = false
-  #setHeld: ((bytes: number) => void) | undefined
+  #budget: Budget | undefined
   #onMore: (() => void) | undefined
-  /** Asks the client to send the body, if it waits for that. */
-  #ask: (() => void) | undefined
+  /** Whether the client waits for 100 Continue. */
+  #isAwaited = false
 
-  constructor(stream: Receiving, carrier: Carrier) {
+  /** @param response the answer to the request whose body this is */
+  constructor(stream: Receiving, response: ServerResponse, carrier: Carrier) {
+    this.#response = response
     this.#carrier = carrier
     stream[arriving] = this
     stream.on('data', onData).on('end', onEnd).on('error', onError)
@@ -134,23 +138,24 @@ export class Body {
     this.take(this.length)
   }
 
-  /** @param setHeld counts the memory for this body, twice because the answer may repeat it */
-  countWith(setHeld: (bytes: number) => void): void {
-    this.#setHeld = setHeld
+  /**
+   * @param budget counts the memory for this body, twice because the answer may repeat it
+   * @param isAwaited whether the client waits for 100 Continue before it sends the body
+   */
+  admit(budget: Budget, isAwaited: boolean): void {
+    this.#budget = budget
+    this.#isAwaited = isAwaited
     this.#count()
-  }
-
-  /** @param ask called once the body is read before all of it has arrived */
-  askWith(ask: () => void): void {
-    this.#ask = ask
   }
 
   /** Reads on, up to this length and a packet. Calls back once, when more has arrived, at the end or at an error. */
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
-    this.#ask?.()
-    this.#ask = undefined
+    if (this.#isAwaited) {
+      this.#isAwaited = false
+      this.#response.writeContinue()
+    }
     this.#carrier.resumeOrPause()
   }
 
@@ -204,7 +209,8 @@ export class Body {
 
   #count(): void {
     try {
-      this.#setHeld?.(this.length > countedBytesMin ? 2 * this.length : 0)
+      const bytes = this.length > countedBytesMin ? 2 * this.length : 0
+      this.#budget?.setHeld(this.#response, bytes)
     } catch (error) {
       this.fail(error as RequestError)
     }

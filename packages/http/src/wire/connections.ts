@@ -106,7 +106,7 @@ export class Connection {
     const hasBody =
       headers['content-length'] !== undefined ||
       headers['transfer-encoding'] !== undefined
-    const body = hasBody ? new Body(response.req, this) : undefined
+    const body = hasBody ? new Body(response.req, response, this) : undefined
     // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
     if (
       headers.upgrade !== undefined ||
