@@ -30,6 +30,7 @@ export interface Entity<Port = unknown, Item = unknown> {
   readonly restoredBy?: { readonly key: string; readonly name: string }
   /** Compiles the statements for a database. */
   compile(dialect: Dialect): {
+    /** The statements by name. An interface must be spread, because it has no index. */
     readonly statements: Readonly<Record<string, ReadStatement | ChangeStatement>>
     readonly port: (runner: Runner) => Port
   }

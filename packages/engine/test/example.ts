@@ -1,6 +1,9 @@
 import type { Entity, Parameter } from '@plant-store/engine'
 
-type Note = { id: bigint; text: string }
+interface Note {
+  id: bigint
+  text: string
+}
 
 interface Notes {
   add(note: Note): Promise<boolean>

@@ -119,7 +119,7 @@ const twice = {
   clear: {} as ChangeStatement,
 }
 
-type Entered = { notes: typeof entities.notes }
+type Entered = Pick<typeof entities, 'notes'>
 
 export async function missing(storage: MainStorage<Entered>, reader: StoreReader<Entered>) {
   // @ts-expect-error an entity that is missing from the list

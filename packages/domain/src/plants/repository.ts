@@ -9,7 +9,8 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * loses nothing. It rejects with DomainError `store-busy` (nothing was changed) or
  * `store-unavailable`. Changes of one id take effect one after another.
  *
- * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise made here.
+ * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise of this
+ * port.
  */
 export interface PlantRepository {
   /**

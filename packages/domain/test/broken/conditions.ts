@@ -113,11 +113,9 @@ export const brokenConditions: Broken = {
   }),
   'looks at the version first and saves later': right => ({
     async saveIf(plant, expected) {
-      if ((await versionIn(right, plant.id)) !== expected) {
-        return undefined
-      }
+      const isExpected = (await versionIn(right, plant.id)) === expected
       await later()
-      return right.save(plant)
+      return isExpected ? right.save(plant) : undefined
     },
   }),
 }

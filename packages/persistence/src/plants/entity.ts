@@ -24,7 +24,10 @@ export const plants: Entity<Plants, Plant> = {
   },
   compile({ name }) {
     const statements = statementsOn[name]()
-    return { statements, port: runner => createPlants(runner, statements) }
+    return {
+      statements: { ...statements },
+      port: runner => createPlants(runner, statements),
+    }
   },
 }
 

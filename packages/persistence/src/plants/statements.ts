@@ -12,7 +12,7 @@ import type { PlantRow, VersionedRow } from './tables.ts'
  * them, except those in `statementsOfBoth`. A list is either all plants or, `…OfTag`,
  * those of a tag.
  */
-export type PlantStatements = {
+export interface PlantStatements {
   readonly find: ReadStatement<Id, VersionedRow>
 
   /** The plants of a list from an id on. */

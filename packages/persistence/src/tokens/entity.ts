@@ -11,7 +11,10 @@ export const tokens: Entity<TokenRepository> = {
   restoredBy: { key: 'hash', name: 'name' },
   compile(dialect) {
     const statements = tokenStatements(dialect)
-    return { statements, port: runner => createTokenRepository(runner, statements) }
+    return {
+      statements: { ...statements },
+      port: runner => createTokenRepository(runner, statements),
+    }
   },
 }
 

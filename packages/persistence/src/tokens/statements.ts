@@ -2,7 +2,7 @@ import type { ChangeStatement, Dialect, ReadStatement } from '@plant-store/engin
 import type { TokenRow } from './tables.ts'
 
 /** The statements of tokens, which are the same on both databases. */
-export type TokenStatements = {
+export interface TokenStatements {
   readonly find: ReadStatement<{ readonly hash: string }, TokenRow>
   readonly list: ReadStatement<object, TokenRow>
   /** Under a taken name, it changes nothing. */

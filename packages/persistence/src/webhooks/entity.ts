@@ -12,7 +12,7 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
   compile({ name }) {
     const statements = statementsOn[name]()
     return {
-      statements,
+      statements: { ...statements },
       port: runner => ({
         ...createWebhookRepository(runner, statements),
         outbox: createOutbox(runner, statements),

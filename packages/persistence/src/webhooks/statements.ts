@@ -18,17 +18,15 @@ import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
  * All changes are barriers, because a row of the outbox is found by its webhook and a
  * webhook by its id, and both tables change together.
  */
-export type WebhookStatements = WebhookReads &
-  WebhookChanges &
-  DeliveryChanges & {
-    /**
-     * Waits until the plants that others are adding are stored, and keeps others from
-     * adding any until the transaction ends.
-     */
-    readonly awaitAdding: ChangeStatement<object>
-  }
+export interface WebhookStatements extends WebhookReads, WebhookChanges, DeliveryChanges {
+  /**
+   * Waits until the plants that others are adding are stored, and keeps others from
+   * adding any until the transaction ends.
+   */
+  readonly awaitAdding: ChangeStatement<object>
+}
 
-type WebhookReads = {
+interface WebhookReads {
   readonly all: ReadStatement<object, KnownWebhookRow>
   /** Webhooks that may be leased now. The one without a lease for longest comes first. */
   readonly due: ReadStatement<object, DueWebhookRow>
@@ -39,7 +37,7 @@ type WebhookReads = {
   readonly kept: ReadStatement<Id & { readonly rowsMax: number }, DeliveryRow>
 }
 
-type WebhookChanges = {
+interface WebhookChanges {
   readonly insert: ChangeStatement<NewWebhookRow>
   readonly remove: ChangeStatement<Id>
   readonly stop: ChangeStatement<Id>
@@ -55,7 +53,7 @@ type WebhookChanges = {
  * Changes of the outbox. `retryDeliveries` and `removeDeliveries` change a part of the
  * rows, and are repeated until they change none.
  */
-type DeliveryChanges = {
+interface DeliveryChanges {
   readonly retryDeliveries: ChangeStatement<Id>
   readonly removeDeliveries: ChangeStatement<Id>
   readonly removeDelivery: ChangeStatement<LeasedDelivery>
