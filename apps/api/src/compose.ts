@@ -1,110 +1,151 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { explain, readLastBackup, storageName } from '@plant-store/engine'
-import { openStorage } from '@plant-store/persistence'
+import { type MainStorage, openStorage } from '@plant-store/persistence'
+import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'
-import { createCounters } from './telemetry/counters.ts'
-import { sample } from './telemetry/metrics.ts'
+import { type Counters, createCounters } from './telemetry/counters.ts'
+import { type Samples, sample } from './telemetry/metrics.ts'
 import type { ProcessLog } from './telemetry/process-log.ts'
 import { createScrape } from './telemetry/scrape.ts'
-import { createStoreLog } from './telemetry/store-log.ts'
+import { StoreLog } from './telemetry/store-log.ts'
 import { startCourier } from './webhooks/start-courier.ts'
+
+export interface Service extends AsyncDisposable {
+  readonly url: string
+  /** Absent unless this start has created the store, on a terminal. */
+  readonly firstToken: string | undefined
+  /** Whether a client can have a token. */
+  readonly hasTokens: boolean
+}
 
 /**
  * Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP
  * threads, the store.
  */
-export async function startService(config: Config, log: ProcessLog) {
-  const { logger, lostLines, write: writeLog } = log
+export async function startService(config: Config, log: ProcessLog): Promise<Service> {
+  const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  // Before the store: a start that fails here creates none, and the next one still makes
-  // the first token.
+  // A start that fails here creates no store, so the next one still makes the first token.
   await findPort(config)
 
   // The store, on SQLite with its writer thread.
   const counters = createCounters(0)
-  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
-  const storage = starting.use(
-    await openStorage({
-      url: config.databaseUrl,
-      timeoutMs: config.databaseTimeoutMs,
-      lockTimeoutMs: config.databaseTimeoutMs,
-      readConnectionsMax: config.databasePoolMax,
-      queueChangesMax: config.queueChangesMax,
-      onCommit: counters.onCommit,
-      onFailureChange: reason => storeLog.note(0, reason),
-      onCheckpointFailure: storeLog.noteCheckpoint,
-      onServerWarning: storeLog.noteWarning,
-    }).catch(cause => {
-      throw new Error(`DATABASE_URL: ${explain(cause)}`, { cause })
-    }),
-  )
-  const { versionBefore, schemaVersion } = storage
-  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
-    logger.warn(
-      { from: versionBefore, to: schemaVersion },
-      'the store was migrated to a new schema version',
-    )
-  }
+  const storeLog = new StoreLog(logger, storageName(config.databaseUrl))
+  const storage = starting.use(await openStore(config, counters, storeLog))
+  warnOfMigration(storage, logger)
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal
   // at once.
   const threads = starting.use(
     await startHttpThreads(config, storage, thread => ({
-      // Called once the thread listens.
+      // A thread asks for metrics once it listens.
       metrics: () => scrape(),
       writeLog,
       onFailureChange: reason => storeLog.note(thread, reason),
-      onServerWarning: storeLog.noteWarning,
+      onServerWarning: warning => storeLog.noteWarning(warning),
     })),
   )
-  const scrape = createScrape(config.databaseUrl, storeLog.reason, [
-    // Without requests a store that cannot be read would go unnoticed. `onFailureChange`
-    // learns what the check finds.
-    () => storage.check().then(() => ({})),
-    async () => ({
-      ...counters.read(storage.pending()),
-      plant_store_log_lines_lost_total: [sample(lostLines())],
-    }),
-    async () => {
-      const at = await readLastBackup(config.databaseUrl)
-      const seconds = at === undefined ? [] : [sample(Number(at) / 1000)]
-      return { plant_store_last_backup_timestamp_seconds: seconds }
-    },
+  const scrape = createScrape(config.databaseUrl, () => storeLog.reason, [
+    () => checkStore(storage),
+    async () => counters.read(storage.pending()),
+    async () => ({ plant_store_log_lines_lost_total: [sample(log.lostLines())] }),
+    () => sampleLastBackup(config.databaseUrl),
     courier.samples,
     ...threads.samples,
   ])
-  // As late as possible: until the threads listen, another process may take a port that
-  // was free.
-  const listening = { ...config, port: await findPort(config) }
-  await threads.listen(listening.port)
+  // Until the threads listen, another process may take a port that was free, so this is
+  // as late as possible.
+  const port = await findPort(config)
+  await threads.listen(port)
   // The courier's stop begins while requests are still answered.
   starting.defer(() => courier.stop())
 
-  const hasGivenTokens = config.accessTokens.length > 0
-  // Only a terminal shows it to nobody but the operator. Last, as nobody would see the
-  // token of a failed start.
-  const makesToken =
-    versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
-  const firstToken = makesToken ? mintToken() : undefined
-  if (firstToken !== undefined) {
-    await storage.tokens.insert(
-      { name: 'first', scopes, createdAt: new Date() },
-      hashToken(firstToken),
-    )
-  }
-  const usesJwt = config.jwt.jwksUrl !== undefined
-  const hasTokens = hasGivenTokens || usesJwt || (await storage.tokens.list()).length > 0
-
+  // A failed start would show the token to nobody, so this is last.
+  const firstToken = await makeFirstToken(config, storage)
+  const hasTokens = await canHaveTokens(config, storage)
   const running = starting.move()
   return {
-    url: listeningUrl(listening),
-    /** Absent unless this start has created the store, on a terminal. */
+    url: listeningUrl({ ...config, port }),
     firstToken,
-    /** Whether a client can have a token. */
     hasTokens,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+async function openStore(
+  config: Config,
+  { onCommit }: Counters,
+  storeLog: StoreLog,
+): Promise<MainStorage> {
+  try {
+    return await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      lockTimeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueChangesMax: config.queueChangesMax,
+      onCommit,
+      onFailureChange: reason => storeLog.note(0, reason),
+      onCheckpointFailure: reason => storeLog.noteCheckpoint(reason),
+      onServerWarning: warning => storeLog.noteWarning(warning),
+    })
+  } catch (cause) {
+    throw new Error(`DATABASE_URL: ${explain(cause as Error)}`, { cause })
+  }
+}
+
+function warnOfMigration(
+  { versionBefore, schemaVersion }: MainStorage,
+  logger: Logger,
+): void {
+  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
+    logger.warn(
+      { from: versionBefore, to: schemaVersion },
+      'the store was migrated to a new schema version',
+    )
+  }
+}
+
+/**
+ * Without requests, a store that cannot be read would go unnoticed. `onFailureChange` learns
+ * what the check finds.
+ */
+async function checkStore(storage: MainStorage): Promise<Samples> {
+  await storage.check()
+  return {}
+}
+
+async function sampleLastBackup(databaseUrl: string): Promise<Samples> {
+  const at = await readLastBackup(databaseUrl)
+  const seconds = at === undefined ? [] : [sample(Number(at) / 1000)]
+  return { plant_store_last_backup_timestamp_seconds: seconds }
+}
+
+/** Makes a token only on a terminal, because only the operator sees what is shown there. */
+async function makeFirstToken(
+  { accessTokens }: Config,
+  { versionBefore, tokens }: MainStorage,
+): Promise<string | undefined> {
+  const isNewStore = versionBefore === undefined
+  if (!isNewStore || accessTokens.length > 0 || !process.stderr.isTTY) {
+    return undefined
+  }
+  const token = mintToken()
+  const entry = { name: 'first', scopes, createdAt: new Date() }
+  await tokens.insert(entry, hashToken(token))
+  return token
+}
+
+async function canHaveTokens(
+  { accessTokens, jwt }: Config,
+  { tokens }: MainStorage,
+): Promise<boolean> {
+  if (accessTokens.length > 0 || jwt.jwksUrl !== undefined) {
+    return true
+  }
+  const stored = await tokens.list()
+  return stored.length > 0
 }

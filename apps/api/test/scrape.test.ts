@@ -3,8 +3,9 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test, vi } from 'vitest'
+import { writeMetrics } from '../src/telemetry/exposition.ts'
 import { type Samples, sample } from '../src/telemetry/metrics.ts'
-import { createScrape, writeMetrics } from '../src/telemetry/scrape.ts'
+import { createScrape } from '../src/telemetry/scrape.ts'
 
 const text = writeMetrics([
   {

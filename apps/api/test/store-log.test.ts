@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createStoreLog } from '../src/telemetry/store-log.ts'
+import { StoreLog } from '../src/telemetry/store-log.ts'
 
 function open() {
   const lines: string[] = []
@@ -8,7 +8,7 @@ function open() {
     const { msg, reason, warning } = JSON.parse(line)
     lines.push(reason ?? warning ?? msg)
   }
-  const log = createStoreLog(pino({}, { write }), 'plants.db')
+  const log = new StoreLog(pino({}, { write }), 'plants.db')
   return { log, lines }
 }
 
@@ -24,15 +24,15 @@ test('each reason of an outage is one line, in whichever thread, and so is the e
   const { log, lines } = open()
   log.note(1, 'the connection ended')
   log.note(2, 'the connection ended')
-  expect(log.reason()).toBe('the connection ended')
+  expect(log.reason).toBe('the connection ended')
   log.note(1, 'nobody listens')
   log.note(2, 'nobody listens')
   log.note(1, 'the connection ended')
-  expect(log.reason()).toBe('the connection ended')
+  expect(log.reason).toBe('the connection ended')
   log.note(2, undefined)
   expect(lines).toEqual(['the connection ended', 'nobody listens'])
   log.note(1, undefined)
-  expect(log.reason()).toBeUndefined()
+  expect(log.reason).toBeUndefined()
   log.note(1, 'nobody listens')
   expect(lines.slice(2)).toEqual(['the store has recovered', 'nobody listens'])
 })

@@ -5,31 +5,33 @@ import { transferListOf } from '@plant-store/engine'
 import type { MainStorage } from '@plant-store/persistence'
 import { type BirpcReturn, createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
+import type { Samples } from '../telemetry/metrics.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
-/** A small young generation: V8's default doubles the memory and gains nothing. */
+/** A small young generation, because V8's default doubles the memory and gains nothing. */
 const youngGenerationMb = 12
+
+/** The threads of a service. Their disposal answers what has arrived. */
+export interface HttpThreads extends AsyncDisposable {
+  /** Resolves once all of them listen. */
+  listen(port: number): Promise<void>
+  readonly samples: readonly (() => Promise<Samples>)[]
+}
 
 /**
  * Starts the threads that answer requests, on one port and one store. Resolves once all
- * can listen. Their disposal answers what has arrived.
+ * can listen.
  *
- * @param mainThreadOf takes the number of a thread, from 1
+ * @param mainThreadOf takes the number of a thread, counted from 1
  */
 export async function startHttpThreads(
   config: Config,
   storage: MainStorage,
   mainThreadOf: (thread: number) => MainThread,
-) {
+): Promise<HttpThreads> {
   await using starting = new AsyncDisposableStack()
   const started: StartedThread[] = []
-  starting.defer(async () => {
-    // All threads, before one closes a connection: its client reconnects, and a thread
-    // that closes would reset it.
-    await Promise.all(started.map(({ calls }) => calls.stopListening()))
-    await Promise.all(started.map(({ calls }) => calls.stop.asEvent()))
-    await Promise.all(started.map(({ ended }) => ended))
-  })
+  starting.defer(() => stopAll(started))
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
     const thread = index + 1
     const data = { thread, config, shared: storage.share() }
@@ -39,12 +41,21 @@ export async function startHttpThreads(
 
   const running = starting.move()
   return {
-    // Concurrently. Otherwise the first clients would all connect to the first thread,
-    // and stay there.
-    listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
+    // If one listened first, the first clients would all connect to it, and stay there.
+    listen: port => all(started.map(({ calls }) => calls.listen(port))),
     samples: started.map(({ calls }) => calls.samples),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+/**
+ * No thread listens any more before one closes a connection. Its client reconnects, and a
+ * thread that stops listening would reset the new connection.
+ */
+async function stopAll(threads: readonly StartedThread[]): Promise<void> {
+  await Promise.all(threads.map(({ calls }) => calls.stopListening()))
+  await Promise.all(threads.map(({ calls }) => calls.stop.asEvent()))
+  await Promise.all(threads.map(({ ended }) => ended))
 }
 
 /** Rejects only after the last step has ended, so that the others can be undone. */
@@ -53,8 +64,9 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-type StartedThread = {
+interface StartedThread {
   readonly calls: BirpcReturn<HttpThread, MainThread>
+  /** Rejects with the error that ended the thread. */
   readonly ended: Promise<void>
 }
 
@@ -62,14 +74,13 @@ async function startHttpThread(
   data: HttpThreadData,
   mainThread: MainThread,
 ): Promise<StartedThread> {
-  const worker = new Worker(
-    new URL(`./http-thread${extname(import.meta.url)}`, import.meta.url),
-    {
-      workerData: data,
-      transferList: transferListOf(data.shared),
-      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
-    },
-  )
+  // Sources and bundles have the thread beside this file.
+  const file = `./http-thread${extname(import.meta.url)}`
+  const worker = new Worker(new URL(file, import.meta.url), {
+    workerData: data,
+    transferList: transferListOf(data.shared),
+    resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+  })
   const calls = createBirpc<HttpThread, MainThread>(mainThread, {
     post: message => worker.postMessage(message),
     on: listener => void worker.on('message', listener),
@@ -77,12 +88,13 @@ async function startHttpThread(
   })
   const exited = once(worker, 'exit')
   await Promise.race([calls.ready(), exited])
-  // Rejects with the error that ended the thread. Before `stop` that is unhandled and
-  // ends the process (serve.ts).
-  const ended = exited.then(([code]) => {
-    if (code !== 0) {
-      process.exitCode = 1
-    }
-  })
-  return { calls, ended }
+  return { calls, ended: passOnExitCode(exited) }
+}
+
+/** Before a stop, a rejection is unhandled, which ends the process (see serve.ts). */
+async function passOnExitCode(exited: Promise<unknown[]>): Promise<void> {
+  const [code] = await exited
+  if (code !== 0) {
+    process.exitCode = 1
+  }
 }

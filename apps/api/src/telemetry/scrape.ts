@@ -2,10 +2,13 @@ import { statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { storeFiles } from '@plant-store/engine'
 import { version } from '../version.ts'
-import { type Labels, metrics, type Sample, type Samples, sample } from './metrics.ts'
+import { writeMetrics } from './exposition.ts'
+import { type Sample, type Samples, sample } from './metrics.ts'
 
 /** A source that takes longer, or fails, is counted with its previous samples. */
 const scrapeTimeoutMs = 1_000
+
+type ReadSamples = () => Promise<Samples>
 
 /**
  * Returns a function that writes the metrics of the process for Prometheus. Concurrent
@@ -16,7 +19,7 @@ const scrapeTimeoutMs = 1_000
 export function createScrape(
   databaseUrl: string,
   failure: () => string | undefined,
-  sources: readonly (() => Promise<Samples>)[],
+  sources: readonly ReadSamples[],
 ): () => Promise<string> {
   const reads = sources.map(inTime)
   const scrape = async () => {
@@ -24,25 +27,27 @@ export function createScrape(
     const ofProcess = samplesOfProcess(failure(), storeFiles(databaseUrl))
     return writeMetrics([ofProcess, ...samples])
   }
-  let underWay: Promise<string> | undefined
+  let current: Promise<string> | undefined
   return () => {
-    underWay ??= scrape().finally(() => {
-      underWay = undefined
+    current ??= scrape().finally(() => {
+      current = undefined
     })
-    return underWay
+    return current
   }
 }
 
-function inTime(read: () => Promise<Samples>): () => Promise<Samples> {
+function inTime(read: ReadSamples): ReadSamples {
   let latest: Samples = {}
+  const readLatest = async () => {
+    try {
+      latest = await read()
+    } catch {
+      // The previous samples stay.
+    }
+  }
   return async () => {
-    const reading = read().then(
-      samples => {
-        latest = samples
-      },
-      () => {},
-    )
-    await Promise.race([reading, setTimeout(scrapeTimeoutMs, undefined, { ref: false })])
+    const tooLate = setTimeout(scrapeTimeoutMs, undefined, { ref: false })
+    await Promise.race([readLatest(), tooLate])
     return latest
   }
 }
@@ -52,10 +57,11 @@ function samplesOfProcess(
   files: readonly string[],
 ): Samples {
   const { user, system } = process.cpuUsage()
+  const isReady = failure === undefined
   return {
     plant_store_build_info: [sample(1, { version })],
-    plant_store_ready: [sample(failure === undefined ? 1 : 0)],
-    plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
+    plant_store_ready: [sample(Number(isReady))],
+    plant_store_failure: isReady ? [] : [sample(1, { reason: failure })],
     plant_store_size_bytes: samplesOfSize(files),
     process_cpu_user_seconds_total: [sample(user / 1e6)],
     process_cpu_system_seconds_total: [sample(system / 1e6)],
@@ -64,44 +70,17 @@ function samplesOfProcess(
   }
 }
 
-function samplesOfSize(files: readonly string[]) {
+/** @param files empty for a store that is no file */
+function samplesOfSize(files: readonly string[]): readonly Sample[] {
+  if (files.length === 0) {
+    return []
+  }
   try {
-    const sizes = files.map(file => statSync(file, { throwIfNoEntry: false })?.size ?? 0)
-    return sizes.length === 0 ? [] : [sample(sizes.reduce((sum, size) => sum + size))]
+    const bytes = files.map(file => statSync(file, { throwIfNoEntry: false })?.size ?? 0)
+    const sum = bytes.reduce((total, size) => total + size)
+    return [sample(sum)]
   } catch {
     // A failing disk must not hide the other metrics.
     return []
   }
 }
-
-/**
- * Writes metrics in Prometheus' text format, and adds up the samples of several threads
- * that have the same labels.
- */
-export function writeMetrics(ofThreads: readonly Samples[]): string {
-  const all = Object.entries(metrics).map(([name, [type, help]]) => {
-    const sums = new Map<string, number>()
-    for (const { value, labels, suffix } of ofThreads.flatMap(samples =>
-      samplesOf(samples, name),
-    )) {
-      const key = name + suffix + writeLabels(labels)
-      sums.set(key, (sums.get(key) ?? 0) + value)
-    }
-    const lines = [...sums].map(([key, value]) => `${key} ${value}\n`)
-    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`
-  })
-  return all.join('\n')
-}
-
-const samplesOf = (samples: Samples, name: string): readonly Sample[] =>
-  samples[name as keyof Samples] ?? []
-
-function writeLabels(labels: Labels): string {
-  const written = Object.entries(labels).map(
-    ([name, value]) => `${name}=${quoted(`${value}`)}`,
-  )
-  return written.length === 0 ? '' : `{${written.join()}}`
-}
-
-const quoted = (text: string) =>
-  `"${text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`

@@ -1,56 +1,89 @@
 import type { Logger } from 'pino'
 
-/**
- * Logs once, for all threads, that the store fails for a reason, and that it works again.
- */
-export function createStoreLog(logger: Logger, store: string) {
-  const failing = new Set<number>()
-  /** Of this outage. */
-  const loggedReasons = new Set<string>()
-  let reason: string | undefined
+type StoreState =
+  | { readonly kind: 'working' }
+  | {
+      readonly kind: 'failing'
+      readonly reason: string
+      /** The threads whose use of the store fails. */
+      readonly threads: Set<number>
+      /** The reasons that were logged since the store worked. */
+      readonly loggedReasons: Set<string>
+    }
 
-  return {
-    /**
-     * @param thread the number of the thread that uses the store, 0 for the main thread
-     * @param newReason why it fails, or `undefined` if it works again
-     */
-    note(thread: number, newReason: string | undefined) {
-      if (newReason !== undefined) {
-        failing.add(thread)
-        reason = newReason
-        if (!loggedReasons.has(reason)) {
-          logger.error({ store, reason }, 'the store is failing')
-        }
-        loggedReasons.add(reason)
-        return
-      }
-      failing.delete(thread)
-      if (failing.size > 0) {
-        return
-      }
-      reason = undefined
-      loggedReasons.clear()
-      logger.info({ store }, 'the store has recovered')
-    },
-    /**
-     * @param reason why the WAL cannot be copied, or `undefined` once it can again.
-     *   Changes succeed until it is full
-     */
-    noteCheckpoint(reason: string | undefined) {
-      if (reason === undefined) {
-        logger.info({ store }, 'the WAL can be copied to the database again')
-      } else {
-        logger.error({ store, reason }, 'the WAL cannot be copied to the database')
-      }
-    },
-    /**
-     * Logs a warning of PostgreSQL, such as one that comes before it stops to accept
-     * changes.
-     */
-    noteWarning(warning: string) {
-      logger.warn({ store, warning }, 'the database server warns')
-    },
-    /** Returns why the store is failing, or `undefined` while it works. */
-    reason: () => reason,
+/**
+ * Logs once, for all threads, that the store fails for a reason, and that it works again. It
+ * is failing from the first thread that reports a failure until every such thread has
+ * reported that it works.
+ */
+export class StoreLog {
+  readonly #logger: Logger
+  /** The name of the store. */
+  readonly #store: string
+  #state: StoreState = { kind: 'working' }
+
+  constructor(logger: Logger, store: string) {
+    this.#logger = logger
+    this.#store = store
+  }
+
+  /** Why the store is failing, or `undefined` while it works. */
+  get reason(): string | undefined {
+    return this.#state.kind === 'failing' ? this.#state.reason : undefined
+  }
+
+  /**
+   * @param thread the number of the thread that uses the store, 0 for the main thread
+   * @param reason why it fails, or `undefined` if it works again
+   */
+  note(thread: number, reason: string | undefined): void {
+    if (reason === undefined) {
+      this.#recover(thread)
+    } else {
+      this.#fail(thread, reason)
+    }
+  }
+
+  #fail(thread: number, reason: string): void {
+    const state = this.#state
+    const threads = state.kind === 'failing' ? state.threads : new Set<number>()
+    const loggedReasons =
+      state.kind === 'failing' ? state.loggedReasons : new Set<string>()
+    if (!loggedReasons.has(reason)) {
+      this.#logger.error({ store: this.#store, reason }, 'the store is failing')
+    }
+    threads.add(thread)
+    loggedReasons.add(reason)
+    this.#state = { kind: 'failing', reason, threads, loggedReasons }
+  }
+
+  #recover(thread: number): void {
+    if (this.#state.kind === 'working') {
+      return
+    }
+    const { threads } = this.#state
+    threads.delete(thread)
+    if (threads.size === 0) {
+      this.#state = { kind: 'working' }
+      this.#logger.info({ store: this.#store }, 'the store has recovered')
+    }
+  }
+
+  /**
+   * @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes
+   *   succeed until the WAL is full
+   */
+  noteCheckpoint(reason: string | undefined): void {
+    const store = this.#store
+    if (reason === undefined) {
+      this.#logger.info({ store }, 'the WAL can be copied to the database again')
+    } else {
+      this.#logger.error({ store, reason }, 'the WAL cannot be copied to the database')
+    }
+  }
+
+  /** Logs a warning of PostgreSQL, such as one before it stops accepting changes. */
+  noteWarning(warning: string): void {
+    this.#logger.warn({ store: this.#store, warning }, 'the database server warns')
   }
 }

@@ -3,88 +3,73 @@ import type { Storage } from '@plant-store/persistence'
 import {
   Courier,
   type CourierReport,
+  type Outbox,
   type Post,
   type PostAnswer,
   type WebhookFigures,
 } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
-import { type Samples, sample } from '../telemetry/metrics.ts'
+import { type Sample, type Samples, sample } from '../telemetry/metrics.ts'
 
 /**
- * The share of the shutdown timeout for deliveries in progress, while requests are
- * answered.
+ * The share of the shutdown timeout for deliveries in progress. Requests are answered
+ * meanwhile.
  */
 const stopShare = 0.5
-/** After a defect. */
+/** The pause after a defect. */
 const restartDelayMs = 1_000
 
-/**
- * Starts to deliver to the webhooks, on this thread. Its disposal resolves once
- * deliveries in progress have ended and every lease is returned.
- */
+/** The courier of a service. Its disposal resolves once every lease is returned. */
+export interface RunningCourier extends AsyncDisposable {
+  /** Begins no more deliveries. Those in progress may end in their share of the time. */
+  stop(): void
+  samples(): Promise<Samples>
+}
+
+/** Starts to deliver to the webhooks, on this thread. */
 export function startCourier(
   { webhooks }: Storage,
   logger: Logger,
   shutdownTimeoutMs: number,
-) {
+): RunningCourier {
+  const { outbox } = webhooks
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
-  const deliveries = new Map<string, number>()
-  const report = ({ event, ...about }: CourierReport) => {
-    const [level, words, outcome] = lines[event]
-    logger[level](about, words)
-    if (outcome === undefined) {
-      return
-    }
-    const key = JSON.stringify({ webhook: about.webhook, outcome })
-    deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
+  const deliveries = new DeliveryCounts()
+  const report = (reported: CourierReport) => {
+    logReport(logger, reported)
+    deliveries.add(reported)
   }
-  // Loaded with the first delivery: many stores have no webhook.
-  const post = async (post: Post): Promise<PostAnswer> => {
-    const { sendWebhook } = await import('./send-webhook.ts')
-    return sendWebhook(post)
-  }
-  const options = { outbox: webhooks.outbox, webhooks, post, report }
+  const options = { outbox, webhooks, post, report }
 
-  const running = (async () => {
+  const runUntilStopped = async () => {
     while (!stopping.signal.aborted) {
-      await new Courier(options).run(signals).catch(async error => {
+      try {
+        await new Courier(options).run(signals)
+      } catch (error) {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
-        await setTimeout(restartDelayMs, undefined, { signal: stopping.signal }).catch(
-          () => {},
-        )
-      })
+        await pause(restartDelayMs, stopping.signal)
+      }
     }
-  })()
+  }
+  const running = runUntilStopped()
 
   const stop = () => {
     stopping.abort()
-    setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false }).then(() =>
-      aborting.abort(),
-    )
+    const abortLater = async () => {
+      await setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false })
+      aborting.abort()
+    }
+    void abortLater()
   }
   return {
     stop,
-    async samples(): Promise<Samples> {
-      const figures = await webhooks.outbox.figures()
-      const ofEach = (value: (each: WebhookFigures) => number) =>
-        figures.map(each => sample(value(each), { webhook: each.webhook }))
-      return {
-        plant_store_announcements_waiting: ofEach(({ waiting }) => waiting),
-        plant_store_announcements_oldest_seconds: ofEach(
-          ({ oldestMs = 0 }) => oldestMs / 1000,
-        ),
-        plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
-        plant_store_announcements_stopped: ofEach(({ state }) =>
-          Number(state === 'stopped'),
-        ),
-        plant_store_deliveries_total: [...deliveries].map(([key, count]) =>
-          sample(count, JSON.parse(key)),
-        ),
-      }
-    },
+    samples: async () => ({
+      ...(await sampleOutbox(outbox)),
+      plant_store_deliveries_total: deliveries.samples(),
+    }),
     [Symbol.asyncDispose]() {
       stop()
       return running
@@ -92,23 +77,81 @@ export function startCourier(
   }
 }
 
-type Line = readonly [level: 'debug' | 'warn' | 'error', words: string, outcome?: string]
+/** The sender is loaded with the first delivery, because many stores have no webhook. */
+async function post(delivery: Post): Promise<PostAnswer> {
+  const { sendWebhook } = await import('./send-webhook.ts')
+  return sendWebhook(delivery)
+}
 
-/**
- * What is logged of each report, and the label `outcome` of the deliveries that it is
- * about, if any.
- */
-const lines: Readonly<Record<CourierReport['event'], Line>> = {
-  delivered: ['debug', 'plants were announced', 'received'],
-  'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],
-  'given-up': [
-    'error',
-    'an announcement was given up: see plant-store webhook log',
-    'failed',
-  ],
-  stopped: [
-    'error',
-    'a webhook is stopped, and misses new plants: see plant-store webhook retry',
-  ],
-  removed: ['warn', 'a webhook answered 410 and was removed'],
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(ms, undefined, { signal })
+  } catch {
+    // The stop ended the pause.
+  }
+}
+
+interface ReportLine {
+  readonly level: 'debug' | 'warn' | 'error'
+  readonly message: string
+  /** The label `outcome` of the deliveries that the report is about, if any. */
+  readonly outcome?: 'received' | 'failed'
+}
+
+const reportLines: Readonly<Record<CourierReport['event'], ReportLine>> = {
+  delivered: { level: 'debug', message: 'plants were announced', outcome: 'received' },
+  'attempt-failed': {
+    level: 'warn',
+    message: 'an announcement failed, and is tried again',
+    outcome: 'failed',
+  },
+  'given-up': {
+    level: 'error',
+    message: 'an announcement was given up: see plant-store webhook log',
+    outcome: 'failed',
+  },
+  stopped: {
+    level: 'error',
+    message: 'a webhook is stopped, and misses new plants: see plant-store webhook retry',
+  },
+  removed: { level: 'warn', message: 'a webhook answered 410 and was removed' },
+}
+
+function logReport(logger: Logger, { event, ...about }: CourierReport): void {
+  const { level, message } = reportLines[event]
+  logger[level](about, message)
+}
+
+/** Counts deliveries by their webhook and outcome. */
+class DeliveryCounts {
+  /** The counts by their labels in JSON. */
+  readonly #counts = new Map<string, number>()
+
+  add(report: CourierReport): void {
+    const { outcome } = reportLines[report.event]
+    if (outcome === undefined) {
+      return
+    }
+    const key = JSON.stringify({ webhook: report.webhook, outcome })
+    const count = report.event === 'delivered' ? report.count : 1
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + count)
+  }
+
+  samples(): readonly Sample[] {
+    return [...this.#counts].map(([key, count]) => sample(count, JSON.parse(key)))
+  }
+}
+
+async function sampleOutbox(outbox: Outbox): Promise<Samples> {
+  const figures = await outbox.figures()
+  const sampleEach = (valueOf: (figure: WebhookFigures) => number) =>
+    figures.map(figure => sample(valueOf(figure), { webhook: figure.webhook }))
+  return {
+    plant_store_announcements_waiting: sampleEach(({ waiting }) => waiting),
+    plant_store_announcements_oldest_seconds: sampleEach(
+      ({ oldestMs = 0 }) => oldestMs / 1000,
+    ),
+    plant_store_announcements_given_up: sampleEach(({ givenUp }) => givenUp),
+    plant_store_announcements_missed_total: sampleEach(({ missed }) => missed),
+  }
 }
