@@ -27,7 +27,8 @@ export interface Service extends AsyncDisposable {
 export async function startService(config: Config, log: ProcessLog): Promise<Service> {
   const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  // A start that fails here creates no store, so the next one still makes the first token.
+  // A start that fails here creates no store, so the next one still makes the first
+  // token.
   await findPort(config)
 
   // The store, on SQLite with its writer thread.
@@ -110,8 +111,8 @@ function warnOfMigration(
 }
 
 /**
- * Without requests, a store that cannot be read would go unnoticed. `onFailureChange` learns
- * what the check finds.
+ * Without requests, a store that cannot be read would go unnoticed. `onFailureChange`
+ * learns what the check finds.
  */
 async function checkStore(storage: MainStorage): Promise<Samples> {
   await storage.check()
@@ -124,7 +125,9 @@ async function sampleLastBackup(databaseUrl: string): Promise<Samples> {
   return { plant_store_last_backup_timestamp_seconds: seconds }
 }
 
-/** Makes a token only on a terminal, because only the operator sees what is shown there. */
+/**
+ * Makes a token only on a terminal, because only the operator sees what is shown there.
+ */
 async function makeFirstToken(
   { accessTokens }: Config,
   { versionBefore, tokens }: MainStorage,

@@ -1,4 +1,4 @@
-// To be imported first: an older Node cannot load the rest of a program.
+// A program imports this first, because an older Node cannot load its other files.
 const nodeMin = 24
 if (Number.parseInt(process.versions.node, 10) < nodeMin) {
   console.error(
@@ -7,6 +7,6 @@ if (Number.parseInt(process.versions.node, 10) < nodeMin) {
   process.exit(1)
 }
 
-// By default Node opens its inspector to every user of the machine. `--disable-sigusr1`
-// depends on who starts Node.
+// At SIGUSR1, Node would open its inspector to every user of the machine.
+// `--disable-sigusr1` depends on how Node is started.
 process.on('SIGUSR1', () => {})

@@ -3,17 +3,22 @@ import { explain, type OpeningPlan, storageName } from '@plant-store/engine'
 import { planOpening } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
-import { type Config, misspeltSettings, readConfig } from './config.ts'
+import {
+  type Config,
+  type MisspeltSetting,
+  misspeltSettings,
+  readConfig,
+} from './config.ts'
 import { findPort } from './http/listening.ts'
 import { openLog, type ProcessLog } from './telemetry/process-log.ts'
 
 export interface ServiceCheck {
-  /** What a start would fail with. */
+  /** The reasons for which a start would fail. */
   readonly faults: readonly string[]
-  /** What a start would do to the store. Absent if there is a fault. */
+  /** The change that a start would make to the store. Absent if there is a fault. */
   readonly plan?: OpeningPlan
   /** The variables that resemble a setting. */
-  readonly misspelt: ReturnType<typeof misspeltSettings>
+  readonly misspelt: readonly MisspeltSetting[]
 }
 
 /** Checks the settings in the environment, the port and the store. Changes nothing. */
@@ -60,18 +65,25 @@ export async function serve(options: ServeOptions): Promise<void> {
     log = await openLog(config)
     await serveUntilSignal(config, log, options)
   } catch (error) {
-    // Not from the configuration, which may be what is invalid.
-    const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
-    const lines = explain(error as Error).split('\n')
-    process.stderr.write(lines.map(line => `${priority}plant-store: ${line}\n`).join(''))
+    writeFailure(error as Error)
     await log?.written()
-    // Also if something cannot be closed.
+    // Something that cannot be closed would keep the process running.
     process.exit(1)
   }
-  // Otherwise the process ends when nothing is left to do.
-  if (!(await log.written())) {
+  const isWritten = await log.written()
+  // A log that cannot be written would keep the process running, too.
+  if (!isWritten) {
     process.exit()
   }
+}
+
+/** The configuration may be what is invalid, so the format of the log is read here. */
+function writeFailure(error: Error): void {
+  const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
+  const lines = explain(error)
+    .split('\n')
+    .map(line => `${priority}plant-store: ${line}\n`)
+  process.stderr.write(lines.join(''))
 }
 
 async function serveUntilSignal(
@@ -83,15 +95,9 @@ async function serveUntilSignal(
   for (const misspelt of misspeltSettings(process.env)) {
     logger.warn(misspelt, 'an environment variable has almost the name of a setting')
   }
-  const stop = firstSignal().then(signal => {
-    logger.info({ signal }, 'stopping')
-    setTimeout(() => {
-      logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
-      log.exit(1)
-    }, config.shutdownTimeoutMs).unref()
-  })
-  // Also from the threads. Requests under way stay unanswered; what was answered is on
-  // disk.
+  const stop = waitForStop(config, log)
+  // An error of a thread ends the process, too. Requests in progress stay unanswered.
+  // Every change that was answered is on disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'stopped by an internal error')
     log.exit(1)
@@ -116,6 +122,20 @@ async function serveUntilSignal(
   await stop
   await service[Symbol.asyncDispose]()
   logger.info('stopped')
+}
+
+/** Resolves once a signal arrives. From then on, the process has its time to stop. */
+async function waitForStop(
+  { shutdownTimeoutMs }: Config,
+  { logger, exit }: ProcessLog,
+): Promise<void> {
+  const signal = await firstSignal()
+  logger.info({ signal }, 'stopping')
+  const endLate = () => {
+    logger.error({ timeoutMs: shutdownTimeoutMs }, 'did not stop in time')
+    exit(1)
+  }
+  setTimeout(endLate, shutdownTimeoutMs).unref()
 }
 
 /**

@@ -1,7 +1,7 @@
 import manifest from '../package.json' with { type: 'json' }
 
 /**
- * Also the version of the published program, which has the server in it
+ * The version of the server, and of the published program that contains it
  * (.changeset/config.json).
  */
 export const { version } = manifest

@@ -12,7 +12,7 @@ import { openGate } from './open-gate.ts'
 import { pageFolder } from './page-folder.ts'
 
 export interface HttpThreadData {
-  /** From 1. */
+  /** The number of the thread, counted from 1. */
   readonly thread: number
   readonly config: Config
   readonly shared: StorageHandle
@@ -47,25 +47,30 @@ const address = { host, reusePort: httpThreads > 1 }
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
 const stopped = Promise.withResolvers<void>()
-/**
- * The calls from the main thread. Only `ready` comes before the store and the server
- * below exist.
- */
-const calls = {
-  /** Resolves once the thread can listen. */
-  ready: () => ready.promise,
-  listen: async (port: number): Promise<void> =>
-    void (await server.listen({ ...address, port })),
+/** The calls from the main thread to this one. */
+export interface HttpThread {
+  /** Resolves once the thread can listen. No other call comes before that. */
+  ready(): Promise<void>
+  listen(port: number): Promise<void>
   /** Accepts no new connections. Open ones are still served. */
-  stopListening: (): Promise<void> => stopListening(server.server),
-  samples: (): Samples => counters.read(storage.pending()),
+  stopListening(): Promise<void>
+  samples(): Samples
   /**
    * Answers the requests that have arrived and ends the thread, with code 1 if one stays
    * unanswered.
    */
+  stop(): void
+}
+
+const calls: HttpThread = {
+  ready: () => ready.promise,
+  async listen(port) {
+    await server.listen({ ...address, port })
+  },
+  stopListening: () => stopListening(server.server),
+  samples: () => counters.read(storage.pending()),
   stop: () => stopped.resolve(),
 }
-export type HttpThread = typeof calls
 const mainThread = createBirpc<MainThread, HttpThread>(calls, {
   post: parent.postMessage.bind(parent),
   on: listener => void parent.on('message', listener),
@@ -82,15 +87,13 @@ await using tracing =
   tracesEndpoint === undefined
     ? undefined
     : (await import('../telemetry/traces.ts')).startTracing()
+const plants = createPlantUseCases(storage)
+const unannounced = createPlantUseCases({ plants: storage.plants.unannounced })
 const stopping = new AbortController()
-const traced = <All extends object>(useCases: All): All =>
-  tracing?.traced(useCases) ?? useCases
 const page = pageFolder()
 const server = createServer({
-  ...traced({ plants: createPlantUseCases(storage) }),
-  unannounced: traced({
-    plants: createPlantUseCases({ plants: storage.plants.unannounced }),
-  }).plants,
+  plants: tracing?.traceUseCases(plants) ?? plants,
+  unannounced: tracing?.traceUseCases(unannounced) ?? unannounced,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
   logger,

@@ -8,7 +8,9 @@ import type { Config } from '../config.ts'
 import type { Samples } from '../telemetry/metrics.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
-/** A small young generation, because V8's default doubles the memory and gains nothing. */
+/**
+ * A small young generation, because V8's default doubles the memory and gains nothing.
+ */
 const youngGenerationMb = 12
 
 /** The threads of a service. Their disposal answers what has arrived. */

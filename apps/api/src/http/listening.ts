@@ -14,18 +14,24 @@ export async function findPort({ host, port }: Config): Promise<number> {
   try {
     await once(probe, 'listening')
   } catch (cause) {
-    const { code = '', message } = cause as NodeJS.ErrnoException
-    const why = message.replace(/^listen \w+: /, '')
-    const isPort = ['EADDRINUSE', 'EACCES'].includes(code)
-    const what = isPort
-      ? 'cannot listen on PORT'
-      : 'HOST must be a name or an address of this machine'
-    throw new Error(`${what}: ${why}`, { cause })
+    throw new Error(refusalOf(cause as NodeJS.ErrnoException), { cause })
   }
+  // It is not the name of a pipe.
   return (probe.address() as AddressInfo).port
 }
 
+function refusalOf({ code = '', message }: NodeJS.ErrnoException): string {
+  const reason = message.replace(/^listen \w+: /, '')
+  const isAboutPort = ['EADDRINUSE', 'EACCES'].includes(code)
+  return isAboutPort
+    ? `cannot listen on PORT: ${reason}`
+    : `HOST must be a name or an address of this machine: ${reason}`
+}
+
+/** Returns the URL of the service on this machine. */
 export function listeningUrl({ host, port, baseUrl }: Config): string {
+  const isIpv6 = host.includes(':')
+  const authority = `${isIpv6 ? `[${host}]` : host}:${port}`
   const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
+  return `http://${authority}${path}`
 }

@@ -4,6 +4,7 @@ import {
   type Gate,
   hashToken,
   scopes,
+  type TokenHash,
   type TokenRepository,
 } from '@plant-store/access'
 import { explain } from '@plant-store/engine'
@@ -21,27 +22,12 @@ export async function openGate(
   tokens: TokenRepository,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<Gate> {
-  const given = new Map(
-    accessTokens.map((token, index): [string, AccessToken] => [
-      hashToken(token),
-      { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() },
-    ]),
-  )
-  const gate = createGate({
-    tokens: {
-      find: async hash => given.get(hash) ?? tokens.find(hash),
-      markUsed: async (hash, usedAt) => {
-        if (!given.has(hash)) {
-          await tokens.markUsed(hash, usedAt)
-        }
-      },
-    },
-  })
+  const gate = createGate({ tokens: withConfigured(accessTokens, tokens) })
   const { jwksUrl, ...settings } = jwt
   if (jwksUrl === undefined) {
     return gate
   }
-  // Otherwise jose and `fetch` are not loaded.
+  // Only a service with a provider loads jose and `fetch`.
   const { createJwtGate } = await import('@plant-store/jwt')
   return createJwtGate({
     ...settings,
@@ -57,4 +43,23 @@ export async function openGate(
       logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be fetched")
     },
   })
+}
+
+type UsedTokens = Pick<TokenRepository, 'find' | 'markUsed'>
+
+/** Returns the stored tokens together with those of the configuration. */
+function withConfigured(accessTokens: readonly string[], stored: UsedTokens): UsedTokens {
+  const configured = new Map<TokenHash, AccessToken>()
+  for (const [index, token] of accessTokens.entries()) {
+    const name = `ACCESS_TOKENS[${index}]`
+    configured.set(hashToken(token), { name, scopes, createdAt: new Date() })
+  }
+  return {
+    find: async hash => configured.get(hash) ?? stored.find(hash),
+    async markUsed(hash, usedAt) {
+      if (!configured.has(hash)) {
+        await stored.markUsed(hash, usedAt)
+      }
+    },
+  }
 }

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
+import type { Commit } from '@plant-store/engine'
 import type { AnsweredRequest } from '@plant-store/http/server'
-import type { Commit } from '@plant-store/persistence'
 import { Distribution } from './distribution.ts'
 import { type Sample, type Samples, sample } from './metrics.ts'
 
@@ -15,6 +15,7 @@ const commitSeconds = [
 const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 const lagResolutionMs = 20
+type EventLoopLag = ReturnType<typeof monitorEventLoopDelay>
 
 /** The figures of one thread. */
 export interface Counters {
@@ -86,8 +87,10 @@ export function createCounters(thread: number): Counters {
   }
 }
 
-/** Returns the delays since the last call, without the resolution that the monitor adds. */
-function readLag(lag: IntervalHistogram, thread: number): Samples {
+/**
+ * Returns the delays since the last call, without the resolution that the monitor adds.
+ */
+function readLag(lag: EventLoopLag, thread: number): Samples {
   const late = (ns: number): readonly Sample[] => {
     const seconds = (ns - lagResolutionMs * 1e6) / 1e9
     // Without a measurement, the mean is not a number.

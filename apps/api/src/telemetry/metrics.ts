@@ -91,15 +91,13 @@ export type Labels = Readonly<Record<string, string | number>>
 export interface Sample {
   readonly value: number
   readonly labels: Labels
-  /** Of the metric's name. */
+  /** The end of the metric's name, such as `_sum`. */
   readonly suffix: string
 }
 
-export const sample = (value: number, labels: Labels = {}, suffix = ''): Sample => ({
-  value,
-  labels,
-  suffix,
-})
+export function sample(value: number, labels: Labels = {}, suffix = ''): Sample {
+  return { value, labels, suffix }
+}
 
 /** Plain data, which threads send to the main thread. */
 export type Samples = Partial<Record<keyof typeof metrics, readonly Sample[]>>

@@ -12,6 +12,7 @@ const sentences: Readonly<Record<string, (line: Line) => string>> = {
     return `${subject} ${status} ${ms} ms`
   },
 }
+/** The fields that a sentence contains, and those that people do not need. */
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
 const leftOut = ['client', 'traceId']
 
@@ -21,23 +22,24 @@ const prettify = prettyFactory({
   translateTime: 'SYS:HH:MM:ss.l',
   errorLikeObjectKeys: ['err'],
   messageFormat: line => {
-    const { msg } = line as { msg: string }
-    return sentences[msg]?.(line) ?? msg
+    const message = `${line['msg']}`
+    return sentences[message]?.(line) ?? message
   },
   ignore: [...inSentences, ...leftOut].join(','),
 })
 
 export function prettyLines(lines: string): string {
-  return lines.replaceAll(
-    /.+\n/g,
-    line =>
-      prettify(line.startsWith('{') ? JSON.parse(line, printableValue) : line) ?? '',
-  )
+  return lines.replaceAll(/.+\n/g, line => {
+    const isJson = line.startsWith('{')
+    const pretty = prettify(isJson ? JSON.parse(line, printableValue) : line)
+    return pretty ?? ''
+  })
 }
 
-/** Keeps line ends and tabs, for stacks. */
-function printableValue(_: string, value: unknown): unknown {
-  return typeof value === 'string'
-    ? value.replaceAll(/[^\n\t]+/g, part => printable(part))
-    : value
+/** Keeps line ends and tabs, which stacks have. */
+function printableValue(_name: string, value: unknown): unknown {
+  if (typeof value !== 'string') {
+    return value
+  }
+  return value.replaceAll(/[^\n\t]+/g, part => printable(part))
 }

@@ -1,23 +1,31 @@
 import type { AnsweredRequest } from '@plant-store/http/server'
 import { type Logger, pino } from 'pino'
 import sonicBoom from 'sonic-boom'
-import type { Config } from '../config.ts'
+import type { Config, LogFormat, LogLevel } from '../config.ts'
 
 // A CommonJS module, whose names Node does not find without a bundler.
 const { SonicBoom } = sonicBoom
 
-/** The formats of LOG_FORMAT. Each takes lines of JSON. */
-const formats: Readonly<
-  Record<Config['logFormat'], () => Promise<(lines: string) => string>>
-> = {
-  json: async () => lines => lines,
-  journal: async () => journalLines,
-  pretty: async () => (await import('./pretty-log.ts')).prettyLines,
+/** Returns lines of JSON in another format. */
+type FormatLines = (lines: string) => string
+
+async function openFormat(format: LogFormat): Promise<FormatLines> {
+  switch (format) {
+    case 'json':
+      return lines => lines
+    case 'journal':
+      return journalLines
+    case 'pretty': {
+      // Only this format needs the library.
+      const { prettyLines } = await import('./pretty-log.ts')
+      return prettyLines
+    }
+  }
 }
 
 /**
- * Lines that wait for a slow reader or a full disk. Beyond it lines are lost, so that
- * neither holds up the service.
+ * How many bytes of lines wait for a slow reader or a full disk. Further lines are lost,
+ * so that neither holds up the service.
  */
 const logBytesMax = 4 * 1024 * 1024
 
@@ -25,7 +33,7 @@ const logBytesMax = 4 * 1024 * 1024
 const gatherMs = 100
 const gatherCharsMax = 32 * 1024
 
-/** For what is left to write at the end. */
+/** How long the end of the process waits for the last lines to be written. */
 const lastWriteMs = 1_000
 
 /** Levels by their names, which searches and alerts use. */
@@ -56,7 +64,7 @@ export async function openLog(
   { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
   fd = 1,
 ): Promise<ProcessLog> {
-  const toText = await formats[logFormat]()
+  const toText = await openFormat(logFormat)
   const destination = new SonicBoom({
     fd,
     minLength: 4096,
@@ -67,20 +75,26 @@ export async function openLog(
   destination.on('drop', (lines: string) => {
     lostLines += lines.split('\n').length - 1
   })
-  // What could not be written waits for the next attempt.
+  // Lines that could not be written wait for the next attempt.
   destination.on('error', () => {})
-  const write = (lines: string) => void destination.write(toText(lines))
+  const write = (lines: string) => {
+    destination.write(toText(lines))
+  }
   const written = () =>
     new Promise<boolean>(resolve => {
       destination.flush(error => resolve(!error))
       setTimeout(resolve, lastWriteMs, false).unref()
     })
+  const exit = async (code: number) => {
+    await written()
+    process.exit(code)
+  }
   return {
     logger: pino({ level: logLevel, ...lineFormat }, { write }),
     write,
     lostLines: () => lostLines,
     written,
-    exit: (code: number) => void written().then(() => process.exit(code)),
+    exit: code => void exit(code),
   }
 }
 
@@ -102,12 +116,22 @@ export function journalLines(lines: string): string {
   )
 }
 
+/** The log of a thread that answers requests. */
+export interface GatheredLog {
+  readonly logger: Logger
+  /** Writes the line of a request. */
+  logAnswered(answered: AnsweredRequest): void
+}
+
 /**
  * Returns a log that gathers its lines for another thread to write. A write from each
  * thread wakes a thread of libuv, which cost a tenth of the creates per second
  * (docs/decisions/0003).
  */
-export function gatherLog(level: string, handOver: (lines: string) => void) {
+export function gatherLog(
+  level: LogLevel,
+  handOver: (lines: string) => void,
+): GatheredLog {
   let lines = ''
   let late: NodeJS.Timeout | undefined
   const flush = () => {
@@ -130,17 +154,13 @@ export function gatherLog(level: string, handOver: (lines: string) => void) {
   const logger = pino({ level, ...lineFormat }, { write })
   return {
     logger,
-    /**
-     * Writes the line of a request. pino would add it up member by member, in strings of
-     * 1.6 kB.
-     */
-    logAnswered(answered: AnsweredRequest): void {
+    logAnswered(answered) {
       if (!logger.isLevelEnabled('info')) {
         return
       }
-      write(
-        `${JSON.stringify({ level: 'info', time: Date.now(), ...answered, msg: 'answered' })}\n`,
-      )
+      // pino would add the line up member by member, in strings of 1.6 kB.
+      const line = { level: 'info', time: Date.now(), ...answered, msg: 'answered' }
+      write(`${JSON.stringify(line)}\n`)
     },
   }
 }

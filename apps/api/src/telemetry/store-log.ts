@@ -12,8 +12,8 @@ type StoreState =
     }
 
 /**
- * Logs once, for all threads, that the store fails for a reason, and that it works again. It
- * is failing from the first thread that reports a failure until every such thread has
+ * Logs once, for all threads, that the store fails for a reason, and that it works again.
+ * It is failing from the first thread that reports a failure until every such thread has
  * reported that it works.
  */
 export class StoreLog {

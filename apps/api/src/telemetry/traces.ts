@@ -2,8 +2,10 @@ import {
   context,
   defaultTextMapGetter,
   ROOT_CONTEXT,
+  type Span,
   SpanKind,
   SpanStatusCode,
+  type Tracer,
   trace,
 } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -15,34 +17,60 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { type DomainError, isDomainError } from '@plant-store/domain'
+import { isDomainError, type PlantUseCases } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http/server'
-
-type UseCase = (...given: never[]) => Promise<unknown>
 
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
 
+/** Its disposal sends the spans that wait. */
+export interface Tracing extends AsyncDisposable {
+  readonly traceRequest: RequestTracer
+  /** Returns the use cases with a span around each. */
+  traceUseCases(useCases: PlantUseCases): PlantUseCases
+}
+
 /**
  * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by
- * hand, as automatic instrumentation does not see bundled ES modules.
+ * hand, because automatic instrumentation does not see bundled ES modules.
  */
-export function startTracing() {
-  const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
-  const provider = new TracerProvider({
-    resource: resource.merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [
-      new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs }),
-      }),
-    ],
-  })
-  const propagator = new W3CTraceContextPropagator()
+export function startTracing(): Tracing {
+  const provider = createProvider()
   // Keeps a request's span across its promises.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
+  return {
+    traceRequest: createRequestTracer(tracer),
+    traceUseCases(useCases) {
+      return {
+        create: traceUseCase(tracer, 'create', useCases.create),
+        createAll: traceUseCase(tracer, 'createAll', useCases.createAll),
+        find: traceUseCase(tracer, 'find', useCases.find),
+        list: traceUseCase(tracer, 'list', useCases.list),
+        replace: traceUseCase(tracer, 'replace', useCases.replace),
+        replaceAll: traceUseCase(tracer, 'replaceAll', useCases.replaceAll),
+        remove: traceUseCase(tracer, 'remove', useCases.remove),
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      // A loss of spans is not a failure.
+      await provider.shutdown().catch(() => {})
+    },
+  }
+}
 
-  const traceRequest: RequestTracer = ({ method, headers }) => {
+function createProvider(): TracerProvider {
+  const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
+  const exporter = new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs })
+  return new TracerProvider({
+    resource: resource.merge(detectResources({ detectors: [envDetector] })),
+    spanProcessors: [new BatchSpanProcessor({ exporter })],
+  })
+}
+
+function createRequestTracer(tracer: Tracer): RequestTracer {
+  const propagator = new W3CTraceContextPropagator()
+  return ({ method, headers }) => {
     const caller = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
     const attributes = { 'http.request.method': method }
     const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, caller)
@@ -61,42 +89,34 @@ export function startTracing() {
       },
     }
   }
+}
 
-  return {
-    traceRequest,
-    /** Returns the use cases of every entity with a span around each. */
-    traced<All extends object>(useCases: All): All {
-      const entities = Object.entries(useCases).map(([entity, ofEntity]) => {
-        const attributes = { 'plant_store.entity': entity }
-        const traced = Object.entries<UseCase>({ ...ofEntity }).map(
-          ([name, useCase]): [string, UseCase] => [
-            name,
-            (...given) =>
-              tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
-                try {
-                  return await useCase(...given)
-                } catch (error) {
-                  // A broken rule is the client's fault, not the store's.
-                  const { code } = error as DomainError
-                  const isFailure = !isDomainError(error) || code.startsWith('store-')
-                  if (isFailure) {
-                    span.setStatus({ code: SpanStatusCode.ERROR })
-                  }
-                  span.setAttribute('error.type', code ?? 'unknown')
-                  throw error
-                } finally {
-                  span.end()
-                }
-              }),
-          ],
-        )
-        return [entity, Object.fromEntries(traced)]
-      })
-      return Object.fromEntries(entities)
-    },
-    async [Symbol.asyncDispose]() {
-      // Losing spans is not a failure.
-      await provider.shutdown().catch(() => {})
-    },
+type UseCase<Args extends unknown[], Result> = (...args: Args) => Promise<Result>
+
+function traceUseCase<Args extends unknown[], Result>(
+  tracer: Tracer,
+  name: keyof PlantUseCases,
+  useCase: UseCase<Args, Result>,
+): UseCase<Args, Result> {
+  const attributes = { 'plant_store.entity': 'plants' }
+  return (...args) =>
+    tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
+      try {
+        return await useCase(...args)
+      } catch (error) {
+        recordFailure(span, error)
+        throw error
+      } finally {
+        span.end()
+      }
+    })
+}
+
+/** A broken rule is the client's fault, not the store's. */
+function recordFailure(span: Span, error: unknown): void {
+  const code = isDomainError(error) ? error.code : undefined
+  if (code === undefined || code.startsWith('store-')) {
+    span.setStatus({ code: SpanStatusCode.ERROR })
   }
+  span.setAttribute('error.type', code ?? 'unknown')
 }

@@ -2,7 +2,7 @@ import type { ClientRequest } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * What a listener may send in answer to one delivery, of which only the status and some
+ * The limits of an answer to one delivery, of which only the status and some
  * header fields are used. Without these limits, ten listeners that send interim answers
  * without end, or a byte every millisecond, keep the main thread busy. With them, such an
  * answer costs it up to 30 ms.

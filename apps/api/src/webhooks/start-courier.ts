@@ -144,14 +144,16 @@ class DeliveryCounts {
 
 async function sampleOutbox(outbox: Outbox): Promise<Samples> {
   const figures = await outbox.figures()
-  const sampleEach = (valueOf: (figure: WebhookFigures) => number) =>
-    figures.map(figure => sample(valueOf(figure), { webhook: figure.webhook }))
+  const sampleEach = (read: (figure: WebhookFigures) => number) =>
+    figures.map(figure => sample(read(figure), { webhook: figure.webhook }))
   return {
     plant_store_announcements_waiting: sampleEach(({ waiting }) => waiting),
     plant_store_announcements_oldest_seconds: sampleEach(
       ({ oldestMs = 0 }) => oldestMs / 1000,
     ),
     plant_store_announcements_given_up: sampleEach(({ givenUp }) => givenUp),
-    plant_store_announcements_missed_total: sampleEach(({ missed }) => missed),
+    plant_store_announcements_stopped: sampleEach(({ state }) =>
+      Number(state === 'stopped'),
+    ),
   }
 }
