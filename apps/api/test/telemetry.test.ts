@@ -183,7 +183,10 @@ test('the log has a line for each request, by the name in its answer, and never 
     [undefined, 'the access token is unknown or was revoked'],
     ['expired', 'the access token has expired'],
     ['read only', 'the access token lacks the scope plants:write'],
-    [undefined, 'the access token is unknown or was revoked'],
+    [
+      undefined,
+      'the header field Authorization must be "Bearer", a space and the access token',
+    ],
   ])
   expect(answered.filter(line => 'reason' in line)).toHaveLength(refused.length)
   expect(answered[0]).toEqual({
