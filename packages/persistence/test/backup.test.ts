@@ -21,7 +21,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { isDamage, readLastBackup, StoreInUseError } from '@plant-store/engine'
 import { noTracer, trace } from '@plant-store/harness'
@@ -35,7 +35,7 @@ import {
   restoreStore,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   looks,
   openFilesIn,
@@ -66,6 +66,7 @@ beforeEach(() => {
 
 const many = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => plant(from + n, 'x'.repeat(200)))
+
 /** Adds plants to the store, and creates it if needed. */
 function load(from: number, count: number) {
   if (!existsSync(file)) {
@@ -75,6 +76,7 @@ function load(from: number, count: number) {
   const insert = `insert into plants (id, name) select id, '${'x'.repeat(200)}' from ids`
   new Database(file).exec(`${ids} ${insert}`).close()
 }
+
 /** Adds a hundred plants, and copies the store as a killed server leaves it. */
 async function crash(copy: string) {
   await using storage = await openStorage({ url })
@@ -83,15 +85,23 @@ async function crash(copy: string) {
     copyFileSync(file + suffix, copy + suffix)
   }
 }
-async function count() {
+
+async function countPlants() {
   await using reader = await openReader(url)
   return (await reader.counts()).plants
 }
-/** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
+
+const pageBytes = 4096
+
+/**
+ * Overwrites pages in the middle, so that the file still looks like a database from its first
+ * page.
+ */
 function damage(path: string) {
   const descriptor = openSync(path, 'r+')
+  const content = Buffer.alloc(pageBytes, 0x5a)
   for (let page = 40; page < 50; page++) {
-    writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
+    writeSync(descriptor, content, 0, pageBytes, page * pageBytes)
   }
   closeSync(descriptor)
 }
@@ -110,7 +120,7 @@ function aroundCopy(before: () => void, after: (target: string) => void = () => 
   onTestFinished(() => copying.mockRestore())
 }
 
-test('a backup is one file that holds the store as it was when it began, under changes', async () => {
+test('a backup under changes is the store as it was when it began', async () => {
   load(0, 20_000)
   await using storage = await openStorage({ url })
   let changes = 0
@@ -127,7 +137,7 @@ test('a backup is one file that holds the store as it was when it began, under c
     schemaVersion,
   })
   expect(changes).toBeGreaterThan(1)
-  expect(pages).toEqual(pages.toSorted((a, b) => a - b))
+  expect(pages, 'the progress grows').toEqual(pages.toSorted((a, b) => a - b))
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
   expect(readdirSync(folder).sort()).toEqual([
     'backup.db',
@@ -139,11 +149,10 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(await inspectStore(`file:${backup}`)).toMatchObject({
     counts: { plants: 20_000 },
   })
-  // Its header says that it has no WAL.
-  expect(readFileSync(backup)[18]).toBe(1)
+  expect(readFileSync(backup)[18], 'its header says that it has no WAL').toBe(1)
 })
 
-test('a copy is on the disk before it has its name, and its name before the copy is reported', async context => {
+test('a copy and its name are on the disk before they are reported', async context => {
   load(0, 100)
   const tracer = await trace(process.pid, '/^(unlink|rename)')
   if (tracer === undefined) {
@@ -151,7 +160,7 @@ test('a copy is on the disk before it has its name, and its name before the copy
   }
   await backUpStore(url, backup)
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
-  // SQLite's journal of the copy goes last, and the copy is whole.
+  // The copy is whole once SQLite has removed its journal.
   const whole = calls.findLastIndex(line => /^\d+ +unlink.*\.part-journal/.test(line))
   const rest = calls
     .slice(whole + 1)
@@ -164,7 +173,7 @@ test('a copy is on the disk before it has its name, and its name before the copy
   ])
 })
 
-test('the journal that would undo a restore is gone from the disk before the restore is reported', async context => {
+test('the journal of a restore is gone before the restore is reported', async context => {
   load(0, 100)
   await backUpStore(url, backup)
   const tracer = await trace(process.pid, '/^unlink')
@@ -236,11 +245,12 @@ test('a damaged store is not backed up', async () => {
 
 test('a store that was cut off is reported as damaged', async () => {
   load(0, 3_000)
-  truncateSync(file, 100 * 4096)
+  truncateSync(file, 100 * pageBytes)
   const message = `the store ${file} cannot be opened: it is damaged`
-  for (const open of [() => inspectStore(url), () => openStorage({ url })]) {
-    await expect(open()).rejects.toThrow(expect.objectContaining({ message }))
-  }
+  const refusal = expect.objectContaining({ message })
+
+  await expect(inspectStore(url)).rejects.toThrow(refusal)
+  await expect(openStorage({ url })).rejects.toThrow(refusal)
   await expect(backUpStore(url, backup)).rejects.toThrow(/: it is damaged$/)
 })
 
@@ -269,7 +279,7 @@ test('a store is restored where none is, without the WAL of one that was', async
   renameSync(join(folder, 'stale-wal'), `${file}-wal`)
   await expect(restoreStore(url, backup)).rejects.toThrow('store.db-wal already exists')
   await restoreStore(url, backup, { force: true })
-  expect(await count()).toBe(1_000)
+  expect(await countPlants()).toBe(1_000)
 
   const elsewhere = `file:${folder}/a/new/folder/store.db`
   await restoreStore(elsewhere, backup)
@@ -290,25 +300,27 @@ test.each<[string, () => Promise<AsyncDisposable>]>([
   await backUpStore(url, backup)
   load(1_000, 1_000)
   const holder = await hold()
-  const begunAtMs = performance.now()
-  const refused = restoreStore(url, backup, { force: true })
-  await expect(refused).rejects.toThrow(StoreInUseError)
-  await expect(refused).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY' } })
-  // At once: better-sqlite3 would wait for the lock for 5 seconds.
-  expect(performance.now() - begunAtMs).toBeLessThan(4_000)
-  await expect(refused).rejects.toThrow(
+  const startMs = performance.now()
+
+  const restoring = restoreStore(url, backup, { force: true })
+
+  await expect(restoring).rejects.toThrow(StoreInUseError)
+  await expect(restoring).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY' } })
+  // better-sqlite3 would wait for the lock for 5 seconds.
+  expect(performance.now() - startMs, 'at once').toBeLessThan(4_000)
+  await expect(restoring).rejects.toThrow(
     `the store ${file} is in use: stop the server first`,
   )
-  // Not the advice to use --force, which would not help.
+  // The advice to use --force would not help, so it is not given.
   await expect(restoreStore(url, backup)).rejects.toThrow(StoreInUseError)
   await holder[Symbol.asyncDispose]()
-  expect(await count()).toBe(2_000)
+  expect(await countPlants()).toBe(2_000)
   await expect(restoreStore(url, backup)).rejects.toThrow(
     'already exists: use --force to replace it and lose the changes since the backup',
   )
 })
 
-test('a store that another process locks just before the copy is not replaced', async () => {
+test('a store that is locked just before the copy is not replaced', async () => {
   load(0, 100)
   await backUpStore(url, backup)
   load(100, 100)
@@ -320,7 +332,7 @@ test('a store that another process locks just before the copy is not replaced', 
     StoreInUseError,
   )
   other?.close()
-  expect(await count()).toBe(200)
+  expect(await countPlants()).toBe(200)
 })
 
 test('a store that a server opens just before the copy is not replaced', async () => {
@@ -329,12 +341,12 @@ test('a store that a server opens just before the copy is not replaced', async (
   load(20_000, 100)
   const restoring = restoreStore(url, backup, {
     force: true,
-    // As a server makes it.
+    // A server that starts would create a WAL.
     onProgress: () => writeFileSync(`${file}-wal`, ''),
   })
   await expect(restoring).rejects.toThrow(StoreInUseError)
   rmSync(`${file}-wal`)
-  expect(await count()).toBe(20_100)
+  expect(await countPlants()).toBe(20_100)
 })
 
 test('a backup is restored into a store with pages of another size', async () => {
@@ -358,7 +370,7 @@ test.each([
   ['damaged', () => damage(backup), /: it is damaged: .*: try another backup$/],
   [
     'cut off',
-    () => truncateSync(backup, 100 * 4096),
+    () => truncateSync(backup, 100 * pageBytes),
     /: it is damaged: try another backup$/,
   ],
   ['empty', () => truncateSync(backup, 0), /: it is empty: try another backup$/],
@@ -380,7 +392,7 @@ test.each([
     load(3_000, 1_000)
     spoil()
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(reason)
-    expect(await count()).toBe(4_000)
+    expect(await countPlants()).toBe(4_000)
     expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
   },
 )
@@ -388,7 +400,7 @@ test.each([
 test('a damaged file is replaced by a backup, also with a WAL beside it', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
-  truncateSync(backup, 4096)
+  truncateSync(backup, pageBytes)
   writeFileSync(`${backup}-wal`, '')
   await backUpStore(url, backup, { force: true })
   expect(await inspectStore(`file:${backup}`)).toMatchObject({
@@ -401,7 +413,7 @@ test.each([
     'is no database',
     () => writeFileSync(file, 'no database any more, for whatever reason'.repeat(100)),
   ],
-  ['is cut off', () => truncateSync(file, 4096)],
+  ['is cut off', () => truncateSync(file, pageBytes)],
 ])('a store that %s is replaced with its WAL', async (_, spoil) => {
   load(0, 100)
   await backUpStore(url, backup)
@@ -414,7 +426,7 @@ test.each([
     changed: undefined,
   })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
-  expect(await count()).toBe(100)
+  expect(await countPlants()).toBe(100)
 })
 
 test('a restore that is given up leaves the store as it was', async () => {
@@ -429,7 +441,7 @@ test('a restore that is given up leaves the store as it was', async () => {
     onProgress: () => giveUp.abort(),
   })
   await expect(restoring).rejects.toThrow(/could not be restored/)
-  expect(await count()).toBe(21_000)
+  expect(await countPlants()).toBe(21_000)
   expect(readdirSync(folder).sort()).toEqual([
     'backup.db',
     'store.db',
@@ -438,50 +450,82 @@ test('a restore that is given up leaves the store as it was', async () => {
   expect(await readLastBackup(url)).toEqual(lastBackup)
 })
 
-test('a backup is made in the place of nothing else than a file, and only where that is asked for', async () => {
+const existing = 'already exists: use --force to replace it'
+test.each<{
+  target: string
+  create?: (path: string) => void
+  force: boolean
+  reason: string
+}>([
+  { target: 'store.db-wal', force: true, reason: ' belongs to FOLDER/store.db' },
+  { target: 'store.db-shm', force: true, reason: ' belongs to FOLDER/store.db' },
+  { target: 'store.db-journal', force: true, reason: ' belongs to FOLDER/store.db' },
+  {
+    target: 'link',
+    create: path => symlinkSync(`${path}.target`, path),
+    force: true,
+    reason: ' is a link: name the file that it leads to',
+  },
+  {
+    target: 'folder',
+    create: path => mkdirSync(path),
+    force: true,
+    reason: ' is a folder',
+  },
+  { target: '/dev/null', force: true, reason: ' is not a file' },
+  {
+    target: 'file',
+    create: path => writeFileSync(path, ''),
+    force: false,
+    reason: ` ${existing}`,
+  },
+  {
+    target: 'left.db',
+    create: path => writeFileSync(`${path}-journal`, ''),
+    force: false,
+    reason: `-journal ${existing}`,
+  },
+])(
+  'a backup to $target is refused (force: $force)',
+  async ({ target, create = () => {}, force, reason }) => {
+    load(0, 100)
+    const path = resolve(folder, target)
+    create(path)
+    const onProgress = vi.fn()
+
+    const refused = backUpStore(url, path, { force, onProgress })
+
+    const message = `${path}${reason.replace('FOLDER', folder)}`
+    await expect(refused).rejects.toThrow(
+      `the store ${file} could not be backed up to ${path}: ${message}`,
+    )
+    expect(onProgress).not.toHaveBeenCalled()
+  },
+)
+
+test('a backup replaces what was left of another, if that is asked for', async () => {
   load(0, 100)
-  const onProgress = vi.fn()
-  const refusal = async (target: string, force: boolean) => {
-    const { message } = await backUpStore(url, target, { force, onProgress }).catch(
-      error => error,
-    )
-    return message.replace(
-      `the store ${file} could not be backed up to ${target}: ${target}`,
-      '',
-    )
-  }
-  symlinkSync(join(folder, 'nothing'), join(folder, 'link'))
-  mkdirSync(join(folder, 'folder'))
-  writeFileSync(backup, '')
-  writeFileSync(join(folder, 'left.db-journal'), '')
-  for (const suffix of ['-wal', '-shm', '-journal']) {
-    expect(await refusal(file + suffix, true)).toBe(` belongs to ${file}`)
-  }
-  expect(await refusal(join(folder, 'link'), true)).toBe(
-    ' is a link: name the file that it leads to',
-  )
-  expect(await refusal(join(folder, 'folder'), true)).toBe(' is a folder')
-  expect(await refusal('/dev/null', true)).toBe(' is not a file')
-  expect(await refusal(backup, false)).toBe(' already exists: use --force to replace it')
-  expect(await refusal(join(folder, 'left.db'), false)).toBe(
-    '-journal already exists: use --force to replace it',
-  )
-  expect(onProgress).not.toHaveBeenCalled()
-  await backUpStore(url, join(folder, 'left.db'), { force: true })
-  // Of no store.
-  await backUpStore(url, join(folder, 'named-wal'))
+  writeFileSync(`${backup}-journal`, '')
+
+  await backUpStore(url, backup, { force: true })
+
   expect(readdirSync(folder).sort()).toEqual([
     'backup.db',
-    'folder',
-    'left.db',
-    'link',
-    'named-wal',
     'store.db',
     'store.db.last-backup',
   ])
 })
 
-test('a copy is for its owner, or for those of the file in whose place it is, and never for everybody', async () => {
+test('a backup may have the name of a WAL, if it is that of no store', async () => {
+  load(0, 100)
+  const named = join(folder, 'named-wal')
+
+  await backUpStore(url, named)
+
+  expect(existsSync(named)).toBe(true)
+})
+
+test('a copy is for those of the file that it replaces, never for all', async () => {
   load(0, 100)
   expect(statSync(file).mode & 0o777).toBe(0o600)
   chmodSync(file, 0o644)
@@ -499,61 +543,108 @@ test('a copy is for its owner, or for those of the file in whose place it is, an
   expect(statSync(file).mode & 0o777).toBe(0o640)
 })
 
-test('the time of the last backup is beside the store, for whom the store is, and never that of another store', async () => {
-  load(0, 100)
-  const time = `${file}.last-backup`
-  const backUp = async () => {
-    const before = Date.now()
-    expect(await backUpStore(url, backup, { force: true })).not.toHaveProperty(
-      'unrecorded',
-    )
-    const at = await readLastBackup(url)
-    expect(at?.getTime()).toBeGreaterThanOrEqual(before)
-    expect(at?.getTime()).toBeLessThanOrEqual(Date.now())
-    return at
-  }
-  expect(await readLastBackup(url)).toBeNull()
-  const first = await backUp()
-  expect(statSync(time).mode & 0o777).toBe(0o600)
-  // A backup that fails is none.
-  await expect(backUpStore(url, backup)).rejects.toThrow('already exists')
-  expect(await readLastBackup(url)).toEqual(first)
-  const link = join(folder, 'link.db')
-  symlinkSync(file, link)
-  await backUpStore(`file:${link}`, backup, { force: true })
-  expect(await readLastBackup(url)).not.toEqual(first)
-  expect(await readLastBackup(`file:${link}`)).toEqual(await readLastBackup(url))
-
-  await restoreStore(`file:${link}`, backup, { force: true })
-  expect(readlinkSync(link)).toBe(file)
-  expect(await readLastBackup(url)).toBeNull()
-  expect(await readLastBackup(`file:${backup}`)).toBeNull()
-  await backUp()
-  rmSync(file)
-  await restoreStore(url, backup)
-  expect(await readLastBackup(url)).toBeNull()
-  await backUp()
-  rmSync(file)
-  await (await openStorage({ url }))[Symbol.asyncDispose]()
-  expect(await readLastBackup(url)).toBeNull()
-
-  // Another user may have put a link there.
-  const precious = join(folder, 'precious')
-  writeFileSync(precious, 'kept')
-  symlinkSync(precious, time)
-  await backUp()
-  expect(readFileSync(precious, 'utf8')).toBe('kept')
-  writeFileSync(time, 'no time')
-  expect(await readLastBackup(url)).toBeNull()
-  rmSync(time)
-  mkdirSync(time)
-  expect(await backUpStore(url, backup, { force: true })).toMatchObject({
-    unrecorded: 'it is a folder',
+describe('the time of the last backup', () => {
+  let time: string
+  beforeEach(() => {
+    load(0, 100)
+    time = `${file}.last-backup`
   })
-  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
-    `the store ${file} was restored, but the time of its last backup could not be removed: `,
-  )
-  expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
+
+  async function backUp(named = url) {
+    const report = await backUpStore(named, backup, { force: true })
+    expect(report).not.toHaveProperty('unrecorded')
+    return readLastBackup(named)
+  }
+
+  test('is that at which it began', async () => {
+    expect(await readLastBackup(url), 'before').toBeNull()
+    const startMs = Date.now()
+
+    const at = await backUp()
+
+    expect(at?.getTime()).toBeGreaterThanOrEqual(startMs)
+    expect(at?.getTime()).toBeLessThanOrEqual(Date.now())
+    expect(statSync(time).mode & 0o777).toBe(0o600)
+  })
+
+  test('stays if another backup fails', async () => {
+    const at = await backUp()
+
+    await expect(backUpStore(url, backup)).rejects.toThrow('already exists')
+
+    expect(await readLastBackup(url)).toEqual(at)
+  })
+
+  test('is the same by a link to the store', async () => {
+    const link = join(folder, 'link.db')
+    symlinkSync(file, link)
+
+    const at = await backUp(`file:${link}`)
+
+    expect(at).not.toBeNull()
+    expect(await readLastBackup(url)).toEqual(at)
+  })
+
+  test('ends with a restore, even by a link', async () => {
+    const link = join(folder, 'link.db')
+    symlinkSync(file, link)
+    await backUp()
+
+    await restoreStore(`file:${link}`, backup, { force: true })
+
+    expect(readlinkSync(link)).toBe(file)
+    expect(await readLastBackup(url)).toBeNull()
+    expect(await readLastBackup(`file:${backup}`)).toBeNull()
+  })
+
+  test('ends with a restore in the place of a removed store', async () => {
+    await backUp()
+    rmSync(file)
+
+    await restoreStore(url, backup)
+
+    expect(await readLastBackup(url)).toBeNull()
+  })
+
+  test('ends with a new store in the place of a removed one', async () => {
+    await backUp()
+    rmSync(file)
+
+    await (await openStorage({ url }))[Symbol.asyncDispose]()
+
+    expect(await readLastBackup(url)).toBeNull()
+  })
+
+  test("replaces another user's link and leaves its target", async () => {
+    const precious = join(folder, 'precious')
+    writeFileSync(precious, 'kept')
+    symlinkSync(precious, time)
+
+    await backUp()
+
+    expect(readFileSync(precious, 'utf8')).toBe('kept')
+  })
+
+  test('is unknown if its file holds something else', async () => {
+    writeFileSync(time, 'no time')
+
+    expect(await readLastBackup(url)).toBeNull()
+  })
+
+  test('is reported as unrecorded if it cannot be written or removed', async () => {
+    mkdirSync(time)
+
+    const report = await backUpStore(url, backup, { force: true })
+    expect(report).toMatchObject({ unrecorded: 'it is a folder' })
+
+    await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
+      `the store ${file} was restored, but the time of its last backup could not be removed: `,
+    )
+  })
+
+  test('is not known of a database on a server', async () => {
+    expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
+  })
 })
 
 test('what a killed backup left in a folder is removed after a day', async () => {
@@ -579,7 +670,7 @@ test('what a killed backup left in a folder is removed after a day', async () =>
   ])
 })
 
-test('a store restored where there is none belongs to the owner of its folder', {
+test('a store restored in a new place belongs to the owner of its folder', {
   ...needs('root', process.getuid?.() === 0),
 }, async () => {
   load(0, 100)
@@ -591,37 +682,51 @@ test('a store restored where there is none belongs to the owner of its folder', 
   expect(statSync(file)).toMatchObject({ uid: 1, gid: 2, mode: 0o100600 })
 })
 
-test('a WAL beside a backup is not its own, and one beside a store that was killed is', async () => {
-  load(0, 100)
-  await backUpStore(url, backup)
-  const crashed = join(folder, 'crashed.db')
-  await crash(crashed)
-  copyFileSync(`${crashed}-wal`, `${backup}-wal`)
-  symlinkSync(backup, join(folder, 'link'))
-  const before = snapshot(folder)
-  for (const named of [backup, join(folder, 'link')]) {
+describe('a WAL beside a backup', () => {
+  const acts: readonly { name: string; act: (named: string) => Promise<unknown> }[] = [
+    { name: 'inspectStore', act: named => inspectStore(`file:${named}`) },
+    { name: 'openReader', act: named => openReader(`file:${named}`) },
+    { name: 'openSalvage', act: named => openSalvage(`file:${named}`) },
+    { name: 'openStorage', act: named => openStorage({ url: `file:${named}` }) },
+    {
+      name: 'backUpStore',
+      act: named => backUpStore(`file:${named}`, join(folder, 'second')),
+    },
+    {
+      name: 'restoreStore to it',
+      act: named => restoreStore(`file:${named}`, file, { force: true }),
+    },
+    {
+      name: 'restoreStore from it',
+      act: named => restoreStore(url, named, { force: true }),
+    },
+  ]
+
+  test.each(acts)('is not its own to $name', async ({ act }) => {
+    load(0, 100)
+    await backUpStore(url, backup)
+    const crashed = join(folder, 'crashed.db')
+    await crash(crashed)
+    copyFileSync(`${crashed}-wal`, `${backup}-wal`)
+    const link = join(folder, 'link')
+    symlinkSync(backup, link)
+    const before = snapshot(folder)
     const refusal = `: ${backup}-wal is the WAL of another store: move it away`
-    await expect(restoreStore(url, named, { force: true })).rejects.toThrow(
-      `the store ${file} could not be restored from ${named}${refusal}`,
-    )
-    for (const act of [
-      inspectStore,
-      openReader,
-      openSalvage,
-      (url: string) => openStorage({ url }),
-    ]) {
-      await expect(act(`file:${named}`)).rejects.toThrow(refusal)
-    }
-    await expect(backUpStore(`file:${named}`, join(folder, 'second'))).rejects.toThrow(
-      refusal,
-    )
-    await expect(restoreStore(`file:${named}`, file, { force: true })).rejects.toThrow(
-      refusal,
-    )
-  }
-  expect(snapshot(folder)).toEqual(before)
-  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({
-    counts: { plants: 200 },
+
+    await expect(act(backup), 'by its name').rejects.toThrow(refusal)
+    await expect(act(link), 'by a link').rejects.toThrow(refusal)
+
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  test('is its own if it is a copy of a store that was killed', async () => {
+    load(0, 100)
+    const crashed = join(folder, 'crashed.db')
+    await crash(crashed)
+
+    const report = await restoreStore(url, crashed, { force: true })
+
+    expect(report).toMatchObject({ counts: { plants: 200 } })
   })
 })
 
@@ -636,77 +741,98 @@ test('the size of a store includes its WAL', async () => {
   expect((await backUpStore(url, backup)).bytes).toBe(statSync(backup).size)
 })
 
-/** But for the time of the last backup, which is beside a store. */
-const storesIn = (folder: string) =>
-  Object.fromEntries(
-    Object.entries(snapshot(folder)).filter(([name]) => !name.endsWith('.last-backup')),
-  )
+/** Returns the files of a folder, without the times of last backups. */
+function storesIn(folder: string): Record<string, string> {
+  const files = Object.entries(snapshot(folder))
+  return Object.fromEntries(files.filter(([name]) => !name.endsWith('.last-backup')))
+}
 
-test('no look at a store changes a byte of it', async () => {
-  load(0, 100)
-  await backUpStore(url, backup)
-  const crashed = join(folder, 'crashed.db')
-  await crash(crashed)
-  const withoutWal = join(folder, 'without-wal.db')
-  copyFileSync(crashed, withoutWal)
-  const before = storesIn(folder)
-  for (const look of looks) {
-    for (const path of [file, backup, crashed, withoutWal]) {
-      expect(await look(`file:${path}`)).toBe(
-        path === backup || path === withoutWal ? 100 : 200,
-      )
+describe.each(looks)('$name', ({ look }) => {
+  test('changes no byte of a store, a backup or a copy of a killed store', async () => {
+    load(0, 100)
+    await backUpStore(url, backup)
+    const crashed = join(folder, 'crashed.db')
+    await crash(crashed)
+    const withoutWal = join(folder, 'without-wal.db')
+    copyFileSync(crashed, withoutWal)
+    const before = storesIn(folder)
+
+    const plantsIn = {
+      store: await look(url),
+      backup: await look(`file:${backup}`),
+      crashed: await look(`file:${crashed}`),
+      withoutWal: await look(`file:${withoutWal}`),
     }
-    // With it, SQLite finds pages in the WAL.
-    expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
-  }
 
-  await using storage = await openStorage({ url })
-  await storage.plants.insert(plant(9_000))
-  const running = storesIn(folder)
-  for (const look of looks) {
-    expect(await look(url)).toBe(201)
-  }
-  expect({ ...storesIn(folder), 'store.db-shm': 0 }).toEqual({
-    ...running,
-    'store.db-shm': 0,
+    expect(plantsIn).toEqual({ store: 200, backup: 100, crashed: 200, withoutWal: 100 })
+    // SQLite needs the shm to find pages in the WAL.
+    expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
+  })
+
+  test('changes no byte of a store in use, but its shm', async () => {
+    await using storage = await openStorage({ url })
+    await storage.plants.insert(plant(9_000))
+    const before = storesIn(folder)
+
+    const plants = await look(url)
+
+    expect(plants).toBe(1)
+    const shm = { 'store.db-shm': expect.anything() }
+    expect(storesIn(folder)).toEqual({ ...before, ...shm })
+  })
+
+  test('refuses a change that was interrupted, and leaves it', async () => {
+    load(0, 1_000)
+    const copy = join(folder, 'copy.db')
+    interruptChange(copy)
+    const before = snapshot(folder)
+
+    await expect(look(`file:${copy}`)).rejects.toThrow(
+      /: a change was interrupted: start the server, which takes it back/,
+    )
+
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  test('keeps the locks of a store that this process has open', async () => {
+    await using storage = await openStorage({ url })
+    await storage.plants.insert(plant(1))
+
+    await look(url)
+
+    expect(restoreInAnotherProcess()).toContain('is in use: stop the server first')
   })
 })
 
-test('each look refuses a change that was interrupted, and leaves it', async () => {
-  load(0, 1_000)
+/** Copies the store as it is in the middle of a change without a WAL. */
+function interruptChange(copy: string) {
   const interrupted = new Database(file)
   interrupted.exec('pragma cache_size = 1; begin; update plants set name = name || 1')
-  const copy = join(folder, 'copy.db')
   for (const suffix of ['', '-journal']) {
     copyFileSync(file + suffix, copy + suffix)
   }
   interrupted.close()
-  const before = snapshot(folder)
-  for (const look of looks) {
-    await expect(look(`file:${copy}`)).rejects.toThrow(
-      /: a change was interrupted: start the server, which takes it back/,
-    )
-  }
-  expect(snapshot(folder)).toEqual(before)
-  await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
-  expect(await inspectStore(`file:${copy}`)).toMatchObject({ counts: { plants: 1_000 } })
-})
+}
 
-test('a look at a store that this process has open takes no lock back', async () => {
-  await using storage = await openStorage({ url })
-  await storage.plants.insert(plant(1))
-  for (const look of looks) {
-    expect(await look(url)).toBe(1)
-  }
+/** Returns the errors of a process that restores the store. */
+function restoreInAnotherProcess(): string {
   const restore = `
     const { restoreStore } = await import('@plant-store/persistence')
     await restoreStore('${url}', '${empty}', { force: true })`
-  const { stderr } = spawnSync(
-    process.execPath,
-    ['--conditions=plant-store-source', '--input-type=module', '-e', restore],
-    { encoding: 'utf8', cwd: import.meta.dirname },
-  )
-  expect(stderr).toContain('is in use: stop the server first')
+  const node = ['--conditions=plant-store-source', '--input-type=module', '-e', restore]
+  const options = { encoding: 'utf8', cwd: import.meta.dirname } as const
+  return spawnSync(process.execPath, node, options).stderr
+}
+
+test('a start takes a change back that was interrupted', async () => {
+  load(0, 1_000)
+  const copy = join(folder, 'copy.db')
+  interruptChange(copy)
+
+  await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
+
+  const report = await inspectStore(`file:${copy}`)
+  expect(report).toMatchObject({ counts: { plants: 1_000 } })
 })
 
 test('a restore reports which tokens it brought back, and which it lost', async () => {
@@ -737,7 +863,7 @@ test('a restore reports which tokens it brought back, and which it lost', async 
   })
 })
 
-test('what was replaced or removed is not in a later backup, nor in the file of a closed store', async () => {
+test('what was replaced or removed is in no later backup or closed store', async () => {
   const names = Array.from({ length: 100 }, () => crypto.randomUUID())
   const namesIn = (path: string) => {
     const bytes = readFileSync(path)
@@ -749,8 +875,7 @@ test('what was replaced or removed is not in a later backup, nor in the file of 
       await storage.plants.save(plant(n >> 1, name))
     }
     await backUpStore(url, backup)
-    // All that replace others.
-    expect(namesIn(backup)).toBe(50)
+    expect(namesIn(backup), 'those that replaced others').toBe(50)
     for (let n = 0; n < 50; n++) {
       await storage.plants.remove(plantId(n))
     }

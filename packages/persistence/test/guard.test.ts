@@ -25,9 +25,16 @@ import {
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
+import {
+  flood,
+  idsAt,
+  idsFrom,
+  type StoreProcess,
+  startStoreProcess,
+} from './processes.ts'
 import { looks, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
+/** How a file comes to harm. */
 const ways = {
   removed: (path: string) => rmSync(path),
   replaced(path: string) {
@@ -49,65 +56,98 @@ const ways = {
 }
 type Way = keyof typeof ways
 
-/** A change may still be answered for 10 ms after a look at the files. */
-const pastLook = () => sleep(20)
+/** Waits because a change may be answered until 10 ms after the last check of the files. */
+const passCheck = () => sleep(20)
 const unavailable = { code: 'store-unavailable' }
 
-test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
-  ['', 'removed'],
-  ['', 'replaced'],
-  ['', 'cut'],
-  ['', 'overwritten by its former state'],
-  ['', 'overwritten by a backup'],
-  ['-wal', 'removed', 'whole'],
-  ['-wal', 'replaced', 'whole'],
-  ['-wal', 'cut'],
-  // Whoever looks into a shm that was cut is killed by the system (SIGBUS).
-  ['-shm', 'removed', 'whole'],
-  ['-shm', 'replaced', 'whole'],
+interface Displacement {
+  readonly suffix: string
+  readonly way: Way
+  /** A word of the reason that operators read. */
+  readonly word: string
+  /** Whether the next start finds every change without help. */
+  readonly isWhole?: boolean
+}
+
+// A shm that was cut has no row, because the system kills whoever reads it (SIGBUS).
+test.each<Displacement>([
+  { suffix: '', way: 'removed', word: 'removed, moved or replaced' },
+  { suffix: '', way: 'replaced', word: 'removed, moved or replaced' },
+  { suffix: '', way: 'cut', word: 'cut' },
+  { suffix: '', way: 'overwritten by its former state', word: 'overwritten' },
+  { suffix: '', way: 'overwritten by a backup', word: 'overwritten' },
+  {
+    suffix: '-wal',
+    way: 'removed',
+    word: 'removed, moved or replaced',
+    isWhole: true,
+  },
+  {
+    suffix: '-wal',
+    way: 'replaced',
+    word: 'removed, moved or replaced',
+    isWhole: true,
+  },
+  { suffix: '-wal', way: 'cut', word: 'cut' },
+  {
+    suffix: '-shm',
+    way: 'removed',
+    word: 'removed, moved or replaced',
+    isWhole: true,
+  },
+  {
+    suffix: '-shm',
+    way: 'replaced',
+    word: 'removed, moved or replaced',
+    isWhole: true,
+  },
 ])(
-  'if plants.db%s is %s, a store refuses the next change and says why',
-  async (suffix, way, isWhole) => {
+  'a store whose plants.db$suffix is $way refuses changes and says why',
+  async ({ suffix, way, word, isWhole = false }) => {
     const file = join(temporaryFolder(), 'plants.db')
     const url = `file:${file}`
+    await createStoreWithCopies(file)
     {
-      await using storage = await openStorage({ url })
-      copyFileSync(file, `${file}.before`)
-      await storage.plants.insert(plant(1))
-    }
-    await backUpStore(url, `${file}.backup`)
-    {
-      const failing = Promise.withResolvers<string | undefined>()
-      await using storage = await openStorage({ url, onFailureChange: failing.resolve })
+      const failure = Promise.withResolvers<string | undefined>()
+      await using storage = await openStorage({ url, onFailureChange: failure.resolve })
       await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
+
       ways[way](file + suffix)
-      await pastLook()
-      // The second one is under way before the store knows of its outage.
-      const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
-      for (const each of refused) {
-        await expect(each).rejects.toMatchObject(unavailable)
-      }
-      const words = ['removed', 'replaced'].includes(way)
-        ? 'removed, moved or replaced'
-        : way.split(' ')[0]
-      const reason = expect.stringContaining(`plants.db${suffix} was ${words}`)
-      expect(await failing.promise).toEqual(reason)
-      await expect(storage.check()).rejects.toMatchObject({
-        ...unavailable,
-        cause: { message: reason },
-      })
+      await passCheck()
+      const first = storage.plants.insert(plant(100))
+      // This one is sent before the store has heard of its outage.
+      const second = storage.plants.insert(plant(101))
+
+      await expect(first).rejects.toMatchObject(unavailable)
+      await expect(second).rejects.toMatchObject(unavailable)
+      const reason = expect.stringContaining(`plants.db${suffix} was ${word}`)
+      expect(await failure.promise).toEqual(reason)
+      const outage = { ...unavailable, cause: { message: reason } }
+      await expect(storage.check()).rejects.toMatchObject(outage)
     }
-    // The next start then finds every change, without a hand.
-    if (isWhole) {
-      expect(await idsAt(url)).toEqual(idsFrom(1, 50))
+    if (!isWhole) {
+      return
     }
+    const ids = await idsAt(url)
+    expect(ids, 'the next start').toEqual(idsFrom(1, 50))
   },
 )
 
-/** Two thirds of the plants are removed first, so that VACUUM has something to give back. */
+/** Creates a store of one plant, a copy of it as it was before, and a backup. */
+async function createStoreWithCopies(file: string) {
+  const url = `file:${file}`
+  {
+    await using storage = await openStorage({ url })
+    copyFileSync(file, `${file}.before`)
+    await storage.plants.insert(plant(1))
+  }
+  await backUpStore(url, `${file}.backup`)
+}
+
+/** Starts a store of which two thirds were removed, so that VACUUM makes it smaller. */
 async function startWithFreePages() {
-  const { file, url, store } = await start()
-  expect(await store.insert(idsFrom(1, 3_000))).toEqual(Array(3_000).fill('inserted'))
+  const { file, url, store } = await startStore()
+  await insertAll(store, idsFrom(1, 3_000))
   const other = new Database(file)
   onTestFinished(() => void other.close())
   other.exec('delete from plants where id > 1000')
@@ -115,18 +155,18 @@ async function startWithFreePages() {
 }
 
 test.each(['passive', 'truncate'])(
-  'a served store that VACUUM of another program makes smaller goes on (%s)',
+  'a served store that VACUUM makes smaller goes on (%s checkpoint)',
   async mode => {
     const { file, url, store, other } = await startWithFreePages()
     other.pragma('wal_checkpoint(passive)')
     const bytesBefore = statSync(file).size
-    await pastLook()
+    await passCheck()
     expect(await store.insert([5_000n])).toEqual(['inserted'])
 
     other.exec('vacuum')
     other.pragma(`wal_checkpoint(${mode})`)
     expect(statSync(file).size, 'the file is smaller').toBeLessThan(bytesBefore)
-    await pastLook()
+    await passCheck()
 
     expect(await store.insert([5_001n, 5_002n])).toEqual(['inserted', 'inserted'])
     expect(await store.check()).toEqual(['ready'])
@@ -145,63 +185,75 @@ test('a smaller store in the place of a served one is refused', async () => {
   bytes[19] = 2
   bytes.writeUInt32BE(1_000_000, 24)
   other.pragma('wal_checkpoint(passive)')
-  await pastLook()
+  await passCheck()
   expect(await store.insert([5_000n])).toEqual(['inserted'])
 
   writeFileSync(file, bytes)
-  await pastLook()
+  await passCheck()
 
   expect(await store.insert([9_000n])).toEqual(['store-unavailable'])
 })
 
-test.each<[string, Way]>([
-  ['-wal', 'removed'],
-  ['-shm', 'replaced'],
+test.each<{ suffix: string; way: Way }>([
+  { suffix: '-wal', way: 'removed' },
+  { suffix: '-shm', way: 'replaced' },
 ])(
-  'a store that writes without a pause loses nothing that it answered if plants.db%s is %s',
-  async (suffix, way) => {
-    const { file, url, store } = await start()
+  'under load no answered change is lost if plants.db$suffix is $way',
+  async ({ suffix, way }) => {
+    const { file, url, store } = await startStore()
     const { inserted, refused } = flood(store)
     await expect.poll(() => inserted.length).toBeGreaterThan(500)
+
     ways[way](file + suffix)
     await refused
+
     expect(await store.check()).toEqual(['store-unavailable'])
     await store.kill()
     const kept = new Set(await idsAt(url))
-    expect(inserted.filter(id => !kept.has(id))).toEqual([])
+    const lost = inserted.filter(id => !kept.has(id))
+    expect(lost).toEqual([])
   },
 )
 
-async function start() {
+async function startStore() {
   const file = join(temporaryFolder(), 'plants.db')
   const url = `file:${file}`
   return { file, url, store: await startStoreProcess(url) }
 }
 
-test('once the shm is gone no change of another process is overwritten, however the store is stopped', async () => {
-  const { file, url, store } = await start()
-  expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
+async function insertAll(store: StoreProcess, ids: readonly bigint[]) {
+  expect(await store.insert(ids)).toEqual(ids.map(() => 'inserted'))
+}
+
+test('once the shm is gone no change of another process is overwritten', async () => {
+  const { file, url, store } = await startStore()
+  await insertAll(store, idsFrom(1, 50))
+
   rmSync(`${file}-shm`)
   const other = await startStoreProcess(url)
-  expect(await other.insert(idsFrom(200, 50))).toEqual(Array(50).fill('inserted'))
+  await insertAll(other, idsFrom(200, 50))
   await other.close()
+
   expect(await store.insert([100n])).toEqual(['store-unavailable'])
   await store.close()
   expect(await idsAt(url)).toEqual([...idsFrom(1, 50), ...idsFrom(200, 50)])
 })
 
-test('a process that finds a WAL cut under a running store changes nothing', async () => {
-  const { file, url, store } = await start()
-  expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
-  for (const displace of [
-    () => truncateSync(`${file}-wal`),
-    () => rmSync(`${file}-wal`),
-  ]) {
-    displace()
+test.each([
+  { way: 'cut', displace: (wal: string) => truncateSync(wal) },
+  { way: 'removed', displace: (wal: string) => rmSync(wal) },
+])(
+  'a WAL that is $way under a running store stops other openings',
+  async ({ displace }) => {
+    const { file, url, store } = await startStore()
+    await insertAll(store, idsFrom(1, 50))
+
+    displace(`${file}-wal`)
+
     await expect(openStorage({ url })).rejects.toThrow(/cannot be opened: /)
-  }
-  await store.kill()
-})
+    await store.kill()
+  },
+)
 
 const links: Record<string, (link: string, file: string) => void> = {
   'a relative link to a link'(link, file) {
@@ -230,7 +282,7 @@ test.each(Object.entries(links))(
       expect(storeFiles(url).slice(0, 2)).toEqual(files)
       await storage.plants.insert(plant(1))
       rmSync(`${file}-wal`)
-      await pastLook()
+      await passCheck()
       await expect(storage.plants.insert(plant(2))).rejects.toMatchObject(unavailable)
     }
     expect(await idsAt(`file:${file}`)).toEqual([1n])
@@ -241,15 +293,12 @@ test('a link to itself is named as it is, and not opened', async () => {
   const link = join(temporaryFolder(), 'link.db')
   symlinkSync(link, link)
   const url = `file:${link}`
+  const refusal = /cannot be opened: ELOOP/
+
   expect(storeFiles(url)[0]).toBe(link)
-  // Nor is it taken for a path without a store.
-  for (const open of [
-    () => openStorage({ url }),
-    () => inspectStore(url),
-    () => openReader(url),
-  ]) {
-    await expect(open()).rejects.toThrow(/cannot be opened: ELOOP/)
-  }
+  await expect(openStorage({ url })).rejects.toThrow(refusal)
+  await expect(inspectStore(url)).rejects.toThrow(refusal)
+  await expect(openReader(url)).rejects.toThrow(refusal)
 })
 
 test('a path through a link and back out of it is that of the system', () => {
@@ -261,63 +310,89 @@ test('a path through a link and back out of it is that of the system', () => {
   )
 })
 
-test('a store with a second name, beside which there would be a second WAL, is not opened or restored', async () => {
-  const folder = temporaryFolder()
-  const file = join(folder, 'plants.db')
-  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-  const backup = join(folder, 'backup')
-  await backUpStore(`file:${file}`, backup)
-  // As some programs keep equal backups.
-  linkSync(backup, `${backup}.2`)
-  linkSync(file, join(folder, 'second.db'))
-  const before = snapshot(folder)
-  const refusal =
-    /: it has another name, a hard link: remove the name that the server does not use, as SQLite /
-  for (const name of ['plants.db', 'second.db']) {
+test.each(['plants.db', 'second.db'])(
+  'a store with two names is not opened or restored as %s',
+  async name => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    const backup = join(folder, 'backup')
+    await backUpStore(`file:${file}`, backup)
+    linkSync(file, join(folder, 'second.db'))
+    const before = snapshot(folder)
+    const refusal =
+      /: it has another name, a hard link: remove the name that the server does not use, as SQLite /
     const url = `file:${join(folder, name)}`
+
     await expect(openStorage({ url })).rejects.toThrow(refusal)
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(refusal)
-  }
-  expect(await inspectStore(`file:${backup}.2`)).toMatchObject({ counts: { plants: 0 } })
-  expect(snapshot(folder)).toEqual(before)
+
+    expect(snapshot(folder)).toEqual(before)
+  },
+)
+
+test('a backup with two names is read', async () => {
+  const folder = temporaryFolder()
+  const url = `file:${join(folder, 'plants.db')}`
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  const backup = join(folder, 'backup')
+  await backUpStore(url, backup)
+  // Some programs keep equal backups in this way.
+  linkSync(backup, `${backup}.2`)
+
+  const report = await inspectStore(`file:${backup}.2`)
+
+  expect(report).toMatchObject({ counts: { plants: 0 } })
 })
 
-test('nobody reads a store with changes in its WAL by another name of it', async () => {
-  const folder = temporaryFolder()
-  const [file, second] = [join(folder, 'plants.db'), join(folder, 'second.db')]
-  await using storage = await openStorage({ url: `file:${file}` })
-  await storage.plants.insert(plant(1))
-  linkSync(file, second)
-  for (const look of looks) {
+test.each(looks)(
+  '$name refuses another name of a store with changes in its WAL',
+  async ({ look }) => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    const second = join(folder, 'second.db')
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    linkSync(file, second)
+
     await expect(look(`file:${second}`)).rejects.toThrow(
       ': it has another name, a hard link: ',
     )
-  }
-  expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual([
-    'second.db',
-  ])
-})
 
-test('a store that is mounted alone is not opened, nor read while its changes are in its WAL', async context => {
+    const files = readdirSync(folder).filter(name => name.startsWith('second'))
+    expect(files).toEqual(['second.db'])
+  },
+)
+
+test('a store that is mounted alone is not opened', async context => {
   const folder = temporaryFolder()
-  const [file, mounted] = [join(folder, 'plants.db'), join(folder, 'a name')]
+  const file = join(folder, 'plants.db')
+  const mounted = join(folder, 'a name')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-  writeFileSync(mounted, '')
-  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0) {
+  if (!mountFile(file, mounted)) {
     return context.skip(mayNotMount)
   }
   const refusal = /: it is mounted alone: mount its folder, /
-  try {
-    await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
-    // As a backup is, it is whole without a WAL.
-    expect(await inspectStore(`file:${mounted}`)).toMatchObject({ counts: { plants: 0 } })
-    await using storage = await openStorage({ url: `file:${file}` })
-    await storage.plants.insert(plant(1))
-    for (const look of looks) {
-      await expect(look(`file:${mounted}`)).rejects.toThrow(refusal)
-    }
-  } finally {
-    // A process that has read by it keeps it open.
-    spawnSync('umount', ['--lazy', mounted])
+
+  await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
+  // Without a WAL, it is whole like a backup.
+  const report = await inspectStore(`file:${mounted}`)
+  expect(report).toMatchObject({ counts: { plants: 0 } })
+
+  await using storage = await openStorage({ url: `file:${file}` })
+  await storage.plants.insert(plant(1))
+  for (const { name, look } of looks) {
+    await expect(look(`file:${mounted}`), name).rejects.toThrow(refusal)
   }
 })
+
+/** Mounts a file alone until the test ends. Returns whether the system allows that. */
+function mountFile(file: string, mounted: string): boolean {
+  writeFileSync(mounted, '')
+  const isMounted = spawnSync('mount', ['--bind', file, mounted]).status === 0
+  if (isMounted) {
+    // A process that has read the file by this path keeps it open.
+    onTestFinished(() => void spawnSync('umount', ['--lazy', mounted]))
+  }
+  return isMounted
+}

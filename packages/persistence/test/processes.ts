@@ -63,7 +63,10 @@ export async function idsAt(url: string): Promise<bigint[]> {
   return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
 }
 
-/** Makes a store insert until it refuses. Returns the ids that it says it has inserted so far, and when it has refused. */
+/**
+ * Makes a store insert until it refuses. Returns the ids that it reports as inserted, to which
+ * more are added, and a promise that resolves once it has refused.
+ */
 export function flood(store: StoreProcess) {
   const inserted: bigint[] = []
   const refused = Promise.withResolvers<void>()

@@ -8,15 +8,14 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { plant, snapshot, temporaryFolder } from './store-folder.ts'
 
-async function refusal(url: string, lockTimeoutMs?: number): Promise<string> {
-  const { message } = await openStorage({
-    url,
-    ...(lockTimeoutMs && { lockTimeoutMs }),
-  }).then(
-    () => Promise.reject(new Error('it was opened')),
-    (error: Error) => error,
-  )
-  return message
+/** Returns why a store was not opened. */
+async function refusal(url: string, lockTimeoutMs = 5_000): Promise<string> {
+  try {
+    await using _storage = await openStorage({ url, lockTimeoutMs })
+  } catch (error) {
+    return error instanceof Error ? error.message : `${error}`
+  }
+  throw new Error('the store was opened')
 }
 
 test.runIf(process.platform === 'linux')(
@@ -125,13 +124,12 @@ test.each(['pipe', '/dev/null'])(
     expect(await refusal(url)).toMatch(
       /^the store .* cannot be opened: it is not a file$/,
     )
-    for (const open of [openReader, inspectStore]) {
-      await expect(open(url)).rejects.toThrow(/ is not a file$/)
-    }
+    await expect(openReader(url)).rejects.toThrow(/ is not a file$/)
+    await expect(inspectStore(url)).rejects.toThrow(/ is not a file$/)
   },
 )
 
-test('a store that another program keeps locked is not opened, and one line says so', async () => {
+test('a store that another program keeps locked is not opened', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
@@ -143,66 +141,84 @@ test('a store that another program keeps locked is not opened, and one line says
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 })
 
-test('the SQLite of this package is newer than the bug that skips committed pages, and an older one is refused', async () => {
-  const url = `file:${join(temporaryFolder(), 'plants.db')}`
-  await (await openStorage({ url }))[Symbol.asyncDispose]()
+/** Lets SQLite report a version until the test ends. */
+function reportSqlite(version: string) {
   const prepare = Database.prototype.prepare
-  let version = '3.51.2'
   const preparing = vi.spyOn(Database.prototype, 'prepare').mockImplementation(function (
     this: Database.Database,
     sql,
   ) {
-    return prepare.call(
-      this,
-      sql === 'select sqlite_version()' ? `select '${version}'` : sql,
-    )
+    const isAsked = sql === 'select sqlite_version()'
+    return prepare.call(this, isAsked ? `select '${version}'` : sql)
   })
   onTestFinished(() => preparing.mockRestore())
-  expect(await refusal(url)).toMatch(
-    /: SQLite 3\.51\.2 can lose committed changes: 3\.51\.3 or newer is required$/,
-  )
-  version = '3.9.9'
-  expect(await refusal(url)).toContain('3.9.9')
-  version = '3.51.10'
+}
+
+test.each(['3.51.2', '3.9.9'])(
+  'SQLite %s, which can skip committed pages, is refused',
+  async version => {
+    const url = `file:${join(temporaryFolder(), 'plants.db')}`
+    reportSqlite(version)
+
+    expect(await refusal(url)).toContain(
+      `: SQLite ${version} can lose committed changes: 3.51.3 or newer is required`,
+    )
+  },
+)
+
+test('SQLite 3.51.10 opens a store, as does that of this package', async () => {
+  const url = `file:${join(temporaryFolder(), 'plants.db')}`
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  reportSqlite('3.51.10')
+
   await (await openStorage({ url }))[Symbol.asyncDispose]()
 })
 
-test('opens a store several times at the same moment, also one that is not there yet', async () => {
+test('a new store is opened several times at the same moment', async () => {
   const url = `file:${join(temporaryFolder(), 'plants.db')}`
-  const opened = await Promise.allSettled(
-    Array.from({ length: 4 }, () => openStorage({ url })),
-  )
   await using stack = new AsyncDisposableStack()
-  const stores = opened
-    .filter(each => each.status === 'fulfilled')
-    .map(({ value }) => stack.use(value))
-  expect(opened.filter(({ status }) => status === 'rejected')).toEqual([])
+  const open = async () => stack.use(await openStorage({ url }))
+
+  const stores = await Promise.all([open(), open(), open(), open()])
   await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
-  for (const store of stores) {
-    expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
-  }
+
+  const lists = await Promise.all(stores.map(({ plants }) => plants.page({ limit: 10 })))
+  expect(lists.map(plants => plants.length)).toEqual([4, 4, 4, 4])
 })
 
-/** What the header says of the journal, when it is read and when it is written: 2 is a WAL. */
+/**
+ * Returns what the header says of the journal for reading and for writing. 2 is a WAL, and 1
+ * is none.
+ */
 const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
 
-test('a closed store has no WAL, so that it can be read where nothing can be written', async () => {
+test('a store in use has a WAL, and a closed one has none', async () => {
   const file = join(temporaryFolder(), 'plants.db')
-  for (const opening of [1, 2]) {
+  const filesBeside = () => readdirSync(dirname(file)).sort()
+  {
     await using storage = await openStorage({ url: `file:${file}` })
-    expect(journalOf(file)).toEqual([2, 2])
-    await storage.plants.insert(plant(opening))
+    await storage.plants.insert(plant(1))
     await (await openReader(`file:${file}`))[Symbol.asyncDispose]()
-    expect(readdirSync(dirname(file)).sort()).toEqual([
-      'plants.db',
-      'plants.db-shm',
-      'plants.db-wal',
-    ])
-    await storage[Symbol.asyncDispose]()
-    expect(journalOf(file)).toEqual([1, 1])
-    expect(readdirSync(dirname(file))).toEqual(['plants.db'])
+    expect(journalOf(file)).toEqual([2, 2])
+    expect(filesBeside()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
   }
-  expect((await inspectStore(`file:${file}`)).counts.plants).toBe(2)
+
+  expect(journalOf(file), 'closed').toEqual([1, 1])
+  expect(filesBeside(), 'closed').toEqual(['plants.db'])
+  const report = await inspectStore(`file:${file}`)
+  expect(report.counts.plants).toBe(1)
+})
+
+test('a closed store that is opened again has a WAL again, and then none', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  {
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    expect(journalOf(file)).toEqual([2, 2])
+  }
+
+  expect(journalOf(file)).toEqual([1, 1])
 })
 
 test('a store that another process has open keeps its WAL', async () => {

@@ -55,26 +55,49 @@ export function openFilesIn(folder: string): string[] {
   })
 }
 
-/**
- * All that reads a store on a file without changing it. Each resolves to the number of
- * its plants.
- */
-export const looks: readonly ((url: string) => Promise<number>)[] = [
-  async url => (await inspectStore(url)).counts.plants,
-  async url => {
-    await using reader = await openReader(url)
-    return (await reader.counts()).plants
+interface Look {
+  readonly name: string
+  /** Resolves to the number of plants in the store. */
+  readonly look: (url: string) => Promise<number>
+}
+
+/** All that reads a store on a file without changing it. */
+export const looks: readonly Look[] = [
+  {
+    name: 'inspectStore',
+    look: async url => (await inspectStore(url)).counts.plants,
   },
-  async url => {
-    await using salvage = await openSalvage(url)
-    let plants = 0
-    for await (const some of salvage.of('plants').all()) {
-      plants += some.length
-    }
-    return plants
+  {
+    name: 'openReader',
+    async look(url) {
+      await using reader = await openReader(url)
+      return (await reader.counts()).plants
+    },
   },
-  async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,
-  async url =>
-    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length)))
-      .counts.plants,
+  {
+    name: 'openSalvage',
+    async look(url) {
+      await using salvage = await openSalvage(url)
+      let plants = 0
+      for await (const page of salvage.of('plants').all()) {
+        plants += page.length
+      }
+      return plants
+    },
+  },
+  {
+    name: 'backUpStore',
+    async look(url) {
+      const report = await backUpStore(url, join(temporaryFolder(), 'backup'))
+      return report.counts.plants
+    },
+  },
+  {
+    name: 'restoreStore',
+    async look(url) {
+      const other = `file:${temporaryFolder()}/other.db`
+      const report = await restoreStore(other, url.slice('file:'.length))
+      return report.counts.plants
+    },
+  },
 ]
