@@ -81,7 +81,9 @@ const calls = {
   check: (storage: Storage<Entered>) => storage.check(),
 }
 
-/** Opens a storage on a database on which everything fails, and keeps reported reasons. */
+/**
+ * Opens a storage on a database on which everything fails, and keeps reported reasons.
+ */
 function openFailing(error: Error) {
   const fail = () => Promise.reject(error)
   const reasons: (string | undefined)[] = []

@@ -39,7 +39,8 @@ test('a change waits for a lock that is soon released', async () => {
 
   const change = storage.notes.insert(note(2))
   other.exec("insert into notes (id, text) values (3, 'by the other')")
-  // The writer is another thread, so this one can release the lock while the writer waits.
+  // The writer is another thread, so this one can release the lock while the writer
+  // waits.
   setTimeout(() => other.exec('commit'), 100)
 
   expect(await change).toBe(true)
@@ -54,8 +55,8 @@ test('a store is opened although another program has locked it first', async () 
   const other = new Database(file)
 
   const opening = openStorage({ url: `file:${file}` })
-  // The schema was looked at. The thread of the writer is starting, and has not asked for the
-  // WAL yet.
+  // The schema was looked at. The thread of the writer is starting, and has not asked for
+  // the WAL yet.
   await nextTurn()
   await nextTurn()
   other.exec('begin immediate')

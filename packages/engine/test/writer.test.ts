@@ -224,7 +224,7 @@ test('a change is answered before the WAL is copied', async () => {
   expect(await answerAtFsync).toMatchObject({ affectedRows: [1] })
 })
 
-test('a change that makes the WAL too long is stored, and the next one refused', async () => {
+test('a change that makes the WAL too long is stored, the next refused', async () => {
   const { file, connection, threads } = await open()
   const [one] = threads
   const reader = new Database(file, { readonly: true })

@@ -94,8 +94,8 @@ async function countPlants() {
 const pageBytes = 4096
 
 /**
- * Overwrites pages in the middle, so that the file still looks like a database from its first
- * page.
+ * Overwrites pages in the middle, so that the file still looks like a database from its
+ * first page.
  */
 function damage(path: string) {
   const descriptor = openSync(path, 'r+')

@@ -25,7 +25,8 @@ test.each(Object.entries(subjects))(
     const processes = await Promise.all([0, 1].map(() => startStoreProcess(store.url)))
     const ids = [...idsFrom(1, 100), int64Max]
 
-    // Each process has another order, so that they lock the same rows in different orders.
+    // Each process has another order, so that they lock the same rows in different
+    // orders.
     const orders = [ids, ids.toReversed()]
     const inserted = await Promise.all(
       processes.map((process, n) => insertAs(process, orders[n] ?? [], `process ${n}`)),
@@ -144,7 +145,7 @@ test.for([
 
   expect(countInjected(await tracer.detach())).toBe(1)
   expect(await store.list()).toEqual([...before, ...next])
-  // After a kill the store is what its WAL has.
+  // A kill leaves only the WAL.
   await store.kill()
   expect(await idsAt(url)).toEqual([...before, ...next])
 })

@@ -56,7 +56,9 @@ const ways = {
 }
 type Way = keyof typeof ways
 
-/** Waits because a change may be answered until 10 ms after the last check of the files. */
+/**
+ * Waits because a change may be answered until 10 ms after the last check of the files.
+ */
 const passCheck = () => sleep(20)
 const unavailable = { code: 'store-unavailable' }
 

@@ -64,8 +64,8 @@ export async function idsAt(url: string): Promise<bigint[]> {
 }
 
 /**
- * Makes a store insert until it refuses. Returns the ids that it reports as inserted, to which
- * more are added, and a promise that resolves once it has refused.
+ * Makes a store insert until it refuses. Returns the ids that it reports as inserted, to
+ * which more are added, and a promise that resolves once it has refused.
  */
 export function flood(store: StoreProcess) {
   const inserted: bigint[] = []

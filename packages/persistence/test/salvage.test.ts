@@ -52,8 +52,8 @@ beforeAll(async () => {
     await Promise.all(
       byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert),
     )
-    // Neighbours are removed, so that whole pages become free. Their rows are still on these
-    // pages, and must not come back.
+    // Neighbours are removed, so that whole pages become free. Their rows are still on
+    // these pages, and must not come back.
     const removed = new Set(byId.slice(200, 300))
     await Promise.all([...removed].map(({ id }) => storage.plants.remove(id)))
     plants = byId.filter(each => !removed.has(each))
@@ -71,8 +71,9 @@ function createEmpty(file: string): void {
 }
 
 /**
- * Returns a plant. The first two have the least and the greatest id, some have ids without a
- * gap, and others any. Most plants fit into a page, some need another one, and few several.
+ * Returns a plant. The first two have the least and the greatest id, some have ids
+ * without a gap, and others any. Most plants fit into a page, some need another one, and
+ * few several.
  */
 function anyPlant(n: number): Plant {
   const anyId = BigInt.asIntN(

@@ -187,8 +187,8 @@ test('a new store is opened several times at the same moment', async () => {
 })
 
 /**
- * Returns what the header says of the journal for reading and for writing. 2 is a WAL, and 1
- * is none.
+ * Returns what the header says of the journal for reading and for writing. 2 is a WAL,
+ * and 1 is none.
  */
 const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
 
