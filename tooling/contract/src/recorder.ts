@@ -2,6 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import {
   type DescribedOperation,
   type DescribedResponse,
+  type Description,
   readDescription,
   type Schema,
 } from './description.ts'
@@ -28,118 +29,13 @@ export interface Recorder {
 /** @param json the interface description as served */
 export function createRecorder(json: string): Recorder {
   const description = readDescription(json)
-  const validate = createValidation(description.schemas)
+  const judge = new Judge(description)
   let checked = 0
-  const seen = new Set<string>()
-
-  /** Returns the declared path and operation of a request, if any. */
-  const find = (asked: Asked | undefined) => {
-    const target = asked?.target
-      .replace(/^https?:\/\/[^/?#]*/i, '')
-      .replace(/[?#].*$/s, '')
-    const path = target && description.paths.find(({ pattern }) => pattern.test(target))
-    if (!path) {
-      return {}
-    }
-    const wanted = asked?.method === 'HEAD' ? 'GET' : asked?.method
-    return { path, operation: path.operations.find(({ method }) => method === wanted) }
-  }
-
-  const note = ({ method, path }: DescribedOperation, what: string) =>
-    void seen.add(`${method} ${path} ${what}`)
-
-  const faultsOf = (
-    asked: Asked | undefined,
-    { status, headers, body }: Answer,
-  ): string[] => {
-    const faults: string[] = []
-    const { path, operation } = find(asked)
-    const isFailure = status >= 400
-    let response: DescribedResponse | undefined
-    if (operation !== undefined) {
-      response = operation.responses[status]
-      if (response === undefined) {
-        faults.push(`the status ${status} is not declared`)
-      } else {
-        note(operation, `${status}`)
-      }
-      const search = asked?.target.split('?')[1]
-      if (search !== undefined) {
-        for (const name of new URLSearchParams(search).keys()) {
-          note(operation, `${status} ?${name}`)
-        }
-      }
-    } else if (!isFailure) {
-      faults.push('nothing is declared here, so it cannot succeed')
-    } else if (asked !== undefined && status === (path ? 404 : 405)) {
-      faults.push(path ? 'the path is declared' : 'the path is not declared')
-    }
-    if (path !== undefined && status === 405) {
-      const allowed = path.operations.flatMap(({ method }) =>
-        method === 'GET' ? ['GET', 'HEAD'] : method,
-      )
-      if (headers.get('allow')?.split(', ').sort().join() !== allowed.sort().join()) {
-        faults.push(
-          `Allow is ${headers.get('allow')}, and declared are ${allowed.join(', ')}`,
-        )
-      }
-    }
-    // OpenAPI has no place for the methods that a path lacks.
-    response ??= description.responses[`Failure${status === 405 ? 404 : status}`]
-    if (response === undefined) {
-      return [...faults, 'the status is declared nowhere']
-    }
-
-    for (const [name, { required }] of Object.entries(response.headers ?? {})) {
-      if (required && !headers.has(name.toLowerCase())) {
-        faults.push(`the header field ${name} is missing`)
-      }
-    }
-    const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
-    if (mediaType === undefined || content === undefined) {
-      if (body.length > 0) {
-        faults.push('no body is declared')
-      }
-      if (headers.has('content-type')) {
-        faults.push('no content-type is declared')
-      }
-      return faults
-    }
-    if (headers.get('content-type') !== mediaType) {
-      faults.push(`content-type is ${headers.get('content-type')}, not ${mediaType}`)
-    }
-    if (asked?.method === 'HEAD') {
-      if (body.length > 0) {
-        faults.push('an answer to HEAD has no body')
-      }
-      return faults
-    }
-    if (mediaType !== 'application/json') {
-      return faults
-    }
-    try {
-      const value = readExactly(
-        new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body),
-      )
-      faults.push(...validate(content.schema, value))
-      if (operation !== undefined && !isFailure) {
-        for (const name of Object.keys([value].flat()[0] ?? {})) {
-          note(operation, `${status} ${name}`)
-        }
-      }
-      if (isFailure) {
-        faults.push(...failureFaults(status, value, description.text))
-      }
-    } catch (error) {
-      faults.push(`the body is not JSON in UTF-8: ${(error as Error).message}`)
-    }
-    return faults
-  }
 
   return {
     check(asked, answer) {
       checked++
-      const faults = faultsOf(asked, answer)
+      const faults = judge.faultsOf(asked, answer)
       if (faults.length === 0) {
         return
       }
@@ -150,25 +46,195 @@ export function createRecorder(json: string): Recorder {
     },
     checked: () => checked,
     declared: () =>
-      description.paths.flatMap(({ operations }) =>
-        operations.flatMap(({ method, path, responses }) =>
-          Object.keys(responses).map(status => `${method} ${path} ${status}`),
-        ),
+      operationsOf(description).flatMap(({ method, path, responses }) =>
+        Object.keys(responses).map(status => `${method} ${path} ${status}`),
       ),
     parts: () =>
-      description.paths.flatMap(({ operations }) =>
-        operations.flatMap(({ method, path, parameters, responses }) => {
-          const [content] = Object.values(responses[200]?.content ?? {})
-          const members = membersOf(content?.schema, description.schemas).map(
-            name => `200 ${name}`,
-          )
-          const queries = parameters.filter(parameter => parameter.in === 'query')
-          const sent = queries.flatMap(({ name }) => [`200 ?${name}`, `400 ?${name}`])
-          return [...members, ...sent].map(part => `${method} ${path} ${part}`)
-        }),
-      ),
-    seen: () => seen,
+      operationsOf(description).flatMap(operation => partsOf(operation, description)),
+    seen: () => judge.seen,
   }
+}
+
+const operationsOf = ({ paths }: Description) =>
+  paths.flatMap(({ operations }) => operations)
+
+function partsOf(
+  { method, path, parameters, responses }: DescribedOperation,
+  { schemas }: Description,
+): readonly string[] {
+  const [content] = Object.values(responses[200]?.content ?? {})
+  const members = membersOf(content?.schema, schemas).map(name => `200 ${name}`)
+  const queries = parameters.filter(parameter => parameter.in === 'query')
+  const sent = queries.flatMap(({ name }) => [`200 ?${name}`, `400 ?${name}`])
+  return [...members, ...sent].map(part => `${method} ${path} ${part}`)
+}
+
+/** The declared path and operation of a request, as far as they exist. */
+interface Declaration {
+  readonly path?: Description['paths'][number]
+  readonly operation?: DescribedOperation | undefined
+}
+
+/** Compares answers with the description, and notes which parts of it they showed. */
+class Judge {
+  /** The operations with a status, a member or a parameter that were seen. */
+  readonly seen = new Set<string>()
+  readonly #description: Description
+  readonly #validate: ReturnType<typeof createValidation>
+
+  constructor(description: Description) {
+    this.#description = description
+    this.#validate = createValidation(description.schemas)
+  }
+
+  /** Returns how the answer departs from the description. */
+  faultsOf(asked: Asked | undefined, answer: Answer): readonly string[] {
+    const { status } = answer
+    const declaration = this.#find(asked)
+    const { path, operation } = declaration
+    const faults = statusFaults(declaration, asked, status)
+    if (operation !== undefined) {
+      this.#noteStatus(operation, status, asked)
+    }
+    if (path !== undefined && status === 405) {
+      faults.push(...allowFaults(path, answer))
+    }
+    // OpenAPI has no place for the methods that a path lacks.
+    const shared = `Failure${status === 405 ? 404 : status}`
+    const response = operation?.responses[status] ?? this.#description.responses[shared]
+    if (response === undefined) {
+      return [...faults, 'the status is declared nowhere']
+    }
+    return [
+      ...faults,
+      ...headerFaults(response, answer),
+      ...this.#contentFaults(response, answer, { method: asked?.method, operation }),
+    ]
+  }
+
+  #find(asked: Asked | undefined): Declaration {
+    const target = asked?.target
+      .replace(/^https?:\/\/[^/?#]*/i, '')
+      .replace(/[?#].*$/s, '')
+    const path =
+      target && this.#description.paths.find(({ pattern }) => pattern.test(target))
+    if (!path) {
+      return {}
+    }
+    const wanted = asked?.method === 'HEAD' ? 'GET' : asked?.method
+    return { path, operation: path.operations.find(({ method }) => method === wanted) }
+  }
+
+  #noteStatus(
+    operation: DescribedOperation,
+    status: number,
+    asked: Asked | undefined,
+  ): void {
+    if (operation.responses[status] !== undefined) {
+      this.#note(operation, `${status}`)
+    }
+    const search = asked?.target.split('?')[1] ?? ''
+    for (const name of new URLSearchParams(search).keys()) {
+      this.#note(operation, `${status} ?${name}`)
+    }
+  }
+
+  #note({ method, path }: DescribedOperation, what: string): void {
+    this.seen.add(`${method} ${path} ${what}`)
+  }
+
+  #contentFaults(
+    response: DescribedResponse,
+    answer: Answer,
+    { method, operation }: { method: string | undefined } & Declaration,
+  ): readonly string[] {
+    const { headers, body } = answer
+    const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
+    if (mediaType === undefined || content === undefined) {
+      return [
+        ...(body.length > 0 ? ['no body is declared'] : []),
+        ...(headers.has('content-type') ? ['no content-type is declared'] : []),
+      ]
+    }
+    const faults: string[] = []
+    if (headers.get('content-type') !== mediaType) {
+      faults.push(`content-type is ${headers.get('content-type')}, not ${mediaType}`)
+    }
+    if (method === 'HEAD') {
+      return body.length > 0 ? [...faults, 'an answer to HEAD has no body'] : faults
+    }
+    if (mediaType !== 'application/json') {
+      return faults
+    }
+    return [...faults, ...this.#bodyFaults(content.schema, answer, operation)]
+  }
+
+  #bodyFaults(
+    schema: Schema,
+    { status, body }: Answer,
+    operation: DescribedOperation | undefined,
+  ): readonly string[] {
+    let value: unknown
+    try {
+      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+      value = readExactly(decoder.decode(body))
+    } catch (error) {
+      return [`the body is not JSON in UTF-8: ${error}`]
+    }
+    const faults = this.#validate(schema, value)
+    if (status >= 400) {
+      return [...faults, ...failureFaults(status, value, this.#description.text)]
+    }
+    if (operation !== undefined) {
+      for (const name of Object.keys([value].flat()[0] ?? {})) {
+        this.#note(operation, `${status} ${name}`)
+      }
+    }
+    return faults
+  }
+}
+
+function statusFaults(
+  { path, operation }: Declaration,
+  asked: Asked | undefined,
+  status: number,
+): string[] {
+  if (operation !== undefined) {
+    const isDeclared = operation.responses[status] !== undefined
+    return isDeclared ? [] : [`the status ${status} is not declared`]
+  }
+  if (status < 400) {
+    return ['nothing is declared here, so it cannot succeed']
+  }
+  if (asked === undefined || status !== (path ? 404 : 405)) {
+    return []
+  }
+  return [path ? 'the path is declared' : 'the path is not declared']
+}
+
+function allowFaults(
+  { operations }: Description['paths'][number],
+  { headers }: Answer,
+): readonly string[] {
+  const declared = operations.flatMap(({ method }) =>
+    method === 'GET' ? ['GET', 'HEAD'] : method,
+  )
+  const allowed = headers.get('allow')?.split(', ') ?? []
+  if (allowed.sort().join() === declared.sort().join()) {
+    return []
+  }
+  return [`Allow is ${allowed.join(', ')}, and declared are ${declared.join(', ')}`]
+}
+
+function headerFaults(
+  response: DescribedResponse,
+  { headers }: Answer,
+): readonly string[] {
+  const required = Object.entries(response.headers ?? {}).filter(
+    ([, header]) => header.required,
+  )
+  const missing = required.filter(([name]) => !headers.has(name.toLowerCase()))
+  return missing.map(([name]) => `the header field ${name} is missing`)
 }
 
 /** Returns the names of the members of an object, or of those in a list. */

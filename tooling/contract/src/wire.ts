@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 /** The request, or `undefined` if the server could not parse it. */
 export interface Asked {
@@ -47,51 +47,7 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
   await once(socket, 'connect')
-  let received: Buffer = Buffer.alloc(0)
-  let ended = false
-  const changes = new EventEmitter()
-  socket.on('data', (chunk: Buffer) => {
-    received = Buffer.concat([received, chunk])
-    changes.emit('change')
-  })
-  // A reset after the answer changes nothing. One before shows as a missing answer.
-  socket.on('error', () => {})
-  for (const end of ['end', 'close']) {
-    socket.on(end, () => {
-      ended = true
-      changes.emit('change')
-    })
-  }
-
-  const waitFor = async (what: string, holds: () => boolean) => {
-    const signal = AbortSignal.timeout(answerTimeoutMs)
-    while (!holds()) {
-      const reason = ended
-        ? 'the connection ended before'
-        : signal.aborted && 'waited too long for'
-      if (reason) {
-        throw new Error(`${reason} ${what}: ${JSON.stringify(`${received}`)}`)
-      }
-      await once(changes, 'change', { signal }).catch(() => {})
-    }
-  }
-  const take = (length: number) => {
-    const taken = received.subarray(0, length)
-    received = received.subarray(length)
-    return taken
-  }
-  const takeHead = async (method?: string) => {
-    await waitFor('the head of an answer', () => received.includes('\r\n\r\n'))
-    return readHead(take(received.indexOf('\r\n\r\n') + 4).toString('latin1'), method)
-  }
-  const takeBody = async (length: number) => {
-    await waitFor(`${length} bytes of body`, () => received.length >= length)
-    return take(length)
-  }
-  const takeAll = async () => {
-    await waitFor('the end of the connection', () => ended)
-    return take(received.length)
-  }
+  const inbox = new Inbox(socket)
 
   return {
     send(...bytes) {
@@ -102,31 +58,100 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
     async answer(asked) {
       const interim: number[] = []
       for (;;) {
-        const { status, headers, length } = await takeHead(asked?.method)
+        const { status, headers, length } = await inbox.takeHead(asked?.method)
         if (status < 200) {
           interim.push(status)
           continue
         }
-        const body = await (length === undefined ? takeAll() : takeBody(length))
+        const body = await inbox.takeBody(length)
         const answer = { status, headers, body, interim }
         check(asked, answer)
         return answer
       }
     },
     async interim() {
-      const { status } = await takeHead()
+      const { status } = await inbox.takeHead()
       if (status >= 200) {
         throw new Error(`expected an interim answer, and got ${status}`)
       }
       return status
     },
-    closed: takeAll,
+    closed: () => inbox.takeBody(undefined),
     [Symbol.dispose]: () => void socket.destroy(),
   }
 }
 
-/** Without a length, the body extends to the end of the connection. */
-function readHead(head: string, method?: string) {
+/** The bytes that have arrived on a connection and were not taken yet. */
+class Inbox {
+  #received: Buffer = Buffer.alloc(0)
+  /** Whether nothing more will arrive. */
+  #hasEnded = false
+  readonly #changes = new EventEmitter()
+
+  constructor(socket: Socket) {
+    socket.on('data', (bytes: Buffer) => {
+      this.#received = Buffer.concat([this.#received, bytes])
+      this.#changes.emit('change')
+    })
+    // A reset after the answer changes nothing. One before shows as a missing answer.
+    socket.on('error', () => {})
+    const onEnd = () => {
+      this.#hasEnded = true
+      this.#changes.emit('change')
+    }
+    socket.on('end', onEnd).on('close', onEnd)
+  }
+
+  async takeHead(method?: string): Promise<Head> {
+    const end = '\r\n\r\n'
+    await this.#waitFor('the head of an answer', () => this.#received.includes(end))
+    const head = this.#take(this.#received.indexOf(end) + end.length)
+    return readHead(head.toString('latin1'), method)
+  }
+
+  /** Takes so many bytes, or all until the connection ends. */
+  async takeBody(length: number | undefined): Promise<Buffer> {
+    if (length === undefined) {
+      await this.#waitFor('the end of the connection', () => this.#hasEnded)
+      return this.#take(this.#received.length)
+    }
+    const hasAll = () => this.#received.length >= length
+    await this.#waitFor(`${length} bytes of body`, hasAll)
+    return this.#take(length)
+  }
+
+  #take(length: number): Buffer {
+    const taken = this.#received.subarray(0, length)
+    this.#received = this.#received.subarray(length)
+    return taken
+  }
+
+  async #waitFor(what: string, holds: () => boolean): Promise<void> {
+    const signal = AbortSignal.timeout(answerTimeoutMs)
+    while (!holds()) {
+      if (this.#hasEnded) {
+        throw new Error(`the connection ended before ${what}: ${this.#shown()}`)
+      }
+      if (signal.aborted) {
+        throw new Error(`waited too long for ${what}: ${this.#shown()}`)
+      }
+      await once(this.#changes, 'change', { signal }).catch(() => {})
+    }
+  }
+
+  #shown(): string {
+    return JSON.stringify(`${this.#received}`)
+  }
+}
+
+interface Head {
+  readonly status: number
+  readonly headers: ReadonlyMap<string, string>
+  /** The length of the body. Without one, it extends to the end of the connection. */
+  readonly length: number | undefined
+}
+
+function readHead(head: string, method?: string): Head {
   const [statusLine = '', ...lines] = head.slice(0, -4).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1])
   if (Number.isNaN(status)) {
@@ -145,8 +170,10 @@ function readHead(head: string, method?: string) {
   if (headers.has('transfer-encoding')) {
     throw new Error('answers of known length are not sent in chunks')
   }
-  const given = headers.get('content-length')
   const hasNoBody = method === 'HEAD' || status < 200 || status === 204 || status === 304
-  const length = hasNoBody ? 0 : given === undefined ? undefined : Number(given)
-  return { status, headers, length }
+  if (hasNoBody) {
+    return { status, headers, length: 0 }
+  }
+  const length = headers.get('content-length')
+  return { status, headers, length: length === undefined ? undefined : Number(length) }
 }

@@ -4,7 +4,7 @@ import { type PostgresServer, startPostgres } from './postgres.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The URL of a server for all test files, with a user who may make databases there. */
+    /** The URL of the server for all test files. Its user may make databases. */
     postgresUrl: string
   }
 }

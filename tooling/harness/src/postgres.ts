@@ -42,24 +42,7 @@ export async function startPostgres(
   const user = userOf('nobody')
   const programs = programsFor(folder, user)
   const data = join(folder, 'data')
-  const password = join(folder, 'password')
-  writeFileSync(password, 'secret')
-  await promisify(execFile)(
-    join(programs, 'initdb'),
-    [
-      ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
-      // In the order of a language, unlike SQLite: what relies on the database's order
-      // fails.
-      ...[
-        '--encoding=UTF8',
-        '--locale=C',
-        '--locale-provider=icu',
-        '--icu-locale=en-US',
-        '--no-sync',
-      ],
-    ],
-    { ...user, cwd: folder },
-  )
+  await initialize(join(programs, 'initdb'), folder, user)
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
   const given = {
     unix_socket_directories: '',
@@ -137,6 +120,30 @@ export async function startPostgres(
       temporary[Symbol.dispose]()
     },
   }
+}
+
+/** Makes the files of a server, in the folder `data` of a folder. */
+async function initialize(
+  initdb: string,
+  folder: string,
+  user: ReturnType<typeof userOf>,
+): Promise<void> {
+  writeFileSync(join(folder, 'password'), 'secret')
+  const args = [
+    '-D',
+    join(folder, 'data'),
+    '--username=postgres',
+    `--pwfile=${join(folder, 'password')}`,
+    '--auth=password',
+    // Texts are in the order of a language, unlike in SQLite, so that code which relies
+    // on the order of a database fails.
+    '--encoding=UTF8',
+    '--locale=C',
+    '--locale-provider=icu',
+    '--icu-locale=en-US',
+    '--no-sync',
+  ]
+  await promisify(execFile)(initdb, args, { ...user, cwd: folder })
 }
 
 /** Returns the user whom root becomes, as PostgreSQL does not run as root. */

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../../..')
 const rootModules = join(root, 'node_modules')
 const leftOut = new Set(['.bin', '.cache', '.git', '.turbo', 'coverage', 'data'])
 
-/** Copies the workspace, built and installed as it is, into a folder that can be changed. */
+/** Copies the workspace, installed and built, into a folder that can be changed. */
 export function copySources(): DisposableTempDir {
   const copy = temporaryFolder()
   cpSync(root, copy.path, {

@@ -3,7 +3,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { launchServer, temporaryFolder, until } from '@plant-store/harness'
+import {
+  type Command,
+  launchServer,
+  type ServerOptions,
+  temporaryFolder,
+  until,
+} from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
@@ -36,24 +42,16 @@ export async function runAnnouncements({
   await using resources = new AsyncDisposableStack()
   const receipts = new EventEmitter()
   let received = 0
-  receipts.on('receipt', () => received++)
-  const webhooks: Listener[] = []
-  {
-    // A program that is broken on purpose makes the tables.
-    await using _program = await startProgram(options)
-    await using storage = await openStorage({ url: options.databaseUrl })
-    for (let n = 0; n < listeners; n++) {
-      const listener = resources.use(await listen(random, receipts))
-      const webhook = {
-        id: mintWebhookId(),
-        url: listener.url,
-        allowsPrivate: true,
-        createdAt: new Date(n),
-      }
-      await storage.webhooks.add(webhook, mintSecret())
-      webhooks.push(listener)
+  /** Resolves at the moment to kill the program in this round. */
+  let moment = Promise.withResolvers<void>()
+  let killAtReceipt: number | undefined
+  receipts.on('receipt', () => {
+    received++
+    if (received === killAtReceipt) {
+      moment.resolve()
     }
-  }
+  })
+  const webhooks = await addWebhooks(options, resources, () => listen(random, receipts))
 
   const failures: string[] = []
   const answered: bigint[] = []
@@ -62,20 +60,17 @@ export async function runAnnouncements({
   for (let round = 1; round <= rounds; round++) {
     endLeases(file)
     if (random.chance(0.1)) {
-      await using _server = launchServer(options)
-      await sleep(random.below(400))
+      await killWhileStarting(options, random)
     }
     await using program = await startProgram(options)
-    const moment = Promise.withResolvers<void>()
     const isDelivering = random.chance(0.7)
     const killAfter = 1 + random.below(createsOfRound)
+    moment = Promise.withResolvers<void>()
+    killAtReceipt = isDelivering ? received + killAfter : undefined
     let created = 0
     const work = async () => {
       while (created < createsOfRound) {
-        const ids = [nextId++]
-        if (random.chance(0.2)) {
-          ids.push(nextId++, nextId++)
-        }
+        const ids = random.chance(0.2) ? [nextId++, nextId++, nextId++] : [nextId++]
         if (!(await create(program, random, ids))) {
           return
         }
@@ -89,17 +84,9 @@ export async function runAnnouncements({
     const working = Array.from({ length: clients }, () =>
       work().catch(error => failures.push(`round ${round}: ${error.message}`)),
     )
-    let left = 1 + random.below(createsOfRound)
-    const count = () => --left === 0 && moment.resolve()
-    if (isDelivering) {
-      receipts.on('receipt', count)
-    }
-    await Promise.race([
-      moment.promise,
-      sleep(deliveryTimeoutMs, undefined, { ref: false }),
-    ])
-    receipts.off('receipt', count)
-    // From between two answers to the middle of a commit, or of a delivery.
+    const timeout = sleep(deliveryTimeoutMs, undefined, { ref: false })
+    await Promise.race([moment.promise, timeout])
+    // The pause moves the kill into the middle of a commit, or of a delivery.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')
     if (ended !== 'SIGKILL') {
@@ -115,28 +102,9 @@ export async function runAnnouncements({
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
   const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
-  for (const id of answered) {
-    if (!there.has(id)) {
-      failures.push(`the answered create of plant ${id} is lost`)
-    }
-  }
-  for (const [n, { plants, events }] of webhooks.entries()) {
-    for (const id of there) {
-      if (!plants.has(id)) {
-        failures.push(`webhook ${n} never heard of plant ${id}`)
-      }
-    }
-    for (const id of plants) {
-      if (!there.has(id)) {
-        failures.push(`webhook ${n} heard of plant ${id}`)
-      }
-    }
-    if (events.size !== plants.size) {
-      failures.push(
-        `${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`,
-      )
-    }
-  }
+  const lost = answered.filter(id => !there.has(id))
+  failures.push(...lost.map(id => `the answered create of plant ${id} is lost`))
+  failures.push(...webhooks.flatMap((webhook, n) => faultsOf(webhook, n, there)))
   const duplicates = received - listeners * there.size
   return {
     tried: `${rounds} kills; ${figure(there.size)} plants for ${listeners} webhooks, ${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`,
@@ -197,6 +165,52 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
     },
   }
   return listener
+}
+
+async function killWhileStarting(options: ServerOptions, random: Random): Promise<void> {
+  await using _server = launchServer(options)
+  await sleep(random.below(400))
+}
+
+/** Adds the webhooks to a new store, whose tables the tested program makes. */
+async function addWebhooks(
+  options: { readonly databaseUrl: string; readonly command: Command },
+  resources: AsyncDisposableStack,
+  startListener: () => Promise<Listener>,
+): Promise<readonly Listener[]> {
+  await using _program = await startProgram(options)
+  await using storage = await openStorage({ url: options.databaseUrl })
+  const webhooks: Listener[] = []
+  for (let n = 0; n < listeners; n++) {
+    const listener = resources.use(await startListener())
+    const webhook = {
+      id: mintWebhookId(),
+      url: listener.url,
+      allowsPrivate: true,
+      createdAt: new Date(n),
+    }
+    await storage.webhooks.add(webhook, mintSecret())
+    webhooks.push(listener)
+  }
+  return webhooks
+}
+
+/** Returns how the plants that a webhook heard of differ from those that are stored. */
+function faultsOf(
+  { plants, events }: Listener,
+  number: number,
+  stored: ReadonlySet<bigint>,
+): readonly string[] {
+  const missed = [...stored].filter(id => !plants.has(id))
+  const invented = [...plants].filter(id => !stored.has(id))
+  const faults = [
+    ...missed.map(id => `webhook ${number} never heard of plant ${id}`),
+    ...invented.map(id => `webhook ${number} heard of plant ${id}`),
+  ]
+  if (events.size !== plants.size) {
+    faults.push(`${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`)
+  }
+  return faults
 }
 
 /** Creates plants in one of the ways there are. Returns whether that was answered. */

@@ -47,21 +47,7 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
 
   for (let nextId = 1; ; rounds++) {
     await using program = await startProgram(options)
-    for (const { firstId, lines, isCounted } of before) {
-      const again = await send(program.url, linesOf(firstId, lines))
-      if (
-        again?.status !== 200 ||
-        again.created + again.existing !== lines ||
-        again.refused > 0
-      ) {
-        failures.push(
-          `batch ${firstId} came to ${JSON.stringify(again)} when it was sent again`,
-        )
-      }
-      if (isCounted && again !== undefined) {
-        lost += again.created
-      }
-    }
+    lost += await sendAgain(program.url, before, failures)
     if (rounds === wanted) {
       break
     }
@@ -121,6 +107,27 @@ const longBatchLines = 10_000_000
 
 /** How much a process may grow after the first tenth of a batch. */
 const growthMaxMiB = 64
+
+/** Sends batches again, and returns how many plants of counted ones were not there. */
+async function sendAgain(
+  url: string,
+  batches: readonly Batch[],
+  failures: string[],
+): Promise<number> {
+  let lost = 0
+  for (const { firstId, lines, isCounted } of batches) {
+    const again = await send(url, linesOf(firstId, lines))
+    const isWhole = again?.status === 200 && again.created + again.existing === lines
+    if (!isWhole || again.refused > 0) {
+      const what = JSON.stringify(again)
+      failures.push(`batch ${firstId} came to ${what} when it was sent again`)
+    }
+    if (isCounted && again !== undefined) {
+      lost += again.created
+    }
+  }
+  return lost
+}
 
 /** Every tenth line is a new plant. The others are one stored plant. */
 async function sendLongBatch(

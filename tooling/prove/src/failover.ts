@@ -35,21 +35,7 @@ export async function runFailover(): Promise<Finding> {
     return { tried: 'nothing', times: 0, failures: [], skipped }
   }
   await using stack = new AsyncDisposableStack()
-  const folder = stack.use(temporaryFolder()).path
-  chmodSync(folder, 0o755)
-  const etcdPort = await freePort()
-  stack.use(await startEtcd(folder, etcdPort))
-  const nodes: Node[] = []
-  for (const name of ['one', 'two']) {
-    const node = await startNode(folder, name, etcdPort)
-    nodes.push(node)
-    stack.defer(async () => void (await node.kill()))
-  }
-  await until(
-    'a synchronous standby',
-    async () => (await synchronousStandbys(nodes)) === 1,
-    startTimeoutMs,
-  )
+  const nodes = await startCluster(stack)
 
   const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')
   const program = stack.use(
@@ -103,6 +89,23 @@ export async function runFailover(): Promise<Finding> {
     times: 1,
     failures,
   }
+}
+
+/** Starts two nodes that replicate, and etcd for them. */
+async function startCluster(stack: AsyncDisposableStack): Promise<readonly Node[]> {
+  const folder = stack.use(temporaryFolder()).path
+  chmodSync(folder, 0o755)
+  const etcdPort = await freePort()
+  stack.use(await startEtcd(folder, etcdPort))
+  const nodes: Node[] = []
+  for (const name of ['one', 'two']) {
+    const node = await startNode(folder, name, etcdPort)
+    nodes.push(node)
+    stack.defer(async () => void (await node.kill()))
+  }
+  const hasStandby = async () => (await synchronousStandbys(nodes)) === 1
+  await until('a synchronous standby', hasStandby, startTimeoutMs)
+  return nodes
 }
 
 const nameOf = (id: bigint) => `Plant ${id}`

@@ -18,122 +18,176 @@ interface Parts {
 
 const int64 = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n }
 
+/** An operation whose schemas are resolved. */
+interface ResolvedOperation {
+  readonly path: string
+  readonly inPath: readonly ResolvedParameter[]
+  readonly inQuery: readonly ResolvedParameter[]
+  readonly inHeaders: readonly ResolvedParameter[]
+  readonly body: Schema | undefined
+}
+
+interface ResolvedParameter {
+  readonly name: string
+  readonly schema: Schema
+}
+
 /** Generates requests that differ from valid ones in one respect at most. */
 export function drawRequest(
   description: Description,
-  { path, parameters, body: bodySchema }: DescribedOperation,
+  operation: DescribedOperation,
 ): fc.Arbitrary<DrawnRequest> {
-  const resolved = parameters.map(each => ({
-    ...each,
-    schema: resolve(description, each.schema),
-  }))
-  const inPath = resolved.filter(each => each.in === 'path')
-  const inQuery = resolved.filter(each => each.in === 'query')
-  const body = bodySchema && resolve(description, bodySchema)
-  const texts = (parameters: typeof resolved) =>
+  const resolved = resolveOperation(description, operation)
+  const valid = drawValid(resolved)
+  const wrongs = [
+    ...drawWrongParameters(resolved, valid),
+    ...drawWrongBodies(resolved, valid),
+  ]
+  const sound = valid.map(parts => write(resolved.path, parts, true))
+  const broken = wrongs.map(wrong =>
+    wrong.map(parts => write(resolved.path, parts, false)),
+  )
+  return fc.oneof({ weight: Math.max(1, broken.length), arbitrary: sound }, ...broken)
+}
+
+function resolveOperation(
+  description: Description,
+  { path, parameters, body }: DescribedOperation,
+): ResolvedOperation {
+  const parametersIn = (place: string) =>
+    parameters
+      .filter(parameter => parameter.in === place)
+      .map(({ name, schema }) => ({ name, schema: resolve(description, schema) }))
+  return {
+    path,
+    inPath: parametersIn('path'),
+    inQuery: parametersIn('query'),
+    inHeaders: parametersIn('header'),
+    body: body && resolve(description, body),
+  }
+}
+
+const harmlessHeaders: readonly Readonly<Record<string, string>>[] = [
+  {},
+  { accept: 'application/json' },
+  { accept: 'text/html' },
+  { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' },
+  { cookie: 'a=b; c', 'accept-encoding': 'gzip, br' },
+  { 'if-none-match': '*', range: 'bytes=0-1' },
+  { 'if-match': '*' },
+  { 'if-none-match': '"a", W/"b,"' },
+]
+
+function drawValid({ inPath, inQuery, body }: ResolvedOperation): fc.Arbitrary<Parts> {
+  const textsOf = (parameters: readonly ResolvedParameter[]) =>
     Object.fromEntries(
       parameters.map(({ name, schema }) => [name, drawValue(schema).map(String)]),
     )
-  const valid: fc.Arbitrary<Parts> = fc.record({
-    inPath: fc.record(texts(inPath)),
-    // A schema cannot say that a search has no count.
-    inQuery: fc
-      .record(texts(inQuery), { requiredKeys: [] })
-      .map(({ name_contains, count, ...query }) => ({
-        ...query,
-        ...(name_contains ? { name_contains } : count && { count }),
-      })),
-    // Unknown members are valid, as the schemas are open.
-    body: body
-      ? drawValue(body).map(value =>
-          toText({ ...(value as object), 'x-other': [1, { deep: null }] }),
-        )
-      : fc.constant(undefined),
-    headers: fc.constantFrom<Readonly<Record<string, string>>>(
-      {},
-      { accept: 'application/json' },
-      { accept: 'text/html' },
-      { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' },
-      { cookie: 'a=b; c', 'accept-encoding': 'gzip, br' },
-      { 'if-none-match': '*', range: 'bytes=0-1' },
-      { 'if-match': '*' },
-      { 'if-none-match': '"a", W/"b,"' },
-    ),
+  // A schema cannot say that a search has no count.
+  const withoutCount = (drawn: Parts['inQuery']): Parts['inQuery'] => {
+    const { name_contains, count, ...query } = drawn
+    if (name_contains) {
+      return { ...query, name_contains }
+    }
+    return count ? { ...query, count } : query
+  }
+  // Unknown members are valid, because the schemas are open.
+  const withUnknown = (value: unknown) =>
+    toText({ ...(value as object), 'x-other': [1, { deep: null }] })
+  return fc.record({
+    inPath: fc.record(textsOf(inPath)),
+    inQuery: fc.record(textsOf(inQuery), { requiredKeys: [] }).map(withoutCount),
+    body: body ? drawValue(body).map(withUnknown) : fc.constant(undefined),
+    headers: fc.constantFrom(...harmlessHeaders),
   })
-  const spoil = <Wrong>(
-    wrong: fc.Arbitrary<Wrong>,
-    put: (wrong: Wrong, parts: Parts) => Partial<Parts>,
-  ) =>
-    fc
-      .tuple(valid, wrong)
-      .map(([parts, drawn]): Parts => ({ ...parts, ...put(drawn, parts) }))
-  const wrongs = [
+}
+
+/** Replaces a part of valid requests by a wrong one. */
+function spoil<Wrong>(
+  valid: fc.Arbitrary<Parts>,
+  wrong: fc.Arbitrary<Wrong>,
+  put: (wrong: Wrong, parts: Parts) => Partial<Parts>,
+): fc.Arbitrary<Parts> {
+  return fc
+    .tuple(valid, wrong)
+    .map(([parts, drawn]) => ({ ...parts, ...put(drawn, parts) }))
+}
+
+function drawWrongParameters(
+  { inPath, inQuery, inHeaders }: ResolvedOperation,
+  valid: fc.Arbitrary<Parts>,
+): readonly fc.Arbitrary<Parts>[] {
+  const malformed = fc.constantFrom('x', '"', '"a" "b"', '*, "a"', 'w/"a"')
+  return [
     ...inPath.map(({ name, schema }) =>
-      spoil(wrongText(schema), (wrong, { inPath }) => ({
-        inPath: { ...inPath, [name]: wrong },
+      spoil(valid, wrongText(schema), (wrong, parts) => ({
+        inPath: { ...parts.inPath, [name]: wrong },
       })),
     ),
     ...inQuery.map(({ name, schema }) =>
-      spoil(wrongText(schema), (wrong, { inQuery }) => ({
-        inQuery: { ...inQuery, [name]: wrong },
+      spoil(valid, wrongText(schema), (wrong, parts) => ({
+        inQuery: { ...parts.inQuery, [name]: wrong },
+      })),
+    ),
+    ...inHeaders.map(({ name }) =>
+      spoil(valid, malformed, (wrong, parts) => ({
+        headers: { ...parts.headers, [name.toLowerCase()]: wrong },
       })),
     ),
   ]
-  for (const { name } of resolved.filter(each => each.in === 'header')) {
-    const malformed = fc.constantFrom('x', '"', '"a" "b"', '*, "a"', 'w/"a"')
-    wrongs.push(
-      spoil(malformed, (wrong, { headers }) => ({
-        headers: { ...headers, [name.toLowerCase()]: wrong },
-      })),
-    )
+}
+
+const wrongTypes = [
+  'text/plain',
+  'application/xml',
+  'application/json; charset=latin1',
+  'json',
+]
+
+function drawWrongBodies(
+  { body }: ResolvedOperation,
+  valid: fc.Arbitrary<Parts>,
+): readonly fc.Arbitrary<Parts>[] {
+  if (body === undefined) {
+    return []
   }
-  if (body !== undefined) {
-    const noise = fc.tuple(
-      fc.nat(),
-      fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'),
-    )
-    wrongs.push(
-      spoil(wrongValue(body), wrong => ({ body: toText(wrong) })),
-      spoil(noise, ([at, mark], { body }) => {
-        const place = at % (`${body}`.length + 1)
-        return { body: `${`${body}`.slice(0, place)}${mark}${`${body}`.slice(place)}` }
-      }).filter(({ body }) => !isJson(`${body}`)),
-      spoil(fc.uint8Array({ minLength: 1, maxLength: 60 }), bytes => ({ body: bytes })),
-      spoil(
-        fc.constantFrom(
-          'text/plain',
-          'application/xml',
-          'application/json; charset=latin1',
-          'json',
-        ),
-        type => ({ headers: { 'content-type': type } }),
-      ),
-    )
-  }
-  const write =
-    (isValid: boolean) =>
-    ({ inPath, inQuery, body, headers }: Parts): DrawnRequest => {
-      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-        encodeURIComponent(`${inPath[name]}`),
-      )
-      const query = Object.entries(inQuery).map(
-        ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
-      )
-      return {
-        path: query.length === 0 ? filled : `${filled}?${query.join('&')}`,
-        body,
-        headers,
-        isValid,
-      }
-    }
-  const sound = valid.map(write(true))
-  if (wrongs.length === 0) {
-    return sound
-  }
-  return fc.oneof(
-    { weight: wrongs.length, arbitrary: sound },
-    ...wrongs.map(parts => parts.map(write(false))),
+  const noise = fc.record({
+    place: fc.nat(),
+    mark: fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'),
+  })
+  const bytes = fc.uint8Array({ minLength: 1, maxLength: 60 })
+  const withNoise = spoil(valid, noise, ({ place, mark }, parts) => {
+    const text = `${parts.body}`
+    const at = place % (text.length + 1)
+    return { body: `${text.slice(0, at)}${mark}${text.slice(at)}` }
+  })
+  return [
+    spoil(valid, wrongValue(body), wrong => ({ body: toText(wrong) })),
+    withNoise.filter(parts => !isJson(`${parts.body}`)),
+    spoil(valid, bytes, wrong => ({ body: wrong })),
+    spoil(valid, fc.constantFrom(...wrongTypes), type => ({
+      headers: { 'content-type': type },
+    })),
+  ]
+}
+
+function write(
+  path: string,
+  { inPath, inQuery, body, headers }: Parts,
+  isValid: boolean,
+): DrawnRequest {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(`${inPath[name]}`),
   )
+  const query = Object.entries(inQuery).map(
+    ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
+  )
+  return {
+    path: query.length === 0 ? filled : `${filled}?${query.join('&')}`,
+    body,
+    headers,
+    isValid,
+  }
 }
 
 /** Resolves the references of a schema and merges its `allOf`. */

@@ -60,18 +60,8 @@ export async function runKills(
       known.set(id, value)
     }
     if (isLast) {
-      // Later kills must not affect older plants.
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
-      for (const [id, value] of known) {
-        if (all.get(id) !== value) {
-          failures.push(`plant ${id} changed later`)
-        }
-      }
-      for (const id of all.keys()) {
-        if (!known.has(id)) {
-          failures.push(`plant ${id} came from nowhere`)
-        }
-      }
+      failures.push(...differences(known, all))
       break
     }
 
@@ -112,6 +102,19 @@ export async function runKills(
     times: rounds,
     failures,
   }
+}
+
+/** Returns how the store differs from its last reads: later kills must not change it. */
+function differences(
+  known: ReadonlyMap<bigint, Value>,
+  all: ReadonlyMap<bigint, Value>,
+): readonly string[] {
+  const changed = [...known.keys()].filter(id => all.get(id) !== known.get(id))
+  const unknown = [...all.keys()].filter(id => !known.has(id))
+  return [
+    ...changed.map(id => `plant ${id} changed later`),
+    ...unknown.map(id => `plant ${id} came from nowhere`),
+  ]
 }
 
 async function actOnce(act: Act, random: Random, newId: () => bigint) {

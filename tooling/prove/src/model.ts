@@ -118,7 +118,8 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
             .slice(0, limit)
           // Other runs have larger ids.
           const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
-          assert.deepEqual(ofThisRun, expected, `the list after ${after} of tag ${tag}`)
+          const list = `the list after ${after} of tag ${tag}`
+          assert.deepEqual(ofThisRun, expected, list)
         } else {
           const id = base + BigInt(step.n % idsUsed)
           const before = plants.get(id)

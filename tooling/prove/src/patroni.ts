@@ -46,12 +46,66 @@ export async function startNode(
   name: string,
   etcdPort: number,
 ): Promise<Node> {
-  const [port, restPort] = [await freePort(), await freePort()]
   const place = ownedFolder(join(folder, name))
-  const [newest = ''] = readdirSync(postgresFolder).sort((a, b) => Number(b) - Number(a))
+  const port = await freePort()
+  const configuration = configurationOf({
+    name,
+    place,
+    etcdPort,
+    port,
+    restPort: await freePort(),
+  })
+  // JSON is YAML.
+  const file = join(place, 'patroni.yml')
+  writeFileSync(file, JSON.stringify(configuration, null, 2))
+  const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])
+  const postmaster = () => {
+    const pidFile = join(place, 'data', 'postmaster.pid')
+    return existsSync(pidFile)
+      ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])]
+      : []
+  }
+  const kill = async () => {
+    const pids = new Set(
+      descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]),
+    )
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It ended with another.
+      }
+    }
+    await patroni.ended
+    return pids.size
+  }
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+  const answers = async () => {
+    patroni.assertRunning()
+    return (await query(url, 'select 1')).length === 1
+  }
+  await until(`PostgreSQL of ${name}`, answers, startTimeoutMs).catch(async error => {
+    await kill()
+    throw error
+  })
+  return { port, url, kill }
+}
+
+interface NodePlace {
+  readonly name: string
+  readonly place: string
+  readonly etcdPort: number
+  readonly port: number
+  readonly restPort: number
+}
+
+/** Returns the configuration of Patroni on a node. */
+function configurationOf({ name, place, etcdPort, port, restPort }: NodePlace): object {
   const address = `127.0.0.1:${port}`
   const restAddress = `127.0.0.1:${restPort}`
-  const configuration = {
+  const versions = readdirSync(postgresFolder).map(Number)
+  const newest = `${Math.max(...versions)}`
+  return {
     scope: 'plants',
     name,
     restapi: { listen: restAddress, connect_address: restAddress },
@@ -84,40 +138,6 @@ export async function startNode(
       ],
     },
   }
-  // JSON is YAML.
-  const file = join(place, 'patroni.yml')
-  writeFileSync(file, JSON.stringify(configuration, null, 2))
-  const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])
-  const postmaster = () => {
-    const pidFile = join(place, 'data', 'postmaster.pid')
-    return existsSync(pidFile)
-      ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])]
-      : []
-  }
-  const kill = async () => {
-    const pids = new Set(
-      descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]),
-    )
-    for (const pid of pids) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // It ended with another.
-      }
-    }
-    await patroni.ended
-    return pids.size
-  }
-  const url = `postgres://postgres:${password}@${address}/postgres`
-  const answers = async () => {
-    patroni.assertRunning()
-    return (await query(url, 'select 1')).length === 1
-  }
-  await until(`PostgreSQL of ${name}`, answers, startTimeoutMs).catch(async error => {
-    await kill()
-    throw error
-  })
-  return { port, url, kill }
 }
 
 export async function startEtcd(folder: string, port: number): Promise<Program> {

@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../../..')
 const patchFile = (name: string) => join(import.meta.dirname, `../breaks/${name}.patch`)
 
-/** Copies the sources, applies patches of `breaks` to the copy, and builds its programs. */
+/** Copies the sources, applies patches of `breaks`, and builds the programs. */
 export async function buildPatched(
   ...names: readonly string[]
 ): Promise<PatchedPrograms> {

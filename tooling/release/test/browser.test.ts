@@ -148,7 +148,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expectQuiet()
   })
 
-  test('the page on operations follows the colours of the system, on phones too', async () => {
+  test('the page on operations is as dark as the system, also on phones', async () => {
     await using reference = await openReference({
       viewport: { width: 1200, height: 800 },
       colorScheme: 'dark',

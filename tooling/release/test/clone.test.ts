@@ -128,7 +128,7 @@ describe('on a fresh clone', () => {
     },
   )
 
-  test('the command line prints only the output of the command, and ends like it', async () => {
+  test('the command line prints only the output of the command', async () => {
     writeFileSync(join(folder, 'wrong.ndjson'), '{"id":1}\n')
     const environment = { ...offline, DATABASE_URL: 'file:data/store.db' }
     const command = (...args: string[]) => pnpm(['plant-store', ...args], environment)

@@ -15,6 +15,17 @@ import {
 
 const uid = 10_001
 
+/** Unpacks an image into a folder, and returns the bundle that runtimes start. */
+function unpackImage(archive: string, folder: string): string {
+  const layout = join(folder, 'layout')
+  const bundle = join(folder, 'bundle')
+  const version = /\/plant-store-([^/]*)-linux[^/]*$/.exec(archive)?.[1]
+  mkdirSync(layout)
+  runHere('tar', '-xf', archive, '-C', layout)
+  runHere('umoci', 'unpack', '--image', `${layout}:${version}`, bundle)
+  return bundle
+}
+
 test(
   'the image serves as its user, and writes only to /data',
   needs('umoci', canRelease && hasUmoci),
@@ -22,19 +33,11 @@ test(
     if (!succeeds('unshare', '--mount', 'true')) {
       return context.skip('not allowed: mounts of a process')
     }
-    const folder = temporaryFolder()
-    const layout = join(folder, 'layout')
-    mkdirSync(layout)
     const archive = releasedFile('.oci.tar')
-    runHere('tar', '-xf', archive, '-C', layout)
-    const [, version] = /\/plant-store-([^/]*)-linux[^/]*$/.exec(archive) as unknown as [
-      string,
-      string,
-    ]
-    runHere('umoci', 'unpack', '--image', `${layout}:${version}`, join(folder, 'bundle'))
-    const root = join(folder, 'bundle/rootfs')
+    const bundle = unpackImage(archive, temporaryFolder())
+    const root = join(bundle, 'rootfs')
     const { process: config } = JSON.parse(
-      readFileSync(join(folder, 'bundle/config.json'), 'utf8'),
+      readFileSync(join(bundle, 'config.json'), 'utf8'),
     )
     const megabytes =
       Number(

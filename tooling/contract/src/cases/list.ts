@@ -35,6 +35,10 @@ const wrongValues = {
 
 /** Returns the cases of the list of an entity. */
 export function listCases(entity: Entity): readonly ContractCase[] {
+  return [...pageCases(entity), ...refusalCases(entity)]
+}
+
+function pageCases(entity: Entity): readonly ContractCase[] {
   const { path, members, listOf } = entity
   const createAll = async (client: Client, ids: readonly bigint[], text: string) => {
     const items = ids.map(id => ({ id, ...members(text) }))
@@ -81,7 +85,12 @@ export function listCases(entity: Entity): readonly ContractCase[] {
       assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
       assert.equal(idsOf(held(await follow(client, first, path)))[0], -7_000_001n)
     },
+  })
+}
 
+function refusalCases(entity: Entity): readonly ContractCase[] {
+  const { path } = entity
+  return casesOf(`GET ${path}`, {
     'refuses a query that has no valid value, naming each parameter': async client => {
       const wrong = { ...wrongValues, ...entity.wrongFilters }
       for (const [name, values] of Object.entries(wrong)) {

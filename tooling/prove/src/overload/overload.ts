@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { toJson } from '@plant-store/contract'
+import { type Client, toJson } from '@plant-store/contract'
 import { type Server, until } from '@plant-store/harness'
 import { type Circumstances, type Finding, figure } from '../part.ts'
 import { memoryMib, startProgram, token } from '../program.ts'
@@ -123,11 +123,7 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
   const { client } = program
   let lastId = 0n
   const nextId = () => ++lastId
-  for (let n = 0; n < 20; n++) {
-    await client.ask('POST', '/plants', {
-      body: toJson({ id: BigInt(-1 - n), name: 'x'.repeat(100_000) }),
-    })
-  }
+  await createLongNames(client)
   await (await fetch(`${program.url}/healthz`)).arrayBuffer()
   const filesBefore = openFiles(program)
 
@@ -184,6 +180,14 @@ export async function runOverload({ scale }: Circumstances): Promise<Finding> {
     times,
     failures,
     skipped,
+  }
+}
+
+/** Creates the plants that lists of long names have. */
+async function createLongNames(client: Client): Promise<void> {
+  const name = 'x'.repeat(100_000)
+  for (let id = -20n; id < 0n; id++) {
+    await client.ask('POST', '/plants', { body: toJson({ id, name }) })
   }
 }
 
