@@ -25,7 +25,11 @@ export function fileError(file: string, cause: unknown): CommandError {
   return new CommandError(`${file}: ${fileReason(cause)}`)
 }
 
-/** Returns the result of the work on a file. @throws CommandError like {@link fileError} */
+/**
+ * Returns the result of the work on a file.
+ *
+ * @throws CommandError like {@link fileError}
+ */
 export function withFile<Result>(file: string, work: () => Result): Result {
   try {
     return work()
@@ -36,15 +40,26 @@ export function withFile<Result>(file: string, work: () => Result): Result {
 
 /** @throws the error, with advice if the store is damaged */
 export function throwWithAdvice(
-  error: Error,
+  error: unknown,
   advice = 'restore a backup, or write what can be read with plant-store export --damaged',
 ): never {
-  throw isDamage(error) ? new CommandError(`${explain(error)}: ${advice}`) : error
+  if (isDamage(error)) {
+    throw new CommandError(`${inWords(error)}: ${advice}`)
+  }
+  throw error
+}
+
+/** Returns what a caught value says, with the reasons behind it. */
+export function inWords(error: unknown): string {
+  if (error instanceof Error) {
+    return explain(error)
+  }
+  return String(error)
 }
 
 /**
- * Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts, so that work can end cleanly. A second one ends the
- * process.
+ * Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts, so that work can
+ * end cleanly. A second one ends the process.
  */
 export function onInterrupt(): AbortSignal {
   const controller = new AbortController()

@@ -3,9 +3,9 @@ import {
   CommanderError,
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings'
-import { defaultStoreUrl, explain, printable, StoreInUseError } from '@plant-store/engine'
+import { defaultStoreUrl, printable, StoreInUseError } from '@plant-store/engine'
 import manifest from '../package.json' with { type: 'json' }
-import { CommandError, exitCodes } from './command-error.ts'
+import { CommandError, exitCodes, inWords } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
@@ -59,7 +59,7 @@ throwInsteadOfExiting(program)
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
   ignoreStreamErrors()
-  help = ''
+  helpText = ''
   try {
     await program.parseAsync(upToUnknown(args), { from: 'user' }).catch(printHelp)
   } catch (error) {
@@ -68,8 +68,9 @@ export async function run(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Returns the arguments, or only those up to a command that does not exist, which commander refuses. With `help` before it
- * or `--help` after it, commander would print the help of the program.
+ * Returns the arguments, or only those up to a command that does not exist, which
+ * commander refuses. With `help` before it or `--help` after it, commander would print
+ * the help of the program.
  */
 function upToUnknown(args: readonly string[]): readonly string[] {
   const path: string[] = []
@@ -82,7 +83,7 @@ function upToUnknown(args: readonly string[]): readonly string[] {
       continue
     }
     path.push(word)
-    const next = command.commands.find(each => each.name() === word)
+    const next = command.commands.find(subcommand => subcommand.name() === word)
     if (next === undefined) {
       return path
     }
@@ -91,12 +92,14 @@ function upToUnknown(args: readonly string[]): readonly string[] {
   return args
 }
 
-/** What commander prints on standard output: help, or the version. */
-let help = ''
+/** The help or the version that commander wants to print on standard output. */
+let helpText = ''
 
-/** Prints what commander wanted to, because it would not notice that it cannot. */
+/** Prints the help, because commander would not notice that it cannot be written. */
 async function printHelp(error: unknown): Promise<never> {
-  await writeToStream(process.stdout, help === '' ? [] : [help])
+  if (helpText !== '') {
+    await writeToStream(process.stdout, [helpText])
+  }
   throw error
 }
 
@@ -104,37 +107,51 @@ async function printHelp(error: unknown): Promise<never> {
 function throwInsteadOfExiting(command: CommandUnknownOpts): void {
   command.exitOverride().configureOutput({
     writeOut: text => {
-      help += text
+      helpText += text
     },
     outputError: (text, write) => {
       const words = oneLine(text).replace(/^error: /, '')
       write(`plant-store: ${printable(words)} (see --help)\n`)
     },
   })
-  for (const each of command.commands) {
-    throwInsteadOfExiting(each)
+  for (const subcommand of command.commands) {
+    throwInsteadOfExiting(subcommand)
   }
 }
 
-function printError(error: unknown, json: boolean): number {
+/** Prints an error in one line, and returns the exit code. */
+function printError(error: unknown, isJson: boolean): number {
   if (error instanceof AggregateError) {
-    return Math.max(...error.errors.map(each => printError(each, json)))
+    return Math.max(...error.errors.map(each => printError(each, isJson)))
   }
-  // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) {
+    // Commander has printed its message. Help is not an error.
     return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   }
-  if (error instanceof CommandError && error.exitCode === exitCodes.outputClosed) {
-    return error.exitCode
+
+  const exitCode = exitCodeOf(error)
+  if (exitCode !== exitCodes.outputClosed) {
+    process.stderr.write(`${printable(errorLine(error, isJson))}\n`)
   }
-  const message = oneLine(explain(error as Error))
-  process.stderr.write(
-    `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
-  )
+  return exitCode
+}
+
+function exitCodeOf(error: unknown): number {
   if (error instanceof StoreInUseError) {
     return exitCodes.inUse
   }
-  return error instanceof CommandError ? error.exitCode : exitCodes.failed
+  if (error instanceof CommandError) {
+    return error.exitCode
+  }
+  return exitCodes.failed
+}
+
+function errorLine(error: unknown, isJson: boolean): string {
+  const message = oneLine(inWords(error))
+  if (isJson) {
+    return JSON.stringify({ error: message })
+  }
+  return `plant-store: ${message}`
 }
 
 function oneLine(text: string): string {

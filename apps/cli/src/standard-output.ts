@@ -1,6 +1,5 @@
 import { createWriteStream, fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import { finished } from 'node:stream/promises'
 import { fileReason, printable } from '@plant-store/engine'
 import { CommandError, exitCodes } from './command-error.ts'
 
@@ -19,19 +18,18 @@ export function ignoreStreamErrors(): void {
 /**
  * Writes all pieces and resolves once the system has taken the last byte.
  *
- * @throws CommandError if it does not, with the exit code `outputClosed` if the reader left
+ * @throws CommandError if it does not, with the exit code `outputClosed` if the
+ *   reader left
  */
 export async function writeToStream(
   stream: StandardStream,
   pieces: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
-  const destination = isFile(stream) ? openDescriptor(stream) : stream
+  const destination = destinationOf(stream)
+  const isTerminal = stream.isTTY === true
   for await (const piece of pieces) {
-    await write(destination, stream.isTTY ? printableLines(piece) : piece)
-  }
-  if (destination !== stream) {
-    destination.end()
-    await finished(destination).catch(throwOutputError)
+    const text = isTerminal ? printableLines(piece) : piece
+    await write(destination, text)
   }
 }
 
@@ -42,7 +40,13 @@ export function printableLines(text: string): string {
 
 function write(destination: Writable, piece: string): Promise<void> {
   return new Promise<void>((resolve, reject) => {
-    destination.write(piece, error => (error ? reject(error) : resolve()))
+    destination.write(piece, error => {
+      if (error) {
+        reject(error)
+      } else {
+        resolve()
+      }
+    })
   }).catch(throwOutputError)
 }
 
@@ -53,16 +57,17 @@ function throwOutputError(cause: unknown): never {
   throw new CommandError(`the output could not be written: ${fileReason(cause)}`)
 }
 
-function isFile({ fd }: StandardStream): boolean {
-  return fd !== undefined && fstatSync(fd).isFile()
-}
-
 /**
- * Opens another stream on the descriptor of a file. Node's own stream ignores that a nearly
- * full disk takes only a part of a write.
+ * Returns a stream that writes to the same place. For a file, that is not Node's own
+ * stream, because it ignores that a nearly full disk takes only a part of a write.
  */
-function openDescriptor({ fd }: StandardStream): Writable {
-  const destination = createWriteStream('', { fd: fd as number, autoClose: false })
-  // Each write reports its failure. Without a listener, the event would end the process.
+function destinationOf(stream: StandardStream): Writable {
+  const { fd } = stream
+  if (fd === undefined || !fstatSync(fd).isFile()) {
+    return stream
+  }
+  const destination = createWriteStream('', { fd, autoClose: false })
+  // Each write reports its failure. Without a listener, the event would end the
+  // process.
   return destination.on('error', () => {})
 }

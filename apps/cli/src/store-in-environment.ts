@@ -27,36 +27,57 @@ export function storeUrl(): string {
   }
 }
 
-/** Like {@link storeUrl}. @throws CommandError if the URL names a file that does not exist */
+/**
+ * Returns the URL in DATABASE_URL.
+ *
+ * @throws CommandError if it names a file that does not exist
+ */
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const [file] = storeFiles(url)
-  if (
-    file !== undefined &&
-    !withFile(file, () => statSync(file, { throwIfNoEntry: false }))
-  ) {
+  if (file === undefined) {
+    return url
+  }
+  const stat = withFile(file, () => statSync(file, { throwIfNoEntry: false }))
+  if (stat === undefined) {
     throw noStore(url)
   }
   return url
 }
 
-/** Opens the store to list what it has. Changes nothing. @throws CommandError if there is none */
+/**
+ * Opens the store to list what it has, and changes nothing.
+ *
+ * @throws CommandError if there is no store
+ */
 export async function readStore(): Promise<StoreReader> {
   const url = storeUrl()
-  return openReader(url).catch(error => {
-    throw error instanceof NoStoreError ? noStore(url) : error
-  })
+  try {
+    return await openReader(url)
+  } catch (error) {
+    if (error instanceof NoStoreError) {
+      throw noStore(url)
+    }
+    throw error
+  }
 }
 
-/** Opens the store to change what it has. @throws CommandError if there is none */
+/**
+ * Opens the store to change what it has.
+ *
+ * @throws CommandError if there is no store
+ */
 export async function changeStore(options: OpenOptions = {}): Promise<Storage> {
-  await (await readStore())[Symbol.asyncDispose]()
+  const reader = await readStore()
+  await reader[Symbol.asyncDispose]()
   return openStore(options)
 }
 
 type OpenOptions = Pick<StorageOptions, 'timeoutMs'>
 
-/** Opens the store to change it, and creates it if needed. Says so if that migrates it. */
+/**
+ * Opens the store to change it, and creates it if needed. Says so if that migrates it.
+ */
 export async function openStore(options: OpenOptions = {}): Promise<Storage> {
   const storage = await openStorage({ url: storeUrl(), ...options })
   const { versionBefore, schemaVersion } = storage

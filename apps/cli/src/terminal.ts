@@ -13,7 +13,10 @@ export function countOf(text: string): number {
 
 export interface Output {
   readonly json?: boolean | undefined
-  /** The file of the command. With `-`, standard output, the result goes to standard error. */
+  /**
+   * The file of the command. With `-`, standard output, the result goes to standard
+   * error.
+   */
   readonly file?: string
 }
 
@@ -36,8 +39,8 @@ export async function print(
 /**
  * Prints a new secret.
  *
- * @param undo removes what has the secret. It is called if the secret cannot be printed,
- *   because nobody has seen it then
+ * @param undo removes what has the secret. It is called if the secret cannot be
+ *   printed, because nobody has seen it then
  * @throws CommandError like {@link print}
  */
 export async function printSecret(
@@ -54,16 +57,20 @@ export async function printSecret(
   }
 }
 
-/** Returns lines whose cells stand below each other, or the other words if there is none below the head. */
+/**
+ * Returns a table, whose cells stand below each other.
+ *
+ * @param emptyWords what it returns instead of a table without rows
+ */
 export function table(
   head: readonly string[],
-  below: readonly (readonly string[])[],
-  none: string,
+  body: readonly (readonly string[])[],
+  emptyWords: string,
 ): string {
-  if (below.length === 0) {
-    return none
+  if (body.length === 0) {
+    return emptyWords
   }
-  const rows = [head, ...below].map(row => row.map(printable))
+  const rows = [head, ...body].map(row => row.map(printable))
   const widthOf = (column: number) =>
     Math.max(...rows.map(row => row[column]?.length ?? 0))
   const line = (row: readonly string[]) =>
@@ -73,31 +80,38 @@ export function table(
 
 /** Returns the time to the minute, in UTC as in the log, or `none`. */
 export function minute(date: Date | null | undefined, none = '-'): string {
-  return date ? `${date.toISOString().slice(0, 16).replace('T', ' ')}Z` : none
+  if (date === null || date === undefined) {
+    return none
+  }
+  const [day, time] = date.toISOString().split('T')
+  return `${day} ${time?.slice(0, 5)}Z`
 }
 
 /** Returns a phrase such as `1 plant` or `20,000 plants`. */
 export function counted(count: number, what: string): string {
-  return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`
+  const ending = count === 1 ? '' : 's'
+  return `${grouped(count)} ${what}${ending}`
 }
 
 /** Returns the counts of entities such as `3 plants and 1 token`. */
 export function countedAll(counts: Readonly<Record<string, number | undefined>>): string {
-  const each = Object.entries(counts).map(([plural, count]) =>
-    count === undefined
-      ? `an unknown number of ${plural}`
-      : counted(count, plural.slice(0, -1)),
-  )
-  return listed(each)
+  const phrases = Object.entries(counts).map(([plural, count]) => {
+    if (count === undefined) {
+      return `an unknown number of ${plural}`
+    }
+    return counted(count, plural.slice(0, -1))
+  })
+  return listed(phrases)
 }
 
 /** Returns words such as `a, b and c`. */
-export const listed = (words: readonly string[]) =>
-  words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
+export function listed(words: readonly string[]): string {
+  return words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
+}
 
 /**
- * Returns a number such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this
- * program.
+ * Returns a number such as `20,000`. It does not use `toLocaleString`, whose first call
+ * takes as long as loading most of this program.
  */
 export function grouped(count: number): string {
   return `${count}`.replaceAll(/\B(?=(\d{3})+$)/g, ',')
@@ -110,22 +124,31 @@ export function duration(seconds: number): string {
     return `${whole}s`
   }
   const minutes = Math.floor(whole / 60)
-  return minutes < 60
-    ? `${minutes}min ${whole % 60}s`
-    : `${Math.floor(minutes / 60)}h ${minutes % 60}min`
+  if (minutes < 60) {
+    return `${minutes}min ${whole % 60}s`
+  }
+  return `${Math.floor(minutes / 60)}h ${minutes % 60}min`
 }
 
 export function rate(count: number, seconds: number): string {
   return `${grouped(Math.round(count / Math.max(seconds, 0.001)))}/s`
 }
 
+export interface Progress extends Disposable {
+  /**
+   * @param count how many have been done
+   * @param value how much of the total that is
+   * @param total 0 if it is unknown
+   */
+  update(count: number, value: number, total: number): void
+}
+
 /**
- * Shows a bar on a terminal.
+ * Shows a bar on a terminal until its disposal.
  *
  * @param what is counted, such as `plant`
- * @returns `update`, with the number done, its part of the total, and the total, which is 0 if unknown
  */
-export async function showProgress(what: string, isShown: boolean) {
+export async function showProgress(what: string, isShown: boolean): Promise<Progress> {
   if (!isShown || !process.stderr.isTTY) {
     return { update() {}, [Symbol.dispose]() {} }
   }
@@ -135,7 +158,10 @@ export async function showProgress(what: string, isShown: boolean) {
       format(options, { progress, startTime, total, value }, { count }) {
         const seconds = (Date.now() - startTime) / 1000
         const words = describeProgress(what, { count, value, total, seconds })
-        return total === 0 ? words : `${Format.BarFormat(progress, options)} ${words}`
+        if (total === 0) {
+          return words
+        }
+        return `${Format.BarFormat(progress, options)} ${words}`
       },
       stream: process.stderr,
       barsize: 30,
@@ -168,7 +194,10 @@ export function describeProgress(
   if (total === 0) {
     return `${speed}  ${duration(seconds)}`
   }
-  const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'
   const percentage = `${Math.floor((100 * value) / total)}%`.padStart(4)
-  return `${percentage}  ${speed}  ${left} left`
+  if (value === 0) {
+    return `${percentage}  ${speed}  ? left`
+  }
+  const secondsLeft = (seconds * (total - value)) / value
+  return `${percentage}  ${speed}  ${duration(secondsLeft)} left`
 }

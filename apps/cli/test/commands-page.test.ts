@@ -8,7 +8,10 @@ const pagePath = new URL('../../../docs/commands.md', import.meta.url)
 const marker =
   '<!-- Written by `vitest run test/commands-page.test.ts -u` in apps/cli. -->\n'
 
-/** Returns what --help prints of a command, and of each below it, with the name of each as a heading. */
+/**
+ * Returns what --help prints of a command, and of each below it, with the name of each
+ * as a heading.
+ */
 function describe(command: CommandUnknownOpts, above = ''): readonly string[] {
   const name = `${above}${command.name()}`
   let help = ''

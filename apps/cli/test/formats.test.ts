@@ -12,7 +12,10 @@ import {
 } from '../src/formats/lines.ts'
 import { anyPlants, eachPiece } from './any-plants.ts'
 
-/** Reads a file that arrives in pieces: each line with its plant, or with its fault and what it was. */
+/**
+ * Reads a file that arrives in pieces: each line with its plant, or with its fault and
+ * what it was.
+ */
 async function read(
   format: FormatName,
   file: Buffer,

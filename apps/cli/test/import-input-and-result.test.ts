@@ -177,7 +177,7 @@ test('an import counts what became of its lines, and writes down what it rejecte
   const path = join(temporaryFolder(), 'rejects')
   writeFileSync(path, 'of an earlier import')
   const result = new ImportResult(path)
-  expect(result.summary(1)).toBe('0 plants imported in 1s (0/s)')
+  expect(result.describeImported(1)).toBe('0 plants imported in 1s (0/s)')
   result.add([entry(1)], ['inserted'])
   expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
   const unreadable = { line: 3, raw: Buffer.of(0xff), reason: 'not JSON' }
@@ -197,10 +197,10 @@ test('an import counts what became of its lines, and writes down what it rejecte
     alreadyThere: 1,
     rejected: 3,
   })
-  expect(result.summary(2)).toBe(
+  expect(result.describeImported(2)).toBe(
     `4 plants imported in 2s (2/s), 2 of them replacing others, 1 already stored; 3 lines rejected, see ${path}`,
   )
-  expect(result.summary()).toBe(
+  expect(result.describeJudged()).toBe(
     `5 valid plants; 3 lines rejected, see ${path}; nothing was stored`,
   )
 })

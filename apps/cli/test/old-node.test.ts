@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { openStorage } from '@plant-store/engine'
 import { expect, onTestFinished, test } from 'vitest'
 
-/** Makes this Node say that it is another, and load nothing but itself and the file that is started. */
+/**
+ * Makes this Node say that it is another, and load nothing but itself and the file that
+ * is started.
+ */
 const pretended = (version: string) =>
   `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'

@@ -29,7 +29,9 @@ export function addProgram(place: Place): void {
   writeFileSync(place.path('plant-store'), script, { mode: 0o755 })
 }
 
-/** Runs a block of docs/ in a shell, with paths of this machine in the place of its own. */
+/**
+ * Runs a block of docs/ in a shell, with paths of this machine in the place of its own.
+ */
 export function runBlock(
   place: Place,
   words: string,

@@ -54,7 +54,10 @@ export class Place implements AsyncDisposable {
     return command
   }
 
-  /** Runs a command in this process, which takes a fraction of the time. One at a time: it has the folder to itself. */
+  /**
+   * Runs a command in this process, which takes a fraction of the time. One at a time:
+   * it has the folder to itself.
+   */
   async run(
     args: Args,
     input: string | Buffer | Readable = '',
@@ -134,7 +137,10 @@ export class Place implements AsyncDisposable {
     return await store.counts()
   }
 
-  /** The real server on the store, and requests to it, which resolve to the status. The target is such as `GET /plants`. */
+  /**
+   * The real server on the store, and requests to it, which resolve to the status. The
+   * target is such as `GET /plants`.
+   */
   async serve() {
     const server = await startServer({
       folder: this.folder,
@@ -170,7 +176,10 @@ export class Place implements AsyncDisposable {
   }
 }
 
-/** Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1 token`. Those that are not given are 0. */
+/**
+ * Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1
+ * token`. Those that are not given are 0.
+ */
 export function countsInWords(
   counts: Partial<Record<keyof typeof entities, number | string>>,
 ): string {
@@ -208,7 +217,9 @@ class Output extends Writable {
   }
 }
 
-/** Commands listen to signals until their process ends. This removes those listeners. */
+/**
+ * Commands listen to signals until their process ends. This removes those listeners.
+ */
 export function keepSignalListeners(): Disposable {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const before = signals.flatMap(name => process.listeners(name))

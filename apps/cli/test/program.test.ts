@@ -7,7 +7,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { Place } from './place.ts'
 
-// Other tests run commands in their own process, and would not notice what keeps a program from ending.
+// Other tests run commands in their own process, and would not notice what keeps a
+// program from ending.
 
 let place: Place
 beforeEach(() => {

@@ -37,7 +37,8 @@ test.each([
   await using server = await startServer({ command, databaseUrl: place.url, environment })
   const session = sessionOf(page)
   expect(session.length).toBeGreaterThan(3)
-  // One shell, as a command sets variables for those after it. On a pipe, curl would show its progress.
+  // One shell, as a command sets variables for those after it. On a pipe, curl would
+  // show its progress.
   const asOnTerminal = `exec 2>&1\ncurl() { command curl -s "$@"; }\n`
   const commands = session
     .map(({ command }) => `${command}\nprintf '\\0'\n`)

@@ -250,7 +250,8 @@ test(
       ['data', 1, 2, expect.any(String)],
       ['data/store.db', 1, 2, '600'],
     ])
-    // The folder's user serves it, and root's command beside the server leaves all files to that user.
+    // The folder's user serves it, and root's command beside the server leaves all
+    // files to that user.
     await using storage = await openStorage({ url: place.url })
     await storage.check()
     expect(modes().map(([name]) => name)).toEqual([

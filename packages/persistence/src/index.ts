@@ -1,6 +1,7 @@
 export { entities } from './entities.ts'
 export {
   attachStorage,
+  type BackupReport,
   backUpStore,
   inspectStore,
   type MainStorage,

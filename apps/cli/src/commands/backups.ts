@@ -7,6 +7,7 @@ import {
   storageName,
 } from '@plant-store/engine'
 import {
+  type BackupReport,
   backUpStore,
   inspectStore,
   restoreStore,
@@ -40,28 +41,52 @@ export const backup = new Command('backup')
   )
   .addOption(forceOption)
   .addOption(jsonOption)
-  .action(async (named, { keep, ...flags }) => {
+  .action(async (path, { keep, ...options }) => {
     const url = existingStoreUrl()
-    const name = storageName(url)
-    const folder = keep === undefined ? undefined : backupFolder(named, name)
-    const file = folder?.next ?? named
-    refuseStore(file, url)
-    const report = await withProgress(flags, options =>
-      backUpStore(url, file, options),
-    ).catch(throwWithAdvice)
-    const removed = keep !== undefined && folder?.keepNewest(keep)
-    const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
-    await print(
-      flags,
-      flat(report),
-      `${describe(report)} backed up from ${name}, and checked${rest}`,
-    )
-    if (report.unrecorded !== undefined) {
-      process.stderr.write(
-        `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
-      )
+    if (keep === undefined) {
+      const copy = await backUp(url, path, options)
+      await printBackup(copy, url, options)
+      return
     }
+
+    const folder = backupFolder(path, storageName(url))
+    const copy = await backUp(url, folder.next, options)
+    const removed = folder.keepNewest(keep)
+    await printBackup(copy, url, options, removed)
   })
+
+type CopyFlags = Output & { readonly force?: boolean | undefined }
+
+async function backUp(
+  url: string,
+  file: string,
+  options: CopyFlags,
+): Promise<BackupReport> {
+  refuseStore(file, url)
+  try {
+    return await withProgress(options, copyOptions => backUpStore(url, file, copyOptions))
+  } catch (error) {
+    throwWithAdvice(error)
+  }
+}
+
+async function printBackup(
+  report: BackupReport,
+  url: string,
+  output: Output,
+  removed = 0,
+): Promise<void> {
+  let words = `${describe(report)} backed up from ${storageName(url)}, and checked`
+  if (removed > 0) {
+    words += `; ${counted(removed, 'older one')} removed`
+  }
+  await print(output, flat(report), words)
+  if (report.unrecorded !== undefined) {
+    process.stderr.write(
+      `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
+    )
+  }
+}
 
 export const restore = new Command('restore')
   .description(
@@ -70,33 +95,54 @@ export const restore = new Command('restore')
   .argument('<file>', 'made by backup', filePath)
   .option('--force', 'replace an existing store')
   .addOption(jsonOption)
-  .action(async (file, flags) => {
+  .action(async (file, options) => {
     const url = storeUrl()
     refuseStore(file, url)
-    const report = await withProgress(flags, options => restoreStore(url, file, options))
+    const report = await withProgress(options, copyOptions =>
+      restoreStore(url, file, copyOptions),
+    )
+
     const { changed, ...facts } = flat(report)
     const revokedTokens = changed?.['tokens']?.again ?? null
     const lostTokens = changed?.['tokens']?.lost ?? null
-    const next = report.isNew
-      ? 'There was no store before. Start the server with this DATABASE_URL.'
-      : 'Start the server.'
-    const words = `${describe(report)} restored from ${file}${tokenChanges(revokedTokens, lostTokens)}\n${next}`
-    await print(flags, { ...facts, revokedTokens, lostTokens }, words)
+    const lines = [
+      `${describe(report)} restored from ${file}`,
+      ...describeTokens(revokedTokens, lostTokens),
+      nextStep(report.isNew),
+    ]
+    await print(options, { ...facts, revokedTokens, lostTokens }, lines.join('\n'))
   })
 
+/** The names of tokens, or `null` if they are unknown. */
 type Names = readonly string[] | null
 
-function tokenChanges(revoked: Names, lost: Names): string {
+function describeTokens(revoked: Names, lost: Names): readonly string[] {
   if (revoked === null || lost === null) {
-    return '\nThe replaced store could not be read: revoked tokens may be valid again, and later ones lost.'
+    return [
+      'The replaced store could not be read: revoked tokens may be valid again, and later ones lost.',
+    ]
   }
-  const again =
-    revoked.length > 0 &&
-    `\nThese tokens were not in the replaced store and are valid again: ${revoked.map(printable).join(', ')}. To revoke one: plant-store token revoke <name>`
-  const gone =
-    lost.length > 0 &&
-    `\nThese tokens are not in the backup and are lost: ${lost.map(printable).join(', ')}. To create one: plant-store token create --name <name>`
-  return `${again || ''}${gone || ''}`
+  const lines: string[] = []
+  if (revoked.length > 0) {
+    const names = revoked.map(printable).join(', ')
+    lines.push(
+      `These tokens were not in the replaced store and are valid again: ${names}. To revoke one: plant-store token revoke <name>`,
+    )
+  }
+  if (lost.length > 0) {
+    const names = lost.map(printable).join(', ')
+    lines.push(
+      `These tokens are not in the backup and are lost: ${names}. To create one: plant-store token create --name <name>`,
+    )
+  }
+  return lines
+}
+
+function nextStep(isNewStore: boolean): string {
+  if (isNewStore) {
+    return 'There was no store before. Start the server with this DATABASE_URL.'
+  }
+  return 'Start the server.'
 }
 
 export const check = new Command('check')
@@ -106,29 +152,41 @@ export const check = new Command('check')
   .argument('[file]', 'to check instead, such as a backup', filePath)
   .addOption(jsonOption)
   .action(async (file, output) => {
-    const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
-    // No advice to use export --damaged on a file, as it would read the store.
-    const advice = file === undefined ? undefined : 'use an older backup'
-    const report = await inspectStore(url).catch(error => throwWithAdvice(error, advice))
-    if (report.bytes === undefined) {
-      return await print(
-        output,
-        flat(report),
-        `${describe(report)}: counted; check its pages with pg_amcheck`,
-      )
+    if (file === undefined) {
+      await checkStore(output)
+    } else {
+      await checkFile(file, output)
     }
-    const lastBackup = file === undefined ? await readLastBackup(url) : undefined
-    const rest =
-      lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
-    await print(
-      output,
-      { ...flat(report), intact: true, lastBackup },
-      `${describe(report)}: intact${rest}`,
-    )
   })
 
+async function checkStore(output: Output): Promise<void> {
+  const url = existingStoreUrl()
+  const report = await inspectStore(url).catch(throwWithAdvice)
+  if (report.bytes === undefined) {
+    const words = `${describe(report)}: counted; check its pages with pg_amcheck`
+    await print(output, flat(report), words)
+    return
+  }
+
+  const lastBackup = await readLastBackup(url)
+  let words = `${describe(report)}: intact`
+  if (lastBackup !== undefined) {
+    words += `; last backup: ${minute(lastBackup, 'none')}`
+  }
+  await print(output, { ...flat(report), intact: true, lastBackup }, words)
+}
+
+async function checkFile(file: string, output: Output): Promise<void> {
+  const { href } = pathToFileURL(file)
+  // The usual advice is to use export --damaged, but that would read the store.
+  const report = await inspectStore(href).catch(error =>
+    throwWithAdvice(error, 'use an older backup'),
+  )
+  await print(output, { ...flat(report), intact: true }, `${describe(report)}: intact`)
+}
+
 async function withProgress<Report>(
-  { json, force = false }: Output & { readonly force?: boolean | undefined },
+  { json, force = false }: CopyFlags,
   copy: (options: CopyOptions) => Promise<Report>,
 ): Promise<Report> {
   const signal = onInterrupt()
@@ -140,13 +198,17 @@ async function withProgress<Report>(
       onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
     })
   } catch (error) {
-    throw signal.aborted ? signal.reason : error
+    signal.throwIfAborted()
+    throw error
   }
 }
 
 function describe({ store, bytes, schemaVersion, counts }: StoreReport): string {
-  const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
-  return `${store}: ${countedAll(counts)}${size}, schema version ${schemaVersion}`
+  let contents = countedAll(counts)
+  if (bytes !== undefined) {
+    contents += ` in ${counted(bytes, 'byte')}`
+  }
+  return `${store}: ${contents}, schema version ${schemaVersion}`
 }
 
 /** Returns a report as JSON has it, with the counts among the rest. */

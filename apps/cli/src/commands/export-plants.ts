@@ -1,4 +1,5 @@
 import { Command, Option } from '@commander-js/extra-typings'
+import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
 import {
   CommandError,
@@ -30,7 +31,7 @@ export const exportPlants = new Command('export')
   .addHelpText(
     'after',
     `
-Changes during the export are not included, and neither is anything but plants, such as tokens: a backup has them.
+Changes during the export are not included. Only plants are exported, so make a backup for tokens and webhooks, too.
 Importing the file into an empty store restores the same plants, and exporting that store writes the same bytes, on
 SQLite and PostgreSQL alike. While an export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not
 leave it waiting.
@@ -41,107 +42,155 @@ CSV has a name such as =1+1 as it is: in a spreadsheet, import the columns as te
 store.`,
   )
   .action(async (file, options) => {
-    const exporting = runExport(file, options)
-    await (options.damaged ? exporting : exporting.catch(throwWithAdvice))
+    try {
+      await runExport(file, options)
+    } catch (error) {
+      if (options.damaged) {
+        throw error
+      }
+      throwWithAdvice(error)
+    }
   })
 
 type Options = ReturnType<typeof exportPlants.opts>
 
-async function runExport(
-  file: string,
-  { damaged, format, force, json, tag, nameContains }: Options,
-): Promise<void> {
+async function runExport(file: string, options: Options): Promise<void> {
   const signal = onInterrupt()
   const url = existingStoreUrl()
   if (file !== '-') {
     refuseStore(file, url)
   }
+
   await using opened = new AsyncDisposableStack()
-  const source = await openSource(url, damaged, opened)
-  const { total = 0, others } = source
+  const source = await openSource(url, options.damaged, opened)
   const startedMs = performance.now()
-  const { header, write } = formats[format]
-  let exported = 0
-  let read = 0
-  {
-    // A bar would mix with lines on the same terminal.
-    using progress = await showProgress(
-      'plant',
-      !json && !(file === '-' && process.stdout.isTTY),
-    )
-    async function* pieces() {
-      if (header !== '') {
-        yield header
-      }
-      for await (const plants of source.plants) {
-        signal.throwIfAborted()
-        const selected = plants.filter(plant => isSelected(plant, { tag, nameContains }))
-        yield write(selected)
-        exported += selected.length
-        read += plants.length
-        progress.update(exported, read, total)
-      }
-    }
-    await writeOutput(file, force ?? false, pieces())
+  const exported = await writePlants(source, file, options, signal)
+  const seconds = (performance.now() - startedMs) / 1000
+  await report(source, file, options, { exported, seconds })
+}
+
+/**
+ * The number of each other entity, or `undefined` for one that could not be counted.
+ */
+type Counts = Readonly<Record<string, number | undefined>>
+
+interface Source {
+  readonly plants: AsyncIterable<readonly Plant[]>
+  /** The number of plants, if it is known. */
+  readonly total: number | undefined
+  readonly otherCounts: Counts
+  /**
+   * Returns how many plants of a damaged store could not be read, if that is known.
+   * Absent for a store that is read as it is.
+   */
+  readonly unread?: () => number | undefined
+}
+
+async function openSource(
+  url: string,
+  isDamaged: boolean | undefined,
+  opened: AsyncDisposableStack,
+): Promise<Source> {
+  if (isDamaged) {
+    const salvage = opened.use(await openSalvage(url))
+    const { count: total, all, unread } = salvage.of('plants')
+    const { plants: _, ...otherCounts } = salvage.counts
+    return { plants: all(), total, otherCounts, unread }
   }
 
-  const seconds = (performance.now() - startedMs) / 1000
-  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  const printResult = async (more: object, rest: string) => {
-    const result = {
-      exported,
-      ...more,
-      seconds,
-      format,
-      file: file === '-' ? null : file,
+  const reader = opened.use(await openReader(url))
+  const { plants: total, ...otherCounts } = await reader.counts()
+  return { plants: reader.all('plants'), total, otherCounts }
+}
+
+/** Resolves to how many plants it wrote. */
+async function writePlants(
+  { plants: parts, total = 0 }: Source,
+  file: string,
+  options: Options,
+  signal: AbortSignal,
+): Promise<number> {
+  const { header, write } = formats[options.format]
+  let exported = 0
+  let read = 0
+  // A bar would mix with lines on the same terminal.
+  const isBarShown = !options.json && !(file === '-' && process.stdout.isTTY)
+  using progress = await showProgress('plant', isBarShown)
+
+  async function* pieces() {
+    if (header !== '') {
+      yield header
     }
+    for await (const plants of parts) {
+      signal.throwIfAborted()
+      const selected = plants.filter(plant => isSelected(plant, options))
+      yield write(selected)
+      exported += selected.length
+      read += plants.length
+      progress.update(exported, read, total)
+    }
+  }
+
+  await writeOutput(file, options.force ?? false, pieces())
+  return exported
+}
+
+/** @throws CommandError if plants are missing */
+async function report(
+  { otherCounts, unread }: Source,
+  file: string,
+  { format, json }: Options,
+  { exported, seconds }: { readonly exported: number; readonly seconds: number },
+): Promise<void> {
+  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
+  const notIncluded = describeOthers(otherCounts)
+  const withoutOthers = othersAsJson(otherCounts)
+  const printResult = async (facts: object, rest: string): Promise<void> => {
+    const writtenFile = file === '-' ? null : file
+    const result = { exported, ...facts, seconds, format, file: writtenFile }
     await print({ json, file }, result, `${words}${rest}`)
   }
-  const left = Object.fromEntries(
-    Object.entries(others).filter(([, count]) => count !== 0),
-  )
-  const rest =
-    Object.keys(left).length === 0
-      ? ''
-      : `; ${countedAll(left)} not included: a backup has them`
-  if (source.unread === undefined) {
-    return await printResult(without(others), rest)
-  }
-  const unread = source.unread() ?? null
-  if (unread === 0 || json) {
-    await printResult({ unread, ...without(others) }, `; none missing${rest}`)
-  }
-  if (unread === 0) {
+
+  if (unread === undefined) {
+    await printResult(withoutOthers, notIncluded)
     return
   }
-  const missing =
-    unread === null ? 'an unknown number of others' : counted(unread, 'other')
+
+  const unreadCount = unread() ?? null
+  if (unreadCount === 0 || json) {
+    const facts = { unread: unreadCount, ...withoutOthers }
+    await printResult(facts, `; none missing${notIncluded}`)
+  }
+  if (unreadCount === 0) {
+    return
+  }
+  const missing = describeMissing(unreadCount)
   throw new CommandError(
-    `${words}; ${missing} could not be read${rest}`,
+    `${words}; ${missing} could not be read${notIncluded}`,
     exitCodes.incomplete,
   )
 }
 
-/** Returns the plants of a store, with the counts of its other entities. */
-async function openSource(
-  url: string,
-  damaged: boolean | undefined,
-  opened: AsyncDisposableStack,
-) {
-  if (damaged) {
-    const salvage = opened.use(await openSalvage(url))
-    const { count: total, all, unread } = salvage.of('plants')
-    const { plants: _, ...others } = salvage.counts
-    return { plants: all(), total, others, unread }
+function describeMissing(unreadCount: number | null): string {
+  if (unreadCount === null) {
+    return 'an unknown number of others'
   }
-  const reader = opened.use(await openReader(url))
-  const { plants: total, ...others } = await reader.counts()
-  return { plants: reader.all('plants'), total, others }
+  return counted(unreadCount, 'other')
+}
+
+/** Returns words such as `; 2 tokens not included: a backup has them`, or nothing. */
+function describeOthers(otherCounts: Counts): string {
+  const present = Object.entries(otherCounts).filter(([, count]) => count !== 0)
+  if (present.length === 0) {
+    return ''
+  }
+  const words = countedAll(Object.fromEntries(present))
+  return `; ${words} not included: a backup has them`
 }
 
 /** Returns the counts as JSON has them, such as `withoutTokens`. */
-function without(others: Readonly<Record<string, number | undefined>>): object {
-  const entries = Object.entries(others).map(([name, count]) => [
+function othersAsJson(otherCounts: Counts): object {
+  const entries = Object.entries(otherCounts).map(([name, count]) => [
     `without${name.charAt(0).toUpperCase()}${name.slice(1)}`,
     count ?? null,
   ])

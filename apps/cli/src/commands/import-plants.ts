@@ -1,8 +1,7 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
-import { explain } from '@plant-store/engine'
-import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
-import { openInput } from '../files/input-file.ts'
+import { CommandError, exitCodes, inWords, onInterrupt } from '../command-error.ts'
+import { type Input, openInput } from '../files/input-file.ts'
 import { filePath, isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import { detectFormat, formatNames, formats } from '../formats/formats.ts'
@@ -14,7 +13,10 @@ import {
 } from '../formats/lines.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, print, showProgress } from '../terminal.ts'
-import { ImportResult } from './import-result.ts'
+import { ImportResult, type Outcome } from './import-result.ts'
+
+const lineLimitMin = 1024
+const lineLimitMax = 256 * 1024 * 1024
 
 export const importPlants = new Command('import')
   .description(
@@ -60,24 +62,50 @@ such, or written again with --replace. --dry-run does not look for ids in the st
   .action(runImport)
 
 function lineLimit(text: string): number {
-  const bytes = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (bytes >= 1024 && bytes <= 256 * 1024 * 1024) {
+  const isNumber = /^\d{1,9}$/.test(text)
+  const bytes = Number(text)
+  if (isNumber && bytes >= lineLimitMin && bytes <= lineLimitMax) {
     return bytes
   }
-  throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
+  throw new InvalidArgumentError(
+    `It must be a number of bytes from ${lineLimitMin} to ${lineLimitMax}.`,
+  )
 }
 
-async function runImport(
-  from: string,
-  options: ReturnType<typeof importPlants.opts>,
-): Promise<void> {
-  const { replace = false, dryRun = false, announce, lineLimit, json } = options
-  const rejectsPath =
-    options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
+type Options = ReturnType<typeof importPlants.opts>
+
+async function runImport(from: string, options: Options): Promise<void> {
   const signal = onInterrupt()
   const input = await openInput(from, signal)
-  const format = detectFormat(input.beginning, from, options.format)
-  const lineEnd = lineEndOf(input.beginning)
+  const formatName = detectFormat(input.beginning, from, options.format)
+  const rejectsPath = rejectsPathOf(from, options)
+  refuseRejects(rejectsPath, from)
+
+  using result = new ImportResult(rejectsPath)
+  await using opened = new AsyncDisposableStack()
+  const store = await openStoring(options, opened)
+  const startedMs = performance.now()
+  const entries = formats[formatName].read(input.chunks, {
+    ...plantReading,
+    lineBytesMax: options.lineLimit,
+    lineEnd: lineEndOf(input.beginning),
+  })
+  await importEntries(inParts(entries, signal), store, result, { ...input, ...options })
+
+  const seconds = (performance.now() - startedMs) / 1000
+  await report(result, options, { rejectsPath, seconds, isInterrupted: signal.aborted })
+}
+
+function rejectsPathOf(from: string, { rejects }: Options): string {
+  if (rejects !== undefined) {
+    return rejects
+  }
+  const name = from === '-' ? 'plant-store' : from
+  return `${name}.rejects.ndjson`
+}
+
+/** @throws CommandError if the rejects would replace the input or the store */
+function refuseRejects(rejectsPath: string, from: string): void {
   if (isSameFile(from, rejectsPath)) {
     const advice = 'name another file with --rejects'
     throw new CommandError(
@@ -86,68 +114,93 @@ async function runImport(
     )
   }
   refuseStore(rejectsPath, storeUrl())
-  using result = new ImportResult(rejectsPath)
-  // PostgreSQL may wait for another program's lock.
-  await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
-  const useCases =
-    storage &&
-    createPlantUseCases({
-      plants: announce ? storage.plants : storage.plants.unannounced,
-    })
-  const add = (plants: readonly Plant[]) =>
-    replace ? useCases?.replaceAll(plants) : useCases?.createAll(plants)
-  const startedMs = performance.now()
-  {
-    using progress = await showProgress('plant', !json)
-    let kept = 'nothing was imported'
-    try {
-      for await (const part of inParts(
-        formats[format].read(input.chunks, {
-          ...plantReading,
-          lineBytesMax: lineLimit,
-          lineEnd,
-        }),
-        signal,
-      )) {
-        // One at a time: while the next lines are parsed, servers can write to a store in a file.
-        const outcomes = await add(
-          part.flatMap(entry => ('item' in entry ? [entry.item] : [])),
-        )
-        const last = part.at(-1)
-        if (last && !dryRun) {
-          kept = `the lines before line ${last.line + 1} were imported`
-        }
-        result.add(part, outcomes)
-        progress.update(result.counts.read, input.bytesRead(), input.bytes)
-      }
-    } catch (cause) {
-      // The store may have kept the last part, or some of it, all the same.
-      const rest = isDomainError(cause)
-        ? 'what is stored stays: run the import again'
-        : kept
-      throw new CommandError(`${explain(cause as Error)} (${rest})`)
-    }
-  }
+}
 
-  const seconds = (performance.now() - startedMs) / 1000
-  const { counts } = result
-  const rejects = counts.rejected > 0 ? rejectsPath : null
-  const all = { ...counts, rejects, seconds, interrupted: signal.aborted }
-  await print({ json }, all, result.summary(dryRun ? undefined : seconds))
-  if (signal.aborted) {
-    throw new CommandError(
-      `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
-      exitCodes.interrupted,
-    )
+/** Stores plants, and resolves to the outcome of each. Absent in a dry run. */
+type StorePlants = (plants: readonly Plant[]) => Promise<readonly Outcome[]>
+
+async function openStoring(
+  { replace, dryRun, announce }: Options,
+  opened: AsyncDisposableStack,
+): Promise<StorePlants | undefined> {
+  if (dryRun) {
+    return undefined
   }
-  if (counts.rejected > 0) {
+  // PostgreSQL may wait for another program's lock.
+  const storage = opened.use(await openStore({ timeoutMs: 30_000 }))
+  const plants = announce ? storage.plants : storage.plants.unannounced
+  const useCases = createPlantUseCases({ plants })
+  return replace ? useCases.replaceAll : useCases.createAll
+}
+
+/** @throws CommandError that says what was imported before the failure */
+async function importEntries(
+  parts: AsyncIterable<readonly Entry[]>,
+  store: StorePlants | undefined,
+  result: ImportResult,
+  { json, bytes, bytesRead }: Pick<Options, 'json'> & Pick<Input, 'bytes' | 'bytesRead'>,
+): Promise<void> {
+  using progress = await showProgress('plant', !json)
+  let imported = 'nothing was imported'
+  try {
+    // Parts are stored one at a time. While the next one is parsed, servers can write
+    // to a store in a file.
+    for await (const part of parts) {
+      const plants = part.flatMap(entry => ('item' in entry ? [entry.item] : []))
+      const outcomes = await store?.(plants)
+      const last = part.at(-1)
+      if (last !== undefined && store !== undefined) {
+        imported = `the lines before line ${last.line + 1} were imported`
+      }
+      result.add(part, outcomes)
+      progress.update(result.counts.read, bytesRead(), bytes)
+    }
+  } catch (cause) {
+    // A store that failed may have kept the last part, or some of it, all the same.
+    const isStoreFailure = isDomainError(cause)
+    const rest = isStoreFailure ? 'what is stored stays: run the import again' : imported
+    throw new CommandError(`${inWords(cause)} (${rest})`)
+  }
+}
+
+interface Ending {
+  readonly rejectsPath: string
+  readonly seconds: number
+  readonly isInterrupted: boolean
+}
+
+/** @throws CommandError if the import was interrupted */
+async function report(
+  result: ImportResult,
+  { dryRun, json }: Options,
+  { rejectsPath, seconds, isInterrupted }: Ending,
+): Promise<void> {
+  const { counts } = result
+  const hasRejects = counts.rejected > 0
+  const facts = {
+    ...counts,
+    rejects: hasRejects ? rejectsPath : null,
+    seconds,
+    interrupted: isInterrupted,
+  }
+  const words = dryRun ? result.describeJudged() : result.describeImported(seconds)
+  await print({ json }, facts, words)
+
+  if (isInterrupted) {
+    const done = dryRun
+      ? 'the rest was not judged'
+      : 'the plants counted above are stored'
+    throw new CommandError(`interrupted: ${done}`, exitCodes.interrupted)
+  }
+  if (hasRejects) {
     process.exitCode = exitCodes.incomplete
   }
 }
 
 /**
- * Plants in one transaction, or in several if they are long or there are webhooks. Each takes a few tenths of a second, in
- * which nothing else can write to a store in a file.
+ * How many plants are stored in one transaction, or in several if they are long or
+ * there are webhooks. Each takes a few tenths of a second, in which nothing else can
+ * write to a store in a file.
  */
 const partPlants = 10_000
 const partBytesMax = 16 * 1024 * 1024

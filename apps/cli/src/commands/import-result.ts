@@ -7,12 +7,17 @@ import { CommandError, withFile } from '../command-error.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal.ts'
 
-type Outcome = CreateOutcome | 'replaced'
+/** The fate of a plant in an import. */
+export type Outcome = CreateOutcome | 'replaced'
 
-/** Counts what becomes of the lines of an import, and writes the rejected ones to an NDJSON file. */
+/**
+ * Counts what becomes of the lines of an import, and writes the rejected ones to an
+ * NDJSON file.
+ */
 export class ImportResult implements Disposable {
   readonly counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
   readonly #rejectsPath: string
+  /** The descriptor of the file for rejected lines. Absent until there is one. */
   #rejects: number | undefined
 
   /** @throws CommandError if a file of this name cannot be made or replaced */
@@ -26,22 +31,16 @@ export class ImportResult implements Disposable {
     }
   }
 
-  /** @param outcomes of the plants of the part, or nothing if they were not stored */
+  /**
+   * @param outcomes of the plants in the part, in their order. None if nothing was
+   *   stored
+   */
   add(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
-    let plants = 0
-    const rejected = part.flatMap(entry => {
-      if ('reason' in entry) {
-        return [entry]
-      }
-      const { line, raw, item } = entry
-      const outcome = outcomes[plants++]
-      return outcome === 'id-taken'
-        ? [{ line, raw, reason: idTaken(item.id).message }]
-        : []
-    })
+    const rejected = rejectedOf(part, outcomes)
     if (rejected.length > 0) {
       this.#write(rejected)
     }
+
     const countOf = (wanted: Outcome) =>
       outcomes.filter(outcome => outcome === wanted).length
     this.counts.read += part.length
@@ -53,12 +52,7 @@ export class ImportResult implements Disposable {
 
   /** Appends the lines durably. The first ones replace an earlier file. */
   #write(rejected: readonly Rejected[]): void {
-    const lines = rejected.map(({ line, reason, raw }) => {
-      const content = isUtf8(raw)
-        ? { raw: raw.toString() }
-        : { rawBase64: raw.toString('base64') }
-      return `${JSON.stringify({ line, reason, ...content })}\n`
-    })
+    const lines = rejected.map(toRejectsLine)
     withFile(this.#rejectsPath, () => {
       if (this.#rejects === undefined) {
         // Opening an old file would follow a link, which another user can put there.
@@ -75,29 +69,63 @@ export class ImportResult implements Disposable {
     }
   }
 
-  /** @param seconds nothing if the plants were only judged */
-  summary(seconds?: number): string {
-    const { read, inserted, replaced, alreadyThere, rejected } = this.counts
+  describeJudged(): string {
+    const valid = this.counts.read - this.counts.rejected
+    return `${counted(valid, 'valid plant')}${this.#describeRejects()}; nothing was stored`
+  }
+
+  describeImported(seconds: number): string {
+    const { inserted, replaced, alreadyThere } = this.counts
     const imported = inserted + replaced
-    const rejects =
-      rejected > 0
-        ? `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}`
-        : ''
-    if (seconds === undefined) {
-      return `${counted(read - rejected, 'valid plant')}${rejects}; nothing was stored`
+    const speed = `${duration(seconds)} (${rate(imported, seconds)})`
+    let words = `${counted(imported, 'plant')} imported in ${speed}`
+    if (replaced > 0) {
+      words += `, ${grouped(replaced)} of them replacing others`
     }
-    return [
-      `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
-      replaced > 0 ? `, ${grouped(replaced)} of them replacing others` : '',
-      alreadyThere > 0 ? `, ${grouped(alreadyThere)} already stored` : '',
-      rejects,
-    ].join('')
+    if (alreadyThere > 0) {
+      words += `, ${grouped(alreadyThere)} already stored`
+    }
+    return words + this.#describeRejects()
+  }
+
+  #describeRejects(): string {
+    const { rejected } = this.counts
+    if (rejected === 0) {
+      return ''
+    }
+    return `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}`
   }
 }
 
+/** Returns the lines that are no plants, or whose ids are taken. */
+function rejectedOf(part: readonly Entry[], outcomes: readonly Outcome[]): Rejected[] {
+  const rejected: Rejected[] = []
+  let plants = 0
+  for (const entry of part) {
+    if ('reason' in entry) {
+      rejected.push(entry)
+      continue
+    }
+    const outcome = outcomes[plants]
+    plants++
+    if (outcome === 'id-taken') {
+      const { line, raw, item } = entry
+      rejected.push({ line, raw, reason: idTaken(item.id).message })
+    }
+  }
+  return rejected
+}
+
+function toRejectsLine({ line, reason, raw }: Rejected): string {
+  if (isUtf8(raw)) {
+    return `${JSON.stringify({ line, reason, raw: raw.toString() })}\n`
+  }
+  return `${JSON.stringify({ line, reason, rawBase64: raw.toString('base64') })}\n`
+}
+
 /**
- * Makes sure that a file can be made or replaced, so that no import stops half-way. Leaves
- * an existing file as it is.
+ * Makes sure that a file can be made or replaced, so that no import stops half-way.
+ * Leaves an existing file as it is.
  *
  * @throws Error with the reason
  */
@@ -109,7 +137,8 @@ function tryToReplace(file: string): void {
   if (stat !== undefined && !stat.isFile()) {
     throw new Error('it is not a file')
   }
-  // The folder decides whether a file may be replaced, so making one beside it shows that.
+  // The folder decides whether a file may be replaced, so making one beside it shows
+  // that.
   const probe = join(dirname(file), `.plant-store-${randomUUID()}`)
   closeSync(openSync(probe, 'wx'))
   rmSync(probe)

@@ -1,7 +1,6 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { type PlantId, parsePlantId } from '@plant-store/domain'
-import { explain } from '@plant-store/engine'
-import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
+import { CommandError, exitCodes, inWords, onInterrupt } from '../command-error.ts'
 import { openInput } from '../files/input-file.ts'
 import { detectFormat, formatNames, formats } from '../formats/formats.ts'
 import {
@@ -78,7 +77,7 @@ async function runRemove(
     } catch (cause) {
       const before = `${counted(counts.removed, 'plant')} removed before`
       const rest = dryRun ? 'nothing was removed' : before
-      throw new CommandError(`${explain(cause as Error)} (${rest})`)
+      throw new CommandError(`${inWords(cause)} (${rest})`)
     }
   }
 
@@ -113,7 +112,9 @@ interface Counts {
   missing: number
 }
 
-/** @throws Error of the first line without an id, after it has removed the plants before */
+/**
+ * @throws Error of the first line without an id, after it has removed the plants before
+ */
 async function removePart(
   part: readonly Entry<PlantId>[],
   removeOne: RemoveOne,
@@ -147,7 +148,10 @@ function summarize(
   dryRun: boolean,
   seconds: number,
 ): string {
-  const others = missing > 0 ? `, ${grouped(missing)} not stored` : ''
+  let others = ''
+  if (missing > 0) {
+    others = `, ${grouped(missing)} not stored`
+  }
   if (dryRun) {
     return `${counted(removed, 'stored plant')}${others}; nothing was removed`
   }

@@ -37,18 +37,19 @@ const createToken = new Command('create')
     const secret = mintToken()
     const scopes = [...new Set(scope)]
     const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
-    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken') {
+    const outcome = await storage.tokens.insert(token, hashToken(secret))
+    if (outcome === 'name-taken') {
       throw new CommandError(
         `a token named ${name} already exists: choose another name, or revoke it with plant-store token revoke`,
       )
     }
     const result = { token: secret, ...toJson(token) }
     await printSecret({ json }, result, secret, () => storage.tokens.remove(name))
-    // On standard error, so that a script receives only the token.
-    const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
+    // Write this to standard error, so that a script receives only the token.
     if (!json) {
+      const ending = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
       process.stderr.write(
-        `The token of ${name} grants ${listed(scopes)}, and ${until}.\n`,
+        `The token of ${name} grants ${listed(scopes)}, and ${ending}.\n`,
       )
     }
   })
@@ -65,8 +66,7 @@ const listTokens = new Command('list')
       name,
       scopes.join(' '),
       minute(createdAt),
-      minute(expiresAt, 'never') +
-        (expiresAt && expiresAt <= new Date() ? ' (expired)' : ''),
+      describeExpiry(expiresAt),
       minute(lastUsedAt, 'never'),
     ])
     const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
@@ -79,7 +79,8 @@ const revokeToken = new Command('revoke')
   .addOption(jsonOption)
   .action(async (name, output) => {
     await using storage = await changeStore()
-    if (!(await storage.tokens.remove(name))) {
+    const wasStored = await storage.tokens.remove(name)
+    if (!wasStored) {
       throw new CommandError(`there is no token named ${name}`)
     }
     await print(
@@ -95,6 +96,12 @@ export const token = new Command('token')
   .addCommand(listTokens)
   .addCommand(revokeToken)
 
+function describeExpiry(expiresAt: Date | undefined): string {
+  const time = minute(expiresAt, 'never')
+  const isExpired = expiresAt !== undefined && expiresAt <= new Date()
+  return isExpired ? `${time} (expired)` : time
+}
+
 function tokenName(text: string): string {
   if (isTokenName(text)) {
     return text
@@ -104,12 +111,19 @@ function tokenName(text: string): string {
   )
 }
 
-/** What --scope takes, with the scopes of each. `write` of an entity includes its `read`. */
+/**
+ * The choices of --scope, with the scopes of each. The scope to write an entity
+ * includes the one to read it.
+ */
 const choices = new Map<string, readonly Scope[]>(Object.entries(scopesByChoice))
 for (const scope of scopesByChoice.write) {
-  const [entity] = scope.split(':')
-  const all = scopesByChoice.write.filter(each => each.startsWith(`${entity}:`))
-  choices.set(scope, scope.endsWith(':write') ? all : [scope])
+  const [entity, right] = scope.split(':')
+  if (right === 'write') {
+    const ofEntity = scopesByChoice.write.filter(each => each.startsWith(`${entity}:`))
+    choices.set(scope, ofEntity)
+  } else {
+    choices.set(scope, [scope])
+  }
 }
 
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {

@@ -36,17 +36,19 @@ const addWebhook = new Command('add')
     const url = webhookUrl(text, allowPrivate)
     await using storage = await changeStore()
     const { webhooksMax } = courierLimits
-    if ((await storage.webhooks.list()).length >= webhooksMax) {
+    const webhooks = await storage.webhooks.list()
+    if (webhooks.length >= webhooksMax) {
       throw new CommandError(`there are ${webhooksMax} webhooks already: remove one`)
     }
-    const [id, secret] = [mintWebhookId(), mintSecret()]
+    const id = mintWebhookId()
+    const secret = mintSecret()
     await storage.webhooks.add(
       { id, url, allowsPrivate: allowPrivate, createdAt: new Date() },
       secret,
     )
     const result = { id, url, allowPrivate, secret }
     await printSecret({ json }, result, secret, () => storage.webhooks.remove(id))
-    // On standard error, so that a script receives only the secret.
+    // Write this to standard error, so that a script receives only the secret.
     if (!json) {
       process.stderr.write(
         `The webhook ${id} gets every plant that is added from now on.\n`,
@@ -63,22 +65,36 @@ const listWebhooks = new Command('list')
     const figures = new Map(
       (await store.webhooks.outbox.figures()).map(each => [each.webhook, each]),
     )
-    const all = webhooks.map(({ failingSince = null, ...webhook }) => {
+    const results = webhooks.map(({ failingSince = null, ...webhook }) => {
       const { waiting = 0, givenUp = 0, oldestMs } = figures.get(webhook.id) ?? {}
-      const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
-      return { ...webhook, failingSince, waiting, oldestSeconds, givenUp }
+      return {
+        ...webhook,
+        failingSince,
+        waiting,
+        oldestSeconds: toSeconds(oldestMs),
+        givenUp,
+      }
     })
-    const rows = all.map(each => [
-      each.id,
-      each.state,
-      ...[each.waiting, each.givenUp].map(grouped),
-      each.oldestSeconds === null ? '-' : duration(each.oldestSeconds),
-      minute(each.failingSince),
-      each.url,
+    const rows = results.map(result => [
+      result.id,
+      result.state,
+      grouped(result.waiting),
+      grouped(result.givenUp),
+      describeAge(result.oldestSeconds),
+      minute(result.failingSince),
+      result.url,
     ])
     const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'OLDEST', 'FAILING SINCE', 'URL']
-    await print(output, all, table(head, rows, 'There are no webhooks.'))
+    await print(output, results, table(head, rows, 'There are no webhooks.'))
   })
+
+function toSeconds(ms: number | undefined): number | null {
+  return ms === undefined ? null : ms / 1000
+}
+
+function describeAge(seconds: number | null): string {
+  return seconds === null ? '-' : duration(seconds)
+}
 
 const logWebhook = new Command('log')
   .description(
@@ -89,13 +105,15 @@ const logWebhook = new Command('log')
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
-    if (!(await store.webhooks.list()).some(each => each.id === id)) {
+    const webhooks = await store.webhooks.list()
+    const webhook = webhooks.find(each => each.id === id)
+    if (webhook === undefined) {
       throw noWebhook(id)
     }
-    const deliveries = await store.webhooks.outbox.deliveriesOf(id as WebhookId, limit)
+    const deliveries = await store.webhooks.outbox.deliveriesOf(webhook.id, limit)
     const all = deliveries.map(
       ({ added, attempts, nextAttemptAt = null, reason = null }) => {
-        // As text, since most readers of JSON would round it.
+        // Print the id as text, because most readers of JSON would round it.
         const plant = `${added.plant.id}`
         return { plant, addedAt: added.addedAt, attempts, nextAttemptAt, reason }
       },

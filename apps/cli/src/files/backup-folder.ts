@@ -8,8 +8,8 @@ export interface BackupFolder {
   /** The path of a backup of now. */
   readonly next: string
   /**
-   * Removes the older backups of the store that `next` is a backup of. Its newest stay, and
-   * `next` among them.
+   * Removes the older backups of the store that `next` is a backup of. Its newest stay,
+   * and `next` among them.
    *
    * @returns how many it removed
    */
@@ -19,8 +19,9 @@ export interface BackupFolder {
 const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z\.backup$/
 
 /**
- * Returns a folder of backups, which it creates if needed. A backup is named after its store
- * and the time. Stores are told apart by the id inside, because several may have one name.
+ * Returns a folder of backups, which it creates if needed. A backup is named after its
+ * store and the time. Stores are told apart by the id inside, because several may have
+ * one name.
  */
 export function backupFolder(folder: string, store: string): BackupFolder {
   if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile()) {

@@ -1,4 +1,4 @@
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream, type ReadStream, statSync } from 'node:fs'
 import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { CommandError, fileError } from '../command-error.ts'
@@ -26,28 +26,36 @@ export interface Input {
  * @param from its path, or `-` for standard input
  */
 export async function openInput(from: string, signal: AbortSignal): Promise<Input> {
-  const file =
-    from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
+  const file = from === '-' ? undefined : openFile(from)
   const stream = addAbortSignal(signal, file ?? process.stdin)
 
   async function* content() {
     try {
       yield* withoutMarks(decoded(decompressed(stream), from))
     } catch (error) {
-      if (signal.aborted) {
-        throw signal.reason
-      }
+      signal.throwIfAborted()
       throw error instanceof CommandError ? error : fileError(from, error)
     }
   }
 
   const start = await peek(content(), beginningBytes)
-  const stat = file && statSync(from, { throwIfNoEntry: false })
   return {
     ...start,
-    bytes: stat?.isFile() ? stat.size : 0,
+    bytes: file === undefined ? 0 : sizeOf(from),
     bytesRead: () => file?.bytesRead ?? 0,
   }
+}
+
+function openFile(path: string): ReadStream {
+  return createReadStream(path, { highWaterMark: chunkBytes })
+}
+
+/**
+ * Returns 0 for what is not a file, such as a pipe. It may have been removed already.
+ */
+function sizeOf(path: string): number {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isFile() ? stat.size : 0
 }
 
 async function* decompressed(source: AsyncIterable<Buffer>) {
@@ -80,7 +88,10 @@ async function* decoded(source: AsyncIterable<Buffer>, from: string) {
   yield decode()
 }
 
-/** Returns the encoding of a text that begins with a mark, or with two characters of ASCII. */
+/**
+ * Returns the encoding of a text that begins with a mark, or with two characters of
+ * ASCII.
+ */
 function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   const [first, second, third, fourth] = beginning
   if (first === 0xff && second === 0xfe) {
@@ -98,7 +109,7 @@ function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   return undefined
 }
 
-/** Leaves out the byte order marks at the beginning. Programs that copy files add a second one. */
+/** Leaves out the byte order marks at the beginning. Some programs add a second one. */
 async function* withoutMarks(source: AsyncIterable<Buffer>) {
   const iterator = source[Symbol.asyncIterator]()
   let beginning: Buffer = Buffer.alloc(0)

@@ -32,7 +32,8 @@ export function isSameFile(a: string, b: string): boolean {
   if (followLinks(a) === followLinks(b)) {
     return true
   }
-  const [first, second] = [a, b].map(file => statSync(file, { throwIfNoEntry: false }))
+  const first = statSync(a, { throwIfNoEntry: false })
+  const second = statSync(b, { throwIfNoEntry: false })
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
@@ -51,14 +52,14 @@ export async function writeOutput(
   }
   try {
     await replaceFile(file, { force }, async partial => {
-      // A stream that is destroyed while it opens its file would still make it, after it was removed.
+      // Open the file first. A stream that is destroyed while it opens its file would
+      // still make it, after it was removed.
       await using handle = await open(partial, 'wx')
       // The next buffer is filled while this one is written.
       await pipeline(pieces, handle.createWriteStream({ highWaterMark: 1024 * 1024 }))
     })
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).syscall === undefined
-      ? error
-      : fileError(file, error)
+    const isOfSystem = error instanceof Error && 'syscall' in error
+    throw isOfSystem ? fileError(file, error) : error
   }
 }

@@ -22,13 +22,14 @@ const allColumns = Object.keys(plantMembers) as readonly Column[]
 const quote = 0x22
 const blank = 0x20
 
-/** What spreadsheets put between fields. */
+/** The separators that spreadsheets write, in the order in which they are tried. */
 const separators = [',', ';', '\t', '|']
 
 /**
- * CSV of RFC 4180 with a header, and what spreadsheets write instead: other separators, and
- * rows without their last fields. An optional member is absent if its field is empty, and an
- * empty text if its field is `""`. Broken quotes spoil only the line in which they begin.
+ * CSV of RFC 4180 with a header, and what spreadsheets write instead: other separators,
+ * and rows without their last fields. An optional member is absent if its field is
+ * empty, and an empty text if its field is `""`. Broken quotes spoil only the line in
+ * which they begin.
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
@@ -76,7 +77,7 @@ class CsvReader<Item> {
   readonly #reading: Reading<Item>
   /** Absent until the first line with content has been read. */
   #header: Header | undefined
-  /** From a line such as `sep=;` before the header. */
+  /** The separator of a line such as `sep=;` before the header. */
   #namedSeparator: string | undefined
   /** The number of the next line. */
   #line = 1
@@ -137,7 +138,8 @@ class CsvReader<Item> {
   /**
    * Reads the header, or a line before it.
    *
-   * @returns the lines that it has read, or `undefined` if the piece is only a part of them
+   * @returns the lines that it has read, or `undefined` if the piece is only a part
+   *   of them
    * @throws Error if there is no header, because every other line depends on it
    */
   #readHeader(piece: Buffer, isLast: boolean): Buffer | undefined {
@@ -158,8 +160,7 @@ class CsvReader<Item> {
       return firstLine
     }
 
-    const candidates =
-      this.#namedSeparator === undefined ? separators : [this.#namedSeparator]
+    const candidates = this.#namedSeparator ? [this.#namedSeparator] : separators
     const readings = candidates.map(candidate => {
       const [record] = this.#split(piece, candidate, isLast, 1).records
       return { separator: candidate, record }
@@ -294,8 +295,10 @@ const quotedCharactersMax = 100
 function quoted(raw: Buffer): string {
   const text = raw.toString()
   const characters = [...text]
-  const isShort = characters.length <= quotedCharactersMax
-  return isShort ? text : `${characters.slice(0, quotedCharactersMax).join('')}…`
+  if (characters.length <= quotedCharactersMax) {
+    return text
+  }
+  return `${characters.slice(0, quotedCharactersMax).join('')}…`
 }
 
 /** Returns whether a line has nothing but blanks and separators. */
@@ -325,7 +328,9 @@ function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
   return members
 }
 
-/** Returns an integer or a text. The domain refuses a text in the place of an integer. */
+/**
+ * Returns an integer or a text. The domain refuses a text in the place of an integer.
+ */
 function fieldValue(column: Column, text: string): bigint | string {
   const isInteger = plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
   return isInteger ? BigInt(text) : text

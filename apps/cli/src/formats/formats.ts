@@ -66,7 +66,8 @@ export function detectFormat(
   if (named !== undefined) {
     return named
   }
-  return text === '' || text.startsWith('{') ? 'ndjson' : 'csv'
+  const isJson = text === '' || text.startsWith('{')
+  return isJson ? 'ndjson' : 'csv'
 }
 
 function notOnOneLine(from: string, content: string, filter: string): CommandError {

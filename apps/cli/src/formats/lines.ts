@@ -36,9 +36,12 @@ export const plantReading: ItemReading<Plant> = {
 
 /** A line of a file, or the lines of one quoted record. */
 interface Line {
-  /** The number of the line, counted from 1. For a record of several lines, that of the first. */
+  /**
+   * The number of the line, counted from 1. For a record of several lines, that of the
+   * first.
+   */
   readonly line: number
-  /** Without the line end. If the line is too long, only its beginning. */
+  /** The bytes without the line end. Only the first of them if the line is too long. */
   readonly raw: Buffer
 }
 export type Rejected = Line & { readonly reason: string }
@@ -54,18 +57,22 @@ export const carriageReturn = 0x0d
 /** The byte that ends each line. A CR before an LF belongs to the end, too. */
 export type LineEnd = typeof lineFeed | typeof carriageReturn
 
-/** Returns what ends the first line. Excel writes CR alone as "CSV (Macintosh)". */
+/** Returns what ends the first line. Excel's "CSV (Macintosh)" has CR alone. */
 export function lineEndOf(beginning: Buffer): LineEnd {
-  const feed = beginning.indexOf(lineFeed)
-  const firstLine = feed === -1 ? beginning : beginning.subarray(0, feed)
-  const returned = firstLine.indexOf(carriageReturn)
-  const isLastOfLine = returned === firstLine.length - 1
-  return returned === -1 || isLastOfLine ? lineFeed : carriageReturn
+  const feedAt = beginning.indexOf(lineFeed)
+  const returnAt = beginning.indexOf(carriageReturn)
+  if (returnAt === -1) {
+    return lineFeed
+  }
+  const isBeforeFeed = feedAt === -1 || returnAt < feedAt
+  // An LF may follow a CR at the end of what is known.
+  const isPartOfCrLf = returnAt + 1 === feedAt || returnAt + 1 === beginning.length
+  return isBeforeFeed && !isPartOfCrLf ? carriageReturn : lineFeed
 }
 
 /**
- * Splits a file into pieces of whole lines. Drops the middle of a line that is too long,
- * which bounds the memory.
+ * Splits a file into pieces of whole lines. Drops the middle of a line that is too
+ * long, which bounds the memory.
  */
 export async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
@@ -93,14 +100,19 @@ export async function* wholeLines(
 
 /** Returns the position after the line that begins here. */
 export function endOfLine(piece: Buffer, start: number, lineEnd: LineEnd): number {
-  const end = piece.indexOf(lineEnd, start)
-  return end === -1 ? piece.length : end + 1
+  const endAt = piece.indexOf(lineEnd, start)
+  return endAt === -1 ? piece.length : endAt + 1
 }
 
 export function withoutLineEnd(lines: Buffer, lineEnd: LineEnd): Buffer {
-  const end = lines.at(-1) === lineEnd ? lines.length - 1 : lines.length
-  const hasReturn = lineEnd === lineFeed && lines[end - 1] === carriageReturn
-  return lines.subarray(0, hasReturn ? end - 1 : end)
+  let end = lines.length
+  if (lines[end - 1] === lineEnd) {
+    end--
+  }
+  if (lineEnd === lineFeed && lines[end - 1] === carriageReturn) {
+    end--
+  }
+  return lines.subarray(0, end)
 }
 
 const shownBytesMax = 1024
