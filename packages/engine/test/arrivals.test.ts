@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Change } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
-import { Arrivals, type ChangeKind } from '../src/sqlite/arrivals.ts'
+import { Arrivals, type ChangeKind, type Group } from '../src/sqlite/arrivals.ts'
 
 /** Opens the ports of one thread. */
 function openSenders() {
@@ -23,7 +23,7 @@ function openSenders() {
     const names: unknown[] = []
     arrivals.begin()
     for (let group = arrivals.next(); group !== undefined; group = arrivals.next()) {
-      const name = group.changes[0]?.[1]
+      const name = nameOf(group)
       names.push(name)
       meanwhile(name)
     }
@@ -32,6 +32,7 @@ function openSenders() {
   return { bulk: open('bulk'), single: open('single'), arrivals, run }
 }
 
+const nameOf = ({ changes }: Pick<Group, 'changes'>) => changes[0]?.[1]
 const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['notes.remove', name])
 
@@ -79,7 +80,7 @@ test('a transaction that cannot begin leaves all that waited for it', ({ expect 
 
   const groups = arrivals.takeWaiting()
 
-  expect(groups.map(({ changes }) => changes[0]?.[1])).toEqual(['first', 'bulk'])
+  expect(groups.map(nameOf)).toEqual(['first', 'bulk'])
   expect(arrivals.isEmpty()).toBe(true)
 })
 

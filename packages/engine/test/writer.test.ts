@@ -20,7 +20,9 @@ import { entities, note, openStorage } from './notes.ts'
 
 vi.mock('node:fs', async importOriginal => {
   const fs = await importOriginal<typeof import('node:fs')>()
-  return { ...fs, fdatasyncSync: vi.fn(fs.fdatasyncSync), openSync: vi.fn(fs.openSync) }
+  const fdatasyncSync = vi.fn(fs.fdatasyncSync)
+  const openSync = vi.fn(fs.openSync)
+  return { ...fs, fdatasyncSync, openSync }
 })
 afterEach(() => void vi.useRealTimers())
 
@@ -124,8 +126,9 @@ test('a full transaction takes no further group, which follows by itself', async
   const first = await one.answer()
   const second = await other.answer()
 
-  expect(first).toMatchObject({ affectedRows: [1, 1], commit: { changes: 2 } })
-  expect(second).toMatchObject({ affectedRows: [1, 1], commit: { changes: 2 } })
+  const expected = { affectedRows: [1, 1], commit: { changes: 2 } }
+  expect(first).toMatchObject(expected)
+  expect(second).toMatchObject(expected)
 })
 
 test('an outage that cannot be overwritten lasts until it can', async () => {

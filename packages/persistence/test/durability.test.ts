@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { int64Max } from '@plant-store/domain'
+import { int64Max, type Plant } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
@@ -22,7 +22,8 @@ test.each(Object.entries(subjects))(
   'of processes on %s that race for an id exactly one wins',
   async (_, openSubject) => {
     await using store = await openSubject()
-    const processes = await Promise.all([0, 1].map(() => startStoreProcess(store.url)))
+    const starting = [startStoreProcess(store.url), startStoreProcess(store.url)]
+    const processes = await Promise.all(starting)
     const ids = [...idsFrom(1, 100), int64Max]
 
     // Each process has another order, so that they lock the same rows in different
@@ -32,7 +33,7 @@ test.each(Object.entries(subjects))(
       processes.map((process, n) => insertAs(process, orders[n] ?? [], `process ${n}`)),
     )
 
-    const winners = inserted.flat().sort((a, b) => (a.id < b.id ? -1 : 1))
+    const winners = inserted.flat().sort(byId)
     expect(winners.map(({ id }) => id)).toEqual(ids)
     {
       await using storage = await openStorage({ url: store.url })
@@ -44,6 +45,10 @@ test.each(Object.entries(subjects))(
     await Promise.all(processes.map(process => process.close()))
   },
 )
+
+function byId(a: Plant, b: Plant): number {
+  return a.id < b.id ? -1 : 1
+}
 
 /** Lets a process insert plants of a name. Resolves to those that it has inserted. */
 async function insertAs(process: StoreProcess, ids: readonly bigint[], name: string) {

@@ -112,7 +112,8 @@ test.each<Displacement>([
     {
       const failure = Promise.withResolvers<string | undefined>()
       await using storage = await openStorage({ url, onFailureChange: failure.resolve })
-      await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
+      const others = idsFrom(2, 49).map(id => plant(id))
+      await storage.plants.insertAll(others)
 
       ways[way](file + suffix)
       await passCheck()

@@ -40,23 +40,21 @@ let pages: readonly Page[]
 beforeAll(async () => {
   using folder = disposableFolder()
   const file = join(folder.path, 'plants.db')
-  const byId = Array.from({ length: 1_000 }, (_, n) => anyPlant(n)).sort((a, b) =>
-    a.id < b.id ? -1 : 1,
-  )
+  const anyPlants = Array.from({ length: 1_000 }, (_, n) => anyPlant(n))
+  const byId = anyPlants.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const byName = anyPlants.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   {
     createEmpty(file)
     await using storage = await openStorage({
       url: `file:${file}`,
       queueChangesMax: byId.length,
     })
-    await Promise.all(
-      byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert),
-    )
+    await Promise.all(byName.map(storage.plants.insert))
     // Neighbours are removed, so that whole pages become free. Their rows are still on
     // these pages, and must not come back.
-    const removed = new Set(byId.slice(200, 300))
-    await Promise.all([...removed].map(({ id }) => storage.plants.remove(id)))
-    plants = byId.filter(each => !removed.has(each))
+    const removed = byId.slice(200, 300)
+    await Promise.all(removed.map(({ id }) => storage.plants.remove(id)))
+    plants = byId.filter(kept => !removed.includes(kept))
   }
   const database = new Database(file)
   pages = describePages(database)
@@ -76,43 +74,63 @@ function createEmpty(file: string): void {
  * few several.
  */
 function anyPlant(n: number): Plant {
-  const anyId = BigInt.asIntN(
-    64,
-    (BigInt(below(2 ** 32)) << 32n) + BigInt(below(2 ** 32)),
-  )
-  const id = [int64Min, int64Max][n] ?? (n < 60 ? BigInt(n) : anyId)
-  const length = chance(0.03) ? 800 + below(2_500) : 50 + below(50)
-  const full = fullPlant(id, `${below(2 ** 32)} ${'ab '.repeat(length / 3)}`)
-  return chance(0.5) ? full : parsePlant({ id, name: `${full.name}${n} 🌱` })
+  const id = idOf(n)
+  const isLong = chance(0.03)
+  const length = isLong ? 800 + below(2_500) : 50 + below(50)
+  const words = 'ab '.repeat(length / 3)
+  const full = fullPlant(id, `${below(2 ** 32)} ${words}`)
+  if (chance(0.5)) {
+    return full
+  }
+  return parsePlant({ id, name: `${full.name}${n} 🌱` })
+}
+
+function idOf(n: number): bigint {
+  if (n === 0) {
+    return int64Min
+  }
+  if (n === 1) {
+    return int64Max
+  }
+  if (n < 60) {
+    return BigInt(n)
+  }
+  const high = BigInt(below(2 ** 32))
+  const low = BigInt(below(2 ** 32))
+  return BigInt.asIntN(64, (high << 32n) + low)
+}
+
+/** A row of SQLite's table of all pages in use. */
+interface PageRow {
+  readonly pageno: number
+  readonly name: string
+  readonly path: string
+  readonly pagetype: 'internal' | 'leaf' | 'overflow'
 }
 
 function describePages(database: Database.Database): Page[] {
-  const kindOf = (name: string, path: string, pagetype: string): Kind => {
-    if (name === 'sqlite_schema') {
-      return 'first'
-    }
-    if (name !== 'plants') {
-      return name === 'plants_by_tag' ? 'index' : 'other'
-    }
-    if (pagetype !== 'internal') {
-      return pagetype as 'leaf' | 'overflow'
-    }
-    return path === '/' ? 'root' : 'interior'
-  }
   const rows = database
-    .prepare('select pageno, name, path, pagetype from dbstat order by pageno')
-    .raw()
+    .prepare<[], PageRow>('select pageno, name, path, pagetype from dbstat')
     .all()
-  const used = (rows as [number, string, string, string][]).map(([number, ...rest]) => ({
-    number,
-    kind: kindOf(...rest),
-  }))
-  const numbers = new Set(used.map(({ number }) => number))
-  const total = database.pragma('page_count', { simple: true }) as number
-  const free = Array.from({ length: total }, (_, n) => n + 1).filter(
-    number => !numbers.has(number),
-  )
-  return [...used, ...free.map(number => ({ number, kind: 'free' as const }))]
+  const kinds = new Map(rows.map(row => [row.pageno, kindOf(row)]))
+  const total = Number(database.pragma('page_count', { simple: true }))
+  return Array.from({ length: total }, (_, n) => {
+    const number = n + 1
+    return { number, kind: kinds.get(number) ?? 'free' }
+  })
+}
+
+function kindOf({ name, path, pagetype }: PageRow): Kind {
+  if (name === 'sqlite_schema') {
+    return 'first'
+  }
+  if (name !== 'plants') {
+    return name === 'plants_by_tag' ? 'index' : 'other'
+  }
+  if (pagetype !== 'internal') {
+    return pagetype
+  }
+  return path === '/' ? 'root' : 'interior'
 }
 
 const ofKind = (kind: Kind) => pages.filter(page => page.kind === kind)
@@ -301,11 +319,13 @@ function plantOf(row: PlantRow | undefined): Plant[] {
 }
 
 test('a store is read whose list of tables is damaged behind its plants', async () => {
-  const last = ofKind('first').at(-1) as Page
-  expect(last.number).toBeGreaterThan(1)
-  expect(digest((await salvaged(damagedFile([[last, 'zeros']]))).read)).toBe(
-    digest(plants),
-  )
+  const last = ofKind('first').at(-1)
+  assert(last !== undefined && last.number > 1, 'the list has several pages')
+  const file = damagedFile([[last, 'zeros']])
+
+  const { read } = await salvaged(file)
+
+  expect(digest(read)).toBe(digest(plants))
 })
 
 test.each([1, 2, 3, 4, 5, 6])(
@@ -324,18 +344,26 @@ test.each([1, 2, 3, 4, 5, 6])(
 )
 
 test('the number of unread plants is unknown if the index is damaged, too', async () => {
-  const damages = [pick(ofKind('leaf')), pick(indexLeaves())].map(
-    page => [page, 'zeros'] as const,
-  )
-  const { count, unread } = await expectAllOfPointReads(damagedFile(damages))
-  expect([count, unread]).toEqual([undefined, undefined])
+  const leaf = pick(ofKind('leaf'))
+  const indexLeaf = pick(indexLeaves())
+  const file = damagedFile([
+    [leaf, 'zeros'],
+    [indexLeaf, 'zeros'],
+  ])
+
+  const { count, unread } = await expectAllOfPointReads(file)
+
+  expect(count).toBeUndefined()
+  expect(unread).toBeUndefined()
 })
 
 test('a store that lacks a column of this version is read', async () => {
-  const { read } = await salvaged(
-    changedFile('drop index plants_by_tag; alter table plants drop column tag'),
-  )
-  expect(digest(read)).toBe(digest(plants.map(({ id, name }) => ({ id, name }))))
+  const file = changedFile('drop index plants_by_tag; alter table plants drop column tag')
+
+  const { read } = await salvaged(file)
+
+  const withoutTags = plants.map(({ id, name }) => ({ id, name }))
+  expect(digest(read)).toBe(digest(withoutTags))
 })
 
 test('a store is closed after it was read, or if it cannot be', async () => {
@@ -353,17 +381,21 @@ test('a store is closed after it was read, or if it cannot be', async () => {
 test('a store that is in use is read as of one moment', async () => {
   const url = `file:${join(temporaryFolder(), 'plants.db')}`
   await using storage = await openStorage({ url })
-  await storage.plants.insertAll(Array.from({ length: 2_000 }, (_, n) => plant(n)))
+  const ids = Array.from({ length: 2_000 }, (_, id) => id)
+  await storage.plants.insertAll(ids.map(id => plant(id)))
   await using salvage = await openSalvage(url)
   const ofPlants = salvage.of('plants')
+
   let read = 0
-  for await (const some of ofPlants.all()) {
+  for await (const page of ofPlants.all()) {
     if (read === 0) {
       await storage.plants.remove(plantId(1_999))
     }
-    read += some.length
+    read += page.length
   }
-  expect([read, ofPlants.unread()]).toEqual([2_000, 0])
+
+  expect(read).toBe(2_000)
+  expect(ofPlants.unread()).toBe(0)
 })
 
 test('a store whose version is lost is read', async () => {
@@ -372,18 +404,24 @@ test('a store whose version is lost is read', async () => {
 })
 
 test('an index with a page in the place of another does not count the plants', async () => {
-  const [first, second] = indexLeaves() as [Page, Page]
-  const { read, count } = await salvaged(damagedFile([[second, contentOf(first.number)]]))
+  const [first, second] = indexLeaves()
+  assert(first !== undefined && second !== undefined, 'the index has several leaves')
+  const file = damagedFile([[second, contentOf(first.number)]])
+
+  const { read, count } = await salvaged(file)
+
   expect(count).toBeUndefined()
   expect(digest(read)).toBe(digest(plants))
 })
 
 test('the number of unread plants is unknown if the index has a wrong root', async () => {
   const leaf = pick(indexLeaves())
-  const root = ofKind('index').find(each => contentOf(each.number)[0] === 0x02) as Page
-  const { count, unread } = await expectAllOfPointReads(
-    damagedFile([[root, contentOf(leaf.number)]]),
-  )
+  const root = ofKind('index').find(page => !indexLeaves().includes(page))
+  assert(root !== undefined, 'the index has a root above its leaves')
+  const file = damagedFile([[root, contentOf(leaf.number)]])
+
+  const { count, unread } = await expectAllOfPointReads(file)
+
   expect(count).toBeLessThan(plants.length)
   expect(unread).toBeUndefined()
 })

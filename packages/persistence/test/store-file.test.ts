@@ -179,11 +179,14 @@ test('a new store is opened several times at the same moment', async () => {
   await using stack = new AsyncDisposableStack()
   const open = async () => stack.use(await openStorage({ url }))
 
-  const stores = await Promise.all([open(), open(), open(), open()])
-  await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
+  const opening = Array.from({ length: 4 }, open)
+  const stores = await Promise.all(opening)
+  const inserting = stores.map(({ plants }, id) => plants.insert(plant(id)))
+  await Promise.all(inserting)
 
-  const lists = await Promise.all(stores.map(({ plants }) => plants.page({ limit: 10 })))
-  expect(lists.map(plants => plants.length)).toEqual([4, 4, 4, 4])
+  const listing = stores.map(({ plants }) => plants.page({ limit: 10 }))
+  const counts = (await Promise.all(listing)).map(plants => plants.length)
+  expect(counts).toEqual([4, 4, 4, 4])
 })
 
 /**

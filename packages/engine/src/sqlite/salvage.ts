@@ -11,7 +11,12 @@ import { openToRead } from './schema.ts'
 /** A row whose texts are bytes, because SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
-const nothing: SalvageOf<unknown> = { count: 0, unread: () => 0, async *all() {} }
+/** The salvage of a table that the store does not have. */
+const nothing: SalvageOf<unknown> = {
+  count: 0,
+  unread: () => 0,
+  async *all() {},
+}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -99,10 +104,7 @@ function salvageTable(
         const isAllRead = countRows(connection, table) === itemsRead
         return isAllRead ? 0 : undefined
       }
-      if (count < itemsRead) {
-        return undefined
-      }
-      return count - itemsRead
+      return count < itemsRead ? undefined : count - itemsRead
     },
     async *all() {
       itemsRead = 0
@@ -124,7 +126,8 @@ function salvageTable(
  */
 function distinctIds(ids: BigInt64Array, start: number, end: number): bigint[] {
   const distinct: bigint[] = []
-  for (let index = start; index < Math.min(end, ids.length); index += 1) {
+  const last = Math.min(end, ids.length)
+  for (let index = start; index < last; index += 1) {
     const id = ids[index]
     if (id !== undefined && id !== ids[index - 1]) {
       distinct.push(id)
@@ -162,11 +165,13 @@ function countInIndex(connection: Database.Database, table: string): number | un
     connection,
     `select name from pragma_index_list('${table}') where "unique" = 0`,
   )
+  interface Counts {
+    readonly rows: bigint
+    readonly ids: bigint
+  }
   for (const index of indexes) {
     const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${index}"`
-    const counts = tryTo(() =>
-      connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get(),
-    )
+    const counts = tryTo(() => connection.prepare<[], Counts>(sql).get())
     // If the counts differ, one page of the index is in the place of another.
     if (counts !== undefined && counts.rows === counts.ids) {
       return Number(counts.rows)
