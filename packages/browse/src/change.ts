@@ -73,7 +73,7 @@ export async function attempt(
   }
 }
 
-/** Returns what a change that failed has become, by the record as it is now. */
+/** Returns the outcome of a failed change, by the record as it is now. */
 function judge(
   change: Change,
   base: Stored | undefined,

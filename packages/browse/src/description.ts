@@ -2,17 +2,17 @@ import type { IntegerBounds } from './values.ts'
 
 /** A kind of record, as the interface description describes it. */
 export interface Entity {
-  /** Such as `plants`. */
+  /** The name of all of them, such as `plants`. */
   readonly name: string
-  /** One of them, such as `plant`. */
+  /** The name of one of them, such as `plant`. */
   readonly kind: string
   readonly path: string
   readonly members: readonly Member[]
   readonly filters: readonly Member[]
-  /** Whether the list has pages, by `after`. */
+  /** Whether the list has pages, because it takes `after`. */
   readonly hasPages: boolean
   readonly canCount: boolean
-  /** With PUT a repeated attempt is recognised, with POST it is not. */
+  /** PUT is better, because the store recognises a repeated attempt. */
   readonly creation: 'PUT' | 'POST' | undefined
   readonly canSave: boolean
   readonly canDelete: boolean

@@ -68,6 +68,9 @@ export function removeDialog(dialog: HTMLDialogElement): void {
   dialog.remove()
 }
 
+/** The keys that press a button or close a dialog. */
+const actingKeys = ['Enter', ' ', 'Escape']
+
 /**
  * Lets a held key act only where it was pressed. The key that has opened a question would
  * otherwise answer it, too.
@@ -79,7 +82,9 @@ export function ignoreHeldKeys(): void {
     event => {
       if (!event.repeat) {
         pressedOn = event.target
-      } else if (event.target !== pressedOn) {
+        return
+      }
+      if (actingKeys.includes(event.key) && event.target !== pressedOn) {
         event.preventDefault()
         event.stopPropagation()
       }

@@ -13,7 +13,7 @@ interface FilterField {
   readonly parameter: Member
   readonly label: string
   readonly input: HTMLInputElement
-  /** The value in the place. What the user has typed since then is not shown yet. */
+  /** The value in the place. The input differs from it until "Show" is pressed. */
   placed: string
 }
 
@@ -49,8 +49,10 @@ function placeValue(field: FilterField, place: Place): void {
   const { parameter, input } = field
   const text = place.parameters.get(parameter.name) ?? ''
   // The interface asks for what follows an id.
-  const isAfter = parameter.name === 'after' && /^-?\d+$/.test(text)
-  const value = isAfter ? `${BigInt(text) + 1n}` : text
+  let value = text
+  if (parameter.name === 'after' && /^-?\d+$/.test(text)) {
+    value = `${BigInt(text) + 1n}`
+  }
   if (value !== field.placed) {
     input.value = value
   }

@@ -6,7 +6,7 @@ import type { Query, Records } from './records.ts'
 import {
   clearTable,
   createRow,
-  findLink,
+  findFirstLink,
   findRow,
   showBusy,
   showEmpty,
@@ -93,8 +93,8 @@ export class List {
 
   /** Gives the focus to a row, or to "New" if there is no such row. */
   focusRow(id: bigint | undefined): void {
-    const link = id !== undefined && findLink(id)
-    const target = link || create
+    const link = findRow(id)?.querySelector('a')
+    const target = link ?? create
     target.focus()
   }
 
@@ -102,8 +102,10 @@ export class List {
   neighbourOf(id: bigint): bigint | undefined {
     const row = findRow(id)
     const neighbour = row?.nextElementSibling ?? row?.previousElementSibling
-    const isRow = neighbour instanceof HTMLTableRowElement
-    return isRow ? BigInt(neighbour.dataset['id'] ?? '') : undefined
+    if (neighbour instanceof HTMLTableRowElement) {
+      return BigInt(neighbour.dataset['id'] ?? '')
+    }
+    return undefined
   }
 
   /** Removes a row. Returns whether there was one. */
@@ -164,7 +166,8 @@ export class List {
       do {
         const page = await this.#readPage(view, { query, progress, signal: signals })
         body ??= showTable(entity)
-        body.append(...page.items.map(item => createRow(item, entity.members, place)))
+        const rows = page.items.map(item => createRow(item, entity.members, place))
+        body.append(...rows)
         progress.rowCount += page.items.length
         progress.hasMore = page.next !== undefined
         progress.after = `${page.next ?? ''}`
@@ -186,7 +189,7 @@ export class List {
     if (progress.after === '') {
       return signedIn(() => records.list(query, { signal }))
     }
-    // Somebody may have typed it into the URL. The store itself says what is wrong then.
+    // The URL may hold any text here. The store then says what is wrong with it.
     const after = progress.after as unknown as bigint
     return signedIn(() => records.list({ ...query, after }, { signal }))
   }
@@ -213,21 +216,23 @@ export class List {
   #showEnd(view: View, { rowCount, hasMore, after }: Progress): void {
     const { entity, place } = view
     const noun = rowCount === 1 ? 'row' : 'rows'
-    status.textContent = `${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`
+    const rest = hasMore ? 'more follow' : 'no more'
+    status.textContent = `${rowCount} ${noun}, ${rest}`
     showBusy(false)
     stop.hidden = true
     if (rowCount === 0 && !hasMore) {
       showEmpty(entity, place)
     }
-    const known = pagesBefore()
-    const pageBefore = known.at(-1)
     const here = place.parameters.get('after') ?? ''
+    const before = pagesBefore()
+    const beforePrevious = before.slice(0, -1)
+    const startOfPrevious = before.at(-1)
     first.disabled = here === ''
     first.onclick = () => this.#onGo(toPage(place, ''), [])
-    previous.disabled = pageBefore === undefined
-    previous.onclick = () => this.#onGo(toPage(place, pageBefore), known.slice(0, -1))
+    previous.disabled = startOfPrevious === undefined
+    previous.onclick = () => this.#onGo(toPage(place, startOfPrevious), beforePrevious)
     next.disabled = !hasMore
-    next.onclick = () => this.#onGo(toPage(place, after), [...known, here])
+    next.onclick = () => this.#onGo(toPage(place, after), [...before, here])
     keepFocus()
   }
 }
@@ -238,7 +243,7 @@ interface PageOptions {
   readonly signal: AbortSignal
 }
 
-/** Only such a filter lets the store answer with an empty page that has a next one. */
+/** Returns whether a filter searches. Only a search has empty pages with a next one. */
 function isSearchFor(name: string, filters: Readonly<Record<string, string>>): boolean {
   return name.endsWith('_contains') && filters[name] !== undefined
 }
@@ -273,6 +278,6 @@ function keepFocus(): void {
     return
   }
   if (focused.disabled || focused.hidden) {
-    findLink()?.focus({ preventScroll: true })
+    findFirstLink()?.focus({ preventScroll: true })
   }
 }

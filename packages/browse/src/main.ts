@@ -152,11 +152,10 @@ async function showRecord(view: View): Promise<void> {
     refuse(`The id ${integerProblem(record, bounds)}.`)
     return leaveRecord(place)
   }
-  tell(`Loading ${entity.kind} ${id} …`)
+  const takeBack = tell(`Loading ${entity.kind} ${id} …`)
   try {
     const stored = await readRecord(records, id, signal)
     signal.throwIfAborted()
-    tell('')
     if (stored === undefined) {
       showGone(view, id)
     } else {
@@ -164,9 +163,10 @@ async function showRecord(view: View): Promise<void> {
     }
   } catch (error) {
     if (!signal.aborted) {
-      tell('')
       showUnread(view, id, toWords(error))
     }
+  } finally {
+    takeBack()
   }
 }
 
@@ -231,8 +231,9 @@ function finishForm(form: RecordForm, { kind }: Entity, change: Change): void {
   const { id, verb } = change
   tell(capitalized(`${kind} ${id} is ${participle(change)}.`))
   const neighbour = list.neighbourOf(id)
+  const isDeleted = verb === 'delete'
   leavePlaceOf(form)
-  refreshList(verb === 'delete' ? neighbour : id)
+  refreshList(isDeleted ? neighbour : id)
 }
 
 async function refreshList(idToFocus: bigint | undefined): Promise<void> {

@@ -1,7 +1,7 @@
 import { button, byId, element } from './dom.ts'
 import type { RecordForm } from './record-form.ts'
 
-/** The messages in the bar above the table, which stays in view while rows are scrolled. */
+/** The messages in the bar above the table, which stays in view. */
 
 const bar = byId('bar', HTMLElement)
 const happened = byId('happened', HTMLElement)
@@ -13,9 +13,14 @@ export function clearMessages(): void {
   refusal.textContent = ''
 }
 
-/** Says what has happened. */
-export function tell(text: string): void {
+/** Says what has happened. Returns a function that takes these words back. */
+export function tell(text: string): () => void {
   happened.textContent = text
+  return () => {
+    if (happened.textContent === text) {
+      happened.textContent = ''
+    }
+  }
 }
 
 /** Says what has not happened, and why. With `tryAgain`, a button does it again. */

@@ -52,8 +52,13 @@ let fragmentShown = ''
 export function noteVisit(place: Place): boolean {
   const known = history.state as Visit | null
   const { position } = visit
-  const pagesBefore = isOfSameList(place) ? visit.pagesBefore : []
-  visit = known ?? nextVisit(pagesBefore)
+  if (known !== null) {
+    visit = known
+  } else if (isOfSameList(place)) {
+    visit = nextVisit(visit.pagesBefore)
+  } else {
+    visit = nextVisit([])
+  }
   fragmentShown = toFragment(place)
   history.replaceState(visit, '', fragmentShown)
   return visit.position > position

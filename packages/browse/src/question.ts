@@ -64,33 +64,46 @@ export interface States {
 
 /** Returns a table with a row for each member, and a column for each state. */
 export function compare(states: States): readonly HTMLElement[] {
-  const { opened, now, mine } = states
-  const columns = Object.entries({
-    'when you opened it': opened,
-    'now in the store': now,
-    yours: mine,
-  }).filter(([, item]) => item !== undefined)
-  const names = new Set(columns.flatMap(([, item]) => Object.keys(item ?? {})))
+  const columns = toColumns(states)
+  const heads = columns.map(({ label }) => element('th', { scope: 'col' }, label))
+  const head = element('tr', {}, element('td'), ...heads)
+  const names = new Set(columns.flatMap(({ item }) => Object.keys(item)))
   names.delete('id')
-  const heads = columns.map(([label]) => element('th', { scope: 'col' }, label))
-  const rows = [...names].map(name => {
-    const show = createShow(name, states)
-    const cells = columns.map(([label, item]) => {
-      const value = item?.[name]
-      const isChanged = toText(value) !== toText(opened[name])
-      const star = isChanged && element('b', {}, ' *')
-      const cell = element('td', {}, show(value), star)
-      cell.dataset['label'] = label
-      return cell
-    })
-    return element('tr', {}, element('th', { scope: 'row' }, name), ...cells)
+  const rows = [...names].map(name => createRow(name, states))
+  const table = element('table', { className: 'states', translate: false })
+  table.append(element('thead', {}, head), element('tbody', {}, ...rows))
+  return [table, element('p', { className: 'hint' }, '* differs from what you opened')]
+}
+
+interface Column {
+  readonly label: string
+  readonly item: Item
+}
+
+function toColumns({ opened, now, mine }: States): readonly Column[] {
+  const columns = [{ label: 'when you opened it', item: opened }]
+  if (now !== undefined) {
+    columns.push({ label: 'now in the store', item: now })
+  }
+  if (mine !== undefined) {
+    columns.push({ label: 'yours', item: mine })
+  }
+  return columns
+}
+
+function createRow(name: string, states: States): HTMLElement {
+  const show = createShow(name, states)
+  const original = toText(states.opened[name])
+  const cells = toColumns(states).map(({ label, item }) => {
+    const value = item[name]
+    const isChanged = toText(value) !== original
+    const star = isChanged && element('b', {}, ' *')
+    const cell = element('td', {}, show(value), star)
+    cell.dataset['label'] = label
+    return cell
   })
-  const head = element('thead', {}, element('tr', {}, element('td'), ...heads))
-  const body = element('tbody', {}, ...rows)
-  return [
-    element('table', { className: 'states', translate: false }, head, body),
-    element('p', { className: 'hint' }, '* differs from what you opened'),
-  ]
+  const head = element('th', { scope: 'row' }, name)
+  return element('tr', {}, head, ...cells)
 }
 
 /** Returns how to show the values of a member: around their difference, if any. */
@@ -100,8 +113,9 @@ function createShow(
 ): (value: unknown) => HTMLElement {
   // The first two matter most: what is stored now, and what would overwrite it.
   const items = [now, mine, opened].filter(item => item !== undefined)
-  const [text = '', ...others] = items.map(item => toText(item[name]) ?? '')
-  const other = others.find(each => each !== text)
+  const texts = items.map(item => toText(item[name]) ?? '')
+  const [text = ''] = texts
+  const other = texts.find(each => each !== text)
   if (other === undefined) {
     return toCell
   }

@@ -6,7 +6,7 @@ import { ask, askToDiscard, compare } from './question.ts'
 import type { Item, Records, Stored } from './records.ts'
 import { mayChange, toWords } from './session.ts'
 
-/** The page around a form. */
+/** The record of a form, and the page around it. */
 export interface RecordFormOptions {
   readonly entity: Entity
   readonly records: Records
@@ -32,8 +32,8 @@ const keep = 'Keep what is there'
  * of the store reaches only the form that has asked.
  *
  * - shown: its dialog is open. `leave` asks if something was typed, and then ends it.
- * - hidden: it was closed while a change was under way. A success ends it. A failure keeps
- *   what was typed, until `show` or `discard`.
+ * - hidden: it was closed while a change was under way. A success ends it. A failure
+ *   keeps what was typed, until `show` or `discard`.
  * - over: nothing of it is on the page.
  */
 export class RecordForm {
@@ -46,7 +46,7 @@ export class RecordForm {
   #state: 'shown' | 'hidden' | 'over' = 'shown'
   /** Whether the store has not yet answered a change. */
   #isSending = false
-  /** The question whether to close, while it is open. */
+  /** The question before the form closes, while it is open. */
   #closing: Promise<boolean> | undefined
   /** How the page names the record, such as `Plant 7`. */
   readonly title: string
@@ -263,7 +263,7 @@ export class RecordForm {
     }
   }
 
-  /** Decides a conflict. Only what the question shows can be overwritten. */
+  /** Asks about a conflict. Only what the question shows can be overwritten. */
   async #wantsItAllTheSame(change: Change, now: Stored | undefined): Promise<boolean> {
     const { opened } = this.#options
     if (opened === undefined) {
@@ -277,11 +277,12 @@ export class RecordForm {
       this.#fail(heading, heading)
       return false
     }
+    const states = { opened: opened.item, now: now?.item, mine: change.wanted }
     const isSave = change.wanted !== undefined
     const allTheSame = isSave ? 'Save mine over it' : `Delete ${change.id}`
     const answer = await ask(this.#dialog, {
       heading,
-      content: compare({ opened: opened.item, now: now?.item, mine: change.wanted }),
+      content: compare(states),
       answers: [keep, allTheSame, goOn],
       harmless: goOn,
       harmful: allTheSame,

@@ -51,7 +51,7 @@ export async function readRecord(
   }
 }
 
-/** Returns whether two states of a record are the same to a reader and to the store. */
+/** Returns whether two states of a record have the same values. */
 export function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
   if (a === undefined || b === undefined) {
     return a === b

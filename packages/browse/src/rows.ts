@@ -22,7 +22,7 @@ export function showTable({ name, members }: Entity): HTMLElement {
   return body
 }
 
-/** Shows instead of a table why there are no rows. */
+/** Says why there are no rows, in place of the table. */
 export function showEmpty(entity: Entity, place: Place): void {
   table.hidden = true
   empty.replaceChildren(...describeEmpty(entity, place))
@@ -58,33 +58,36 @@ export function createRow(
   members: readonly Member[],
   place: Place,
 ): HTMLElement {
-  const row = element('tr', {}, ...members.map(member => createCell(item, member, place)))
+  const cells = members.map(member => {
+    const isId = member.name === 'id'
+    const cell = isId ? createHead(item, place) : createCell(item, member)
+    cell.dataset['name'] = member.name
+    return cell
+  })
+  const row = element('tr', {}, ...cells)
   row.dataset['id'] = `${item.id}`
   return row
 }
 
-function createCell(item: Item, { name, bounds }: Member, place: Place): HTMLElement {
-  const cell = element('td', { className: classOf(bounds) })
-  if (name !== 'id') {
-    cell.append(toCell(item[name]))
-    cell.dataset['name'] = name
-    return cell
-  }
+function createHead(item: Item, place: Place): HTMLElement {
   const id = `${item.id}`
-  const link = element('a', { href: toFragment({ ...place, record: id }) }, id)
-  const head = element('th', { scope: 'row', className: 'integer' }, link)
-  head.dataset['name'] = name
-  return head
+  const href = toFragment({ ...place, record: id })
+  const link = element('a', { href }, id)
+  return element('th', { scope: 'row', className: 'integer' }, link)
 }
 
-export function findRow(id: bigint): HTMLTableRowElement | undefined {
+function createCell(item: Item, { name, bounds }: Member): HTMLElement {
+  const className = classOf(bounds)
+  return element('td', { className }, toCell(item[name]))
+}
+
+export function findRow(id: bigint | undefined): HTMLTableRowElement | undefined {
   return [...table.rows].find(row => row.dataset['id'] === `${id}`)
 }
 
-/** Returns the link of a row, or of the first one. */
-export function findLink(id?: bigint): HTMLElement | null | undefined {
-  const place = id === undefined ? table : findRow(id)
-  return place?.querySelector('a')
+/** Returns the link of the first row. */
+export function findFirstLink(): HTMLElement | null {
+  return table.querySelector('a')
 }
 
 // A click anywhere in a row opens its record, unless a text is being selected.

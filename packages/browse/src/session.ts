@@ -61,7 +61,10 @@ export function toWords(error: unknown): string {
   if (error instanceof RefusedError) {
     return `${error.message} (${error.number})`
   }
-  return error instanceof Error ? error.message : `${error}`
+  if (error instanceof Error) {
+    return error.message
+  }
+  return `${error}`
 }
 
 /**
@@ -156,7 +159,7 @@ function readToken(text: string): string | undefined {
 }
 
 function createHelp(): readonly HTMLElement[] {
-  // A name that is taken would be refused.
+  // The name is new each time, because the store refuses one that is taken.
   const suffix = Math.random().toString(36).slice(2, 7)
   const command = `plant-store token create --name page-${suffix} --expires 12h`
   return [

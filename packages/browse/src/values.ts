@@ -43,11 +43,13 @@ function createSign(text: string): HTMLElement {
 
 /** Returns the first characters of a text. A surrogate pair is one character. */
 function firstCharacters(text: string, countMax: number): string {
-  return [...text.slice(0, 2 * countMax)].slice(0, countMax).join('')
+  const characters = [...text.slice(0, 2 * countMax)]
+  return characters.slice(0, countMax).join('')
 }
 
 function lastCharacters(text: string, countMax: number): string {
-  return [...text.slice(-2 * countMax)].slice(-countMax).join('')
+  const characters = [...text.slice(-2 * countMax)]
+  return characters.slice(-countMax).join('')
 }
 
 function countCharacters(text: string): number {
@@ -60,11 +62,17 @@ const invisibleOrSpace = /(\r\n|[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Poin
 
 /** Returns a text with a sign in place of each character that the expression matches. */
 function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
-  return text.split(replaced).flatMap((part, index): readonly (Node | string)[] => {
+  const nodes: (Node | string)[] = []
+  for (const [index, part] of text.split(replaced).entries()) {
     const isMatch = index % 2 === 1
-    // A line may break after a sign, as after a space.
-    return isMatch ? [createSign(toSign(part)), element('wbr')] : [part]
-  })
+    if (isMatch) {
+      // A line may break after a sign, as after a space.
+      nodes.push(createSign(toSign(part)), element('wbr'))
+    } else {
+      nodes.push(part)
+    }
+  }
+  return nodes
 }
 
 const signs: Readonly<Record<string, string>> = {
@@ -102,7 +110,11 @@ export function findDifference(a: string, b: string): Difference {
   }
   const endLengthMax = lengthMin - start
   let endLength = 0
-  while (endLength < endLengthMax && a.at(-1 - endLength) === b.at(-1 - endLength)) {
+  while (endLength < endLengthMax) {
+    const index = -1 - endLength
+    if (a.at(index) !== b.at(index)) {
+      break
+    }
     endLength++
   }
   const endOfA = a.length - endLength

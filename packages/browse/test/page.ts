@@ -22,6 +22,9 @@ export interface OpenOptions {
   readonly prepare?: () => void
 }
 
+/** Three pages of plants, from id 0. */
+export const several = Array.from({ length: 250 }, (_, n) => plant(BigInt(n), `n${n}`))
+
 type PlantParts = Parameters<typeof plant>
 
 export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
@@ -44,7 +47,7 @@ export function usePage() {
   async function open(options: OpenOptions = {}) {
     const { place = '', as = token, url = store.url, viewport, prepare } = options
     const context = await browser.newContext(viewport && { viewport })
-    context.setDefaultTimeout(15_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const requested: string[] = []
     const complaints = watch(page, requested)
@@ -147,4 +150,29 @@ export async function signIn(page: Page, token: string): Promise<void> {
 export async function shows(locator: Locator, text: string | RegExp): Promise<void> {
   const shown = expect.poll(() => locator.textContent())
   await (typeof text === 'string' ? shown.toContain(text) : shown.toMatch(text))
+}
+/** Holds the requests of a plant back until the returned function is called. */
+export async function hold(
+  page: Page,
+  method: string,
+  id: string,
+  then: 'continue' | 'abort' = 'continue',
+): Promise<() => void> {
+  const released = Promise.withResolvers<void>()
+  await page.route(`**/plants/${id}`, async route => {
+    if (route.request().method() !== method) {
+      return route.continue()
+    }
+    await released.promise
+    return then === 'abort' ? route.abort() : route.continue()
+  })
+  return () => released.resolve()
+}
+
+/** Holds a key long enough for it to be repeated. */
+export async function holdKey(page: Page, key: string): Promise<void> {
+  for (let count = 0; count < 5; count++) {
+    await page.keyboard.down(key)
+  }
+  await page.keyboard.up(key)
 }

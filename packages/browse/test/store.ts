@@ -71,7 +71,7 @@ export async function startStore() {
     plants,
     token,
     expire,
-    /** Lets so many lists be read, and then none until the returned function is called. */
+    /** Holds all lists back after so many, until the returned function is called. */
     holdListsAfter(count: number): () => void {
       const released = Promise.withResolvers<void>()
       let left = count
