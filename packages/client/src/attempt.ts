@@ -17,36 +17,62 @@ export function sendOnce(
   options: ClientOptions,
   changedBefore: boolean,
 ): Promise<Answer> {
-  const { method, url, body, signal: caller } = request
-  const { token, fetch = globalThis.fetch, timeoutMs = timeoutMsDefault } = options
-  return within(timeoutMs, caller, async signal => {
-    let isSent = false
+  const { timeoutMs = timeoutMsDefault } = options
+  return within(timeoutMs, request.signal, async signal => {
+    const headers = await prepare(request, options, signal).catch(cause => {
+      if (signal.aborted) {
+        const message = `no access token within ${timeoutMs} ms`
+        throw timedOut(message, changedBefore, cause)
+      }
+      throw cause
+    })
     try {
-      assertFetch(fetch)
-      const bearer =
-        typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
-      const headers = headersOf(request, bearer)
-      isSent = true
-      // A redirect could leak the token or drop the body.
-      const redirect = 'manual'
-      const init = { method, headers, body: body ?? null, redirect, signal } as const
-      const response = await fetch(url, init)
-      const { status, headers: fields } = response
-      return { status, headers: fields, text: await response.text() }
+      return await fetchAnswer(request, options, { headers, signal })
     } catch (cause) {
-      const mayHaveMade = isSent && method !== 'GET' && !neverConnected(cause)
+      const mayHaveMade = request.method !== 'GET' && !neverConnected(cause)
       const mayHaveChanged = changedBefore || mayHaveMade
       if (signal.aborted) {
-        const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
-        throw new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
-      }
-      if (!isSent) {
-        throw cause
+        throw timedOut(`no answer within ${timeoutMs} ms`, mayHaveChanged, cause)
       }
       const details = { reason: 'connection-failed', mayHaveChanged } as const
       throw new NoAnswerError('no answer: the connection failed', details, cause)
     }
   })
+}
+
+function timedOut(
+  message: string,
+  mayHaveChanged: boolean,
+  cause: unknown,
+): NoAnswerError {
+  return new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
+}
+
+/**
+ * Resolves to the header fields, once there is a token. Nothing was sent if it rejects.
+ */
+async function prepare(
+  request: OperationRequest<unknown>,
+  { token, fetch = globalThis.fetch }: ClientOptions,
+  signal: AbortSignal,
+): Promise<Headers> {
+  assertFetch(fetch)
+  const bearer =
+    typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
+  return headersOf(request, bearer)
+}
+
+async function fetchAnswer(
+  { method, url, body }: OperationRequest<unknown>,
+  { fetch = globalThis.fetch }: ClientOptions,
+  { headers, signal }: { readonly headers: Headers; readonly signal: AbortSignal },
+): Promise<Answer> {
+  // A redirect could leak the token or drop the body.
+  const redirect = 'manual'
+  const init = { method, headers, body: body ?? null, redirect, signal } as const
+  const response = await fetch(url, init)
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text }
 }
 
 function assertFetch(fetch: unknown): void {
@@ -93,7 +119,7 @@ const unconnectedMessages = /: client error \(Connect\): |^bad port$/
  * Returns whether an error proves that nothing was sent. Those of browsers prove nothing.
  */
 function neverConnected(error: unknown): boolean {
-  // Of another realm it is no instance of Error here.
+  // An error of another realm is no instance of Error here.
   const { code, message, cause } = error as Readonly<
     Record<'code' | 'message' | 'cause', unknown>
   >

@@ -1,8 +1,8 @@
-import type { Identified, Page, Total, Version } from '@plant-store/domain'
-import { isSame, isVersion, totalMax } from '@plant-store/domain'
-import { writeJsonRecord } from '@plant-store/json'
-import { errorNumbers, RefusedError } from './errors.ts'
-import { type ClientOptions, createSend } from './send.ts'
+import type { Identified, Page, Version } from '@plant-store/domain'
+import { createChanges } from './entity-changes.ts'
+import { createReads } from './entity-reads.ts'
+import { operationUrl } from './operation-url.ts'
+import { type ClientOptions, createSend, type Send } from './send.ts'
 
 /**
  * The operations on one entity of a store. Each rejects with the error of `parse`,
@@ -42,14 +42,14 @@ export interface EntityClient<Item extends Identified, Query> {
   remove(id: bigint, options?: Omit<ChangeOptions, 'ifNoneMatch'>): Promise<void>
 }
 
-/** What an entity has of its own. */
+/** The path and the rules of one entity. */
 export interface EntityOptions<Item extends Identified, Query> {
-  /** Of the list, such as `/plants`. */
+  /** The path of the list, such as `/plants`. */
   readonly path: string
   /**
    * Returns the item in an unknown value.
    *
-   * @param id the id from elsewhere, such as a path: the value may then lack its own
+   * @param id the id in a path. The value may then lack its own
    */
   readonly parse: (value: unknown, id?: Item['id']) => Item
   readonly parseId: (id: bigint) => Item['id']
@@ -97,209 +97,24 @@ export interface ChangeOptions extends CallOptions {
   readonly ifNoneMatch?: '*' | undefined
 }
 
+/** What the operations on one entity share. */
+export interface EntityContext<Item extends Identified, Query> {
+  readonly send: Send
+  readonly listUrl: string
+  readonly itemUrl: (id: Item['id']) => string
+  readonly rules: EntityOptions<Item, Query>
+}
+
 export function createEntityClient<Item extends Identified, Query extends ListQuery>(
   options: ClientOptions & EntityOptions<Item, Query>,
 ): EntityClient<Item, Query> {
-  const { path, parse, parseId, parseQuery } = options
-  const send = createSend(options)
-  const listUrl = operationUrl(options, path)
-  const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
-
-  /** Returns a reader of an item and its version. */
-  const versioned = (id: Item['id']) => (body: unknown, headers: Headers) => {
-    const version = readVersion(headers.get('etag'))
-    return { item: parse(body, id), version }
+  const listUrl = operationUrl(options, options.path)
+  const context: EntityContext<Item, Query> = {
+    send: createSend(options),
+    listUrl,
+    itemUrl: id => `${listUrl}/${id}`,
+    rules: options,
   }
-
-  async function readVersioned(input: bigint, { signal }: CallOptions = {}) {
-    const id = parseId(input)
-    return send({ method: 'GET', url: itemUrl(id), signal, read: versioned(id) })
-  }
-
-  async function list(
-    query: Partial<Query> = {},
-    { signal }: CallOptions = {},
-  ): Promise<Page<Item>> {
-    const url = new URL(listUrl)
-    for (const [name, value] of Object.entries(parseQuery(query))) {
-      url.searchParams.set(name, `${value}`)
-    }
-    const read = (body: unknown, headers: Headers) => {
-      const items = (body as unknown[]).map(item => parse(item))
-      const [, after] =
-        /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(headers.get('link') ?? '') ?? []
-      const total = readTotal(headers.get('total-count'))
-      return {
-        items,
-        ...(after !== undefined && { next: parseId(BigInt(after)) }),
-        ...(total !== undefined && { total }),
-      }
-    }
-    return send({ method: 'GET', url, signal, read })
-  }
-
-  /**
-   * Returns the item as it is now if a lost answer may explain the failure of a change.
-   * Otherwise throws it.
-   */
-  async function itemAfter(error: unknown, id: Item['id'], options: CallOptions) {
-    if (!(error instanceof RefusedError && error.mayHaveChanged)) {
-      throw error
-    }
-    try {
-      if (error.number !== errorNumbers['condition-failed']) {
-        throw error
-      }
-      return await readVersioned(id, options)
-    } catch (cause) {
-      options.signal?.throwIfAborted()
-      if (isMissing(cause)) {
-        return 'missing'
-      }
-      throw error
-    }
-  }
-
-  return {
-    readVersioned,
-    list,
-    async create(input, { signal } = {}) {
-      const item = parse(input)
-      const body = writeJsonRecord(item)
-      return send({
-        method: 'POST',
-        url: listUrl,
-        body,
-        signal,
-        read: body => parse(body, item.id),
-      })
-    },
-    async read(input, { signal } = {}) {
-      const id = parseId(input)
-      return send({
-        method: 'GET',
-        url: itemUrl(id),
-        signal,
-        read: body => parse(body, id),
-      })
-    },
-    async *pages(query = {}, options) {
-      let { after } = query
-      do {
-        const { items, next }: Page<Item> = await list({ ...query, after }, options)
-        yield items
-        after = next
-      } while (after !== undefined)
-    },
-    async replace(input, options = {}) {
-      const item = parse(input)
-      const { id, ...rest } = item
-      const request = {
-        url: itemUrl(id),
-        body: writeJsonRecord(rest),
-        read: versioned(id),
-      }
-      return send({ method: 'PUT', ...request, ...conditional(options) }).catch(
-        async error => {
-          const found = await itemAfter(error, id, options)
-          if (found !== 'missing' && isSame(found.item, item)) {
-            return found
-          }
-          throw error
-        },
-      )
-    },
-    async remove(input, options = {}) {
-      const id = parseId(input)
-      const request = { url: itemUrl(id), read: () => {} }
-      await send({ method: 'DELETE', ...request, ...conditional(options) }).catch(
-        async error => {
-          if ((await itemAfter(error, id, options)) !== 'missing') {
-            throw error
-          }
-        },
-      )
-    },
-  }
-}
-
-/**
- * Returns the URL of an operation below the base URL, which may have a path.
- *
- * @throws TypeError if the base URL is none. The message does not contain it, because it
- *   may have a password
- */
-export function operationUrl(
-  { baseUrl }: Pick<ClientOptions, 'baseUrl'>,
-  path: string,
-): string {
-  const text = `${baseUrl}`
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isBaseUrl =
-    url !== undefined &&
-    /^https?:$/.test(url.protocol) &&
-    url.username === '' &&
-    url.password === '' &&
-    !/[?#]/.test(text)
-  if (!isBaseUrl) {
-    throw new TypeError(
-      'baseUrl must be an http or https URL without credentials, query and fragment, such as http://127.0.0.1:3000',
-    )
-  }
-  return url.href.replace(/\/$/, '') + path
-}
-
-/**
- * What proxies put behind an entity tag when they compress, such as Apache, Caddy and
- * Jetty.
- */
-const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
-
-/**
- * Returns the version in an entity tag. A proxy that compresses may have made it weak, or
- * may have added the coding.
- *
- * @throws TypeError if it has none
- */
-function readVersion(etag: string | null): Version {
-  const tag = /^(?:W\/)?"(.*)"$/.exec(etag ?? '')?.[1]
-  const version = tag?.replace(codingSuffix, '')
-  if (!isVersion(version)) {
-    throw new TypeError('the answer must have the ETag of an item')
-  }
-  return version
-}
-
-function readTotal(field: string | null): Total | undefined {
-  if (field === null) {
-    return undefined
-  }
-  return field.endsWith('+') ? `${totalMax}+` : Number(field)
-}
-
-/** Each entity has a number of its own for this. */
-function isMissing(error: unknown): boolean {
-  return (
-    error instanceof RefusedError &&
-    error.status === 404 &&
-    error.number !== errorNumbers['no-such-path']
-  )
-}
-
-/**
- * @throws TypeError for a text that is not a version, which could mean something else
- *   between quotation marks
- */
-function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
-  if (ifMatch !== undefined && !isVersion(ifMatch)) {
-    throw new TypeError('ifMatch must be a Version')
-  }
-  const match = ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }
-  return {
-    signal,
-    headers: {
-      ...match,
-      ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
-    },
-  }
+  const reads = createReads(context)
+  return { ...reads, ...createChanges(context, reads.readVersioned) }
 }

@@ -7,8 +7,8 @@ import {
   type EntityClient,
   type Input,
   type ListQuery,
-  operationUrl,
 } from './entity-client.ts'
+import { operationUrl } from './operation-url.ts'
 import { type ClientOptions, createSend } from './send.ts'
 
 /**
@@ -52,15 +52,15 @@ export function createPlantClient(options: ClientOptions): PlantClient {
   return {
     ...createEntityClient<Plant, PlantListQuery>({ ...options, path, ...parsing }),
     createMany(plants, { announce = true, signal } = {}) {
-      const url = operationUrl(
-        options,
-        `${path}/batch${announce ? '' : '?announce=false'}`,
-      )
-      const headers = { 'content-type': 'application/x-ndjson' }
-      const request = { url, headers, mayRepeat: true, signal }
-      return createMany(plants, (body, read) =>
-        send({ method: 'POST', ...request, body, read }),
-      )
+      const query = announce ? '' : '?announce=false'
+      const request = {
+        method: 'POST',
+        url: operationUrl(options, `${path}/batch${query}`),
+        headers: { 'content-type': 'application/x-ndjson' },
+        mayRepeat: true,
+        signal,
+      } as const
+      return createMany(plants, (body, read) => send({ ...request, body, read }))
     },
   }
 }
