@@ -25,8 +25,8 @@ const banner =
 /**
  * Bundles a program that serves, and its threads, into `dist` of the working directory.
  * Libraries that are not bundled would take several times the time and memory to load, in
- * every thread (docs/decisions/0008). It bundles the sources of our packages, so Node needs
- * the condition as well.
+ * every thread (docs/decisions/0008). It bundles the sources of our packages, so Node
+ * needs the condition as well.
  */
 export async function bundleProgram(main: string): Promise<void> {
   rmSync('dist', { recursive: true, force: true })

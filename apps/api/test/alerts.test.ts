@@ -24,7 +24,7 @@ const panels = (JSON.parse(read('grafana-dashboard.json')) as Dashboard).panels.
   ({ title, targets }) => targets.map(({ expr }) => [title, expr] as const),
 )
 
-/** What is left of a query without functions, labels, times and operators. */
+/** Returns the names in a query, without functions, labels, times and operators. */
 function metricsIn(query: string): string[] {
   const bare = query
     .replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, '')
@@ -40,7 +40,7 @@ const served = Object.entries(metrics).flatMap(([name, [type]]) =>
 // Prometheus adds `up` for each target.
 const names = new Set(['up', ...served])
 
-test('there are alerts and panels, every alert is read, and all name only metrics that the service has', () => {
+test('alerts and panels name only metrics that the service has', () => {
   expect(alerts).toHaveLength(read('alerts.yml').match(/- alert:/g)?.length as number)
   expect(alerts.length).toBeGreaterThan(4)
   expect(panels.length).toBeGreaterThan(10)
@@ -77,7 +77,7 @@ function alertTest(lastBackup: number | undefined, fires: boolean) {
 }
 
 test(
-  'an old backup fires, and so does none; a recent one and PostgreSQL do not',
+  'an old or missing backup fires, a recent one and PostgreSQL do not',
   needs('promtool', hasPromtool),
   () => {
     const file = join(temporaryFolder(), 'test.yml')

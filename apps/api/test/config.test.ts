@@ -34,16 +34,16 @@ readConfig(
 
 const defaults = readConfig({})
 
-test('the limits of the program are those of the package, where nobody sets them', () => {
+test('the default limits of the program are those of the package', () => {
   expect(defaultServerLimits).toMatchObject(defaults.serverLimits)
 })
 
-test('two threads serve on Linux if there are two processors, and elsewhere one', () => {
+test('two threads serve on Linux with two processors, elsewhere one', () => {
   const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
   expect(defaults.httpThreads).toBe(threads)
 })
 
-test('an empty variable counts as one that is not set, and one that nobody declared is ignored', () => {
+test('an empty variable counts as unset, and an unknown one is ignored', () => {
   expect(readConfig(Object.fromEntries([...variables].map(name => [name, ''])))).toEqual(
     defaults,
   )
@@ -304,7 +304,7 @@ test('a variable that resembles a setting is named with it, and no other', () =>
   ])
 })
 
-test('every wrong variable is named at once, a line each, with what it should be', () => {
+test('every wrong variable has a line that says what it must be', () => {
   const wrong = Object.entries(wrongValues).map(([name, values]) => [
     name,
     values.split('|')[0] as string,

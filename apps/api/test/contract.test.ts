@@ -3,7 +3,7 @@ import { startServer } from '@plant-store/harness'
 import { afterAll, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 
-// Of what fails up here, no hook is ever run.
+// Requests that fail below the routes reach no hook.
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
 // The cases try more wrong tokens than anybody may.
@@ -27,7 +27,7 @@ for (const { clause, name, run } of contractCases) {
   test(`${clause}: ${name}`, () => run(client))
 }
 
-test('afterwards a signal stops it in good order, and nothing of it was a defect to it', async () => {
+test('a signal stops it cleanly afterwards, and its log has no defect', async () => {
   client.close()
   expect(await program.end('SIGTERM')).toBe(0)
   expect(program.log.at(-1)?.msg).toBe('stopped')

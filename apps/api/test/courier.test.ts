@@ -12,7 +12,7 @@ const plants = [...edgeIds, ...texts.keys().map(n => BigInt(1000 + n))].map((id,
   fullPlant(id, texts[n % texts.length] as string),
 )
 
-test('every plant is delivered once, with every digit and text, beside listeners that hang, fail or are gone', async () => {
+test('each plant is delivered once beside listeners that hang or fail', async () => {
   await using database = await prepareDatabase()
   const { url, tokens } = database
   await using server = await startServer({

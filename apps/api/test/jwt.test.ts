@@ -67,7 +67,7 @@ const get = async (server: Server, token: string) =>
 const post = async (server: Server, token: string) =>
   (await create(server, 1, token)).outcome()
 
-test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
+test('JWTs are admitted beside opaque tokens, and logged by their subject', async () => {
   const provider = await startProvider()
   const [first, forged] = await Promise.all(['1', '1'].map(makeKey))
   if (!(first && forged)) {
@@ -114,7 +114,7 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(server.errors()).toBe('')
 })
 
-test('while the provider fails, opaque tokens are as good as ever, JWTs get "not now", and the log says why', async () => {
+test('while the provider fails, only JWTs get 503, and the log says why', async () => {
   const provider = await startProvider()
   provider.answer = (_request, response) => response.writeHead(500).end()
   const logger = { error: vi.fn() }

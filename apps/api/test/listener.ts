@@ -12,7 +12,7 @@ export interface Listener extends AsyncDisposable {
   readonly url: string
   /** The ids of the plants that were received and verified, in that order. */
   readonly received: bigint[]
-  /** What the verifier refused. */
+  /** The deliveries that the verifier refused. */
   readonly refused: unknown[]
 }
 

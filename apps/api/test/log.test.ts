@@ -58,7 +58,7 @@ test('a log whose reader stalls holds up neither a request nor a stop', async ()
   expect(await exited).toEqual([0, null])
 })
 
-test('lines that cannot be written wait, up to a bound, and are counted beyond it', async () => {
+test('lines that cannot be written wait up to a bound, then are counted', async () => {
   // Never closed: the log tries again, and would write to the next file of this number.
   const fd = openSync('/dev/full', 'w')
   const log = await openLog({ logLevel: 'info', logFormat: 'json' }, fd)
@@ -125,7 +125,7 @@ test('a start that fails ends, although its log is on a full disk', async () => 
   expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)
 })
 
-test('a readable line of a request has the id that its answer has, and who was refused', () => {
+test('a pretty line of a request has its id, and the refused token', () => {
   const request = {
     method: 'GET',
     route: '/plants',

@@ -49,7 +49,7 @@ function fill(file: string): void {
   }
 }
 
-test('a disk that is full is one line in the log, with the reason, and one when there is room again', async context => {
+test('a full disk is one line with the reason, and one when it has room', async context => {
   const folder = temporaryFolder()
   if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', folder]).status !== 0) {
     return context.skip(mayNotMount)
@@ -105,7 +105,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   ])
 })
 
-test('changes to a file that another program locks are refused after DATABASE_TIMEOUT, also behind others', async () => {
+test('changes to a locked file are refused after DATABASE_TIMEOUT', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   const timeouts = { DATABASE_TIMEOUT: '1s', INACTIVITY_TIMEOUT: '500ms' }
   await using program = await start(timeouts, { databaseUrl: `file:${file}` })
@@ -118,7 +118,7 @@ test('changes to a file that another program locks are refused after DATABASE_TI
   expect(await program.end()).toBe(0)
 })
 
-test('a PostgreSQL that stops is one line for each reason, however much is asked of it', async () => {
+test('a stopped PostgreSQL is one line in the log for each reason', async () => {
   await using server = await startPostgres()
   await using program = await start({ HTTP_THREADS: '2' }, { databaseUrl: server.url })
   expect(await create(program, 40)).toEqual(Array(40).fill(200))

@@ -33,18 +33,18 @@ const everythingIn = (folder: string) =>
     readdirSync(folder).map(name => readFileSync(join(folder, name))),
   ).toString('latin1')
 
-/** On a machine that is busy. */
+/** A start may take this long on a busy machine. */
 const whileStarting = { timeout: 30_000 }
 
 const hasTerminals = spawnSync('script', ['--version']).status === 0
 const hasCurl = spawnSync('curl', ['--version']).status === 0
-/** What Ctrl-C at its terminal does. */
+/** Sends what Ctrl-C at its terminal sends. */
 function interrupt({ process, ended }: Program): Promise<number | string> {
   process.stdin.write('\x03')
   return ended
 }
 
-test('a wrong configuration ends it with 1, a line that names each wrong variable, also in the journal, and nothing begun', async () => {
+test('a wrong configuration ends it with 1 and a line for each variable', async () => {
   const folder = temporaryFolder()
   await using program = launchServer({
     folder,
@@ -70,7 +70,7 @@ test('a wrong configuration ends it with 1, a line that names each wrong variabl
 })
 
 describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () => {
-  test('only the first start that works shows a token, with a command that adds a plant, and it is written down nowhere', async () => {
+  test('only the first start shows a token, which is written down nowhere', async () => {
     const folder = temporaryFolder()
     const taken = `${await portTakenForTest()}`
     await using failed = launchServer({
@@ -186,7 +186,7 @@ test('it runs from its sources, and reads nothing that a build has written', asy
   expect(readdirSync(folder).sort()).toEqual(['data', 'refuse-builds.mjs'])
 })
 
-test('without a terminal no token is made, and the log says how to create one', async () => {
+test('without a terminal no token is made, and the log says how to', async () => {
   const folder = temporaryFolder()
   await using server = await startServer({ folder })
   expect(await server.end()).toBe(0)
@@ -206,7 +206,7 @@ test.each(['192.0.2.1', 'no-such-host.invalid'])(
   },
 )
 
-test('a signal ends a start that waits for its database, with 1 as it cannot stop in time', async () => {
+test('a signal ends a start that waits for its database, with 1', async () => {
   const silent = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void silent.close())
   await once(silent, 'listening')
@@ -272,7 +272,7 @@ describe('a server with settings', () => {
     )
   })
 
-  test('opens no debugger for SIGUSR1, which would show every user of the machine its memory', async () => {
+  test('opens no debugger at SIGUSR1', async () => {
     server.process.kill('SIGUSR1')
     for (let n = 0; n < 20; n++) {
       expect(await statusOf(server.url, tokens[0])).toBe(200)
@@ -324,7 +324,7 @@ describe('a server with settings', () => {
     }
   })
 
-  test('keeps its store where DATABASE_URL says, from where it was started, and no token in it', async () => {
+  test('keeps its store where DATABASE_URL says, without a token in it', async () => {
     expect(await server.end()).toBe(0)
     expect(readdirSync(folder).sort()).toEqual(['a', 'notified', 'systemd-notify'])
     expect(everythingIn(join(folder, 'a/b'))).not.toContain('-secret')
@@ -332,7 +332,7 @@ describe('a server with settings', () => {
     expect(await storage.tokens.list()).toEqual([])
   })
 
-  test('logs what it serves, to whom TRUST_PROXY says, and how it ends, and no token', () => {
+  test('logs its clients by TRUST_PROXY, its end, and no token', () => {
     expect(server.log.filter(({ msg }) => msg !== 'answered')).toMatchObject([
       { msg: 'listening', database: `${folder}/a/b/plants.db` },
       { msg: 'stopping' },
@@ -342,7 +342,7 @@ describe('a server with settings', () => {
     expect(server.output()).not.toContain('-secret')
   })
 
-  test('loads undici in no thread, as an import of node:http does: it costs 80 ms and 4 MiB', () => {
+  test('loads undici in no thread, because it costs 80 ms and 4 MiB', () => {
     // The main thread, the writer and two for HTTP.
     expect(server.errors()).toBe('without\n'.repeat(4))
   })

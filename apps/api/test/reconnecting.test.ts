@@ -7,7 +7,7 @@ const idle = 95
 const clients = 32
 const requestsEach = 10
 
-test('beside idle connections nearly up to the limit, clients that reconnect at once are answered, by each thread', async () => {
+test('clients that reconnect beside many idle connections are answered', async () => {
   await using program = await start({ HTTP_THREADS: '2', MAX_CONNECTIONS: '100' })
   const port = Number(new URL(program.url).port)
   const open = async () => {

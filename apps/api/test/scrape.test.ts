@@ -21,7 +21,7 @@ const text = writeMetrics([
   { http_requests_total: [sample(3, { method: 'GET', status: 200 })] },
 ])
 
-test('samples of several threads with the same labels are added up, and labels are escaped', () => {
+test('samples with the same labels are added up, and labels are escaped', () => {
   expect(text.split('\n').filter(line => line !== '' && !line.startsWith('#'))).toEqual([
     'plant_store_failure{reason="C:\\\\\\"a\\"\\nb"} 1',
     'http_requests_total{method="GET",status="200"} 5',
@@ -43,7 +43,7 @@ test(
   },
 )
 
-test('the figures are told although the files of the store cannot be looked at, and those of a source that fails as they were', async () => {
+test('figures are shown although files and a source fail', async () => {
   // A link to itself: to look behind it is an error, and not the absence of a file.
   const loop = join(temporaryFolder(), 'loop')
   symlinkSync(loop, loop)

@@ -97,7 +97,7 @@ test('reads an answer of megabytes up to a bound', async () => {
   // It does not take the time-out.
   const answer = await send(url, {}, 3_600_000)
   expect(answer).toMatchObject({ status: 200, isExcessive: true })
-  // What the buffers of two sockets hold, and not all.
+  // The buffers of two sockets hold less than this.
   expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
 })
 
@@ -320,7 +320,7 @@ describe('without --allow-private', () => {
     )
   })
 
-  test('judges a name at every connection, even where it resolved to another address before', async () => {
+  test('judges a name at every connection, because its address may change', async () => {
     let connections = 0
     const { server, url } = await listen((_, response) =>
       response.setHeader('connection', 'close').end(),

@@ -4,7 +4,7 @@ import { ask } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { type Listener, listen } from './listener.ts'
 
-test('several processes share the webhooks, and never deliver to one at the same time', async () => {
+test('several processes never deliver to one webhook at the same time', async () => {
   await using database = await prepareDatabase()
   const listeners: Listener[] = []
   let together = 0
@@ -50,7 +50,7 @@ test('several processes share the webhooks, and never deliver to one at the same
     until('all are delivered', () =>
       listeners.every(({ received }) => received.length >= plants),
     )
-  // Who looks first delivers, and then the other one may.
+  // The process that looks first delivers, and then the other one may.
   while ((await Promise.all(servers.map(deliverToo))).includes(false)) {
     await add(1)
     await allDelivered()

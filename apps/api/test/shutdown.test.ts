@@ -10,7 +10,7 @@ import { listen } from './listener.ts'
 const start = (database: { url: string }, more: Record<string, string> = {}) =>
   startServer({ HTTP_THREADS: '2', ...more }, { databaseUrl: database.url })
 
-test('under load from 32 clients every request is answered whole, and what was answered is stored', async () => {
+test('a stop under load answers every request, and stores what it answers', async () => {
   const clientCount = 32
   await using database = await prepareDatabase()
   const file = database.url.slice('file:'.length)
@@ -33,7 +33,7 @@ test('under load from 32 clients every request is answered whole, and what was a
           ended = program.end('SIGINT')
         }
         if (answer.headers.get('connection') === 'close') {
-          // Those of a terminal, and of a package manager that passes it on.
+          // A terminal and a package manager that passes it on send more signals.
           if (++lastAnswers === 1) {
             for (const signal of ['SIGINT', 'SIGTERM'] as const) {
               void program.end(signal)
@@ -60,7 +60,7 @@ test('under load from 32 clients every request is answered whole, and what was a
   }
 })
 
-test('a client that reconnects when its connection is closed is answered or refused, and never reset', async () => {
+test('a client that reconnects during a stop is never reset', async () => {
   await using database = await prepareDatabase()
   await using program = await start(database)
   let answers = 0
@@ -90,7 +90,7 @@ test('a client that reconnects when its connection is closed is answered or refu
   expect(await ended).toBe(0)
 })
 
-test('neither a request that never arrives whole nor a webhook that never answers keeps it for longer than allowed', async () => {
+test('an incomplete request and a silent webhook do not delay a stop', async () => {
   await using database = await prepareDatabase()
   await using program = await start(database, { SHUTDOWN_TIMEOUT: '5s' })
   await using webhook = await listen(database.url, () => new Promise(() => {}))

@@ -20,7 +20,7 @@ test('a warning of the database server is one line', () => {
   expect(lines).toEqual(['database "plants" must be vacuumed within 1000 transactions'])
 })
 
-test('each reason of an outage is one line, in whichever thread, and so is the end in all of them', () => {
+test('each reason of an outage is one line, and so is its end', () => {
   const { log, lines } = open()
   log.note(1, 'the connection ended')
   log.note(2, 'the connection ended')

@@ -26,7 +26,7 @@ const samplesIn = (text: string) =>
 test('the figures are those of all threads together', async () => {
   await using database = await prepareDatabase()
   const file = database.url.replace(/^file:/, '')
-  // Of a token in the store it would be written down that it was used: a change as well.
+  // The use of a token in the store would be recorded, which is a change, too.
   await using program = await start({ HTTP_THREADS: '3' }, { databaseUrl: database.url })
   // The system spreads connections over the threads by their ports: with this many, none
   // is left out.
@@ -115,7 +115,7 @@ test('the figures are those of all threads together', async () => {
   expect(await program.end('SIGTERM')).toBe(0)
 })
 
-test('the log has a line for each request, by the name in its answer, and never a token or a body', async () => {
+test('the log has a line for each request, without tokens and bodies', async () => {
   await using database = await prepareDatabase()
   const { full, readOnly, expired } = database.tokens
   const bad = 'plantstore_a-token-that-nobody-has'

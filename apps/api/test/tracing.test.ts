@@ -16,7 +16,7 @@ interface Span {
   readonly status: { code?: number }
 }
 
-/** What OTLP over HTTP is sent to. */
+/** The collector that gets OTLP over HTTP. */
 async function startCollector() {
   const spans: Span[] = []
   const services = new Set<unknown>()
@@ -58,7 +58,7 @@ function attribute({ attributes }: Pick<Span, 'attributes'>, name: string): unkn
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const callerSpanId = '00f067aa0ba902b7'
 
-test('each request is a span with its route and status, in the trace of its caller, with the store below it', async () => {
+test("each request is a span of its caller's trace, with the store below", async () => {
   await using database = await prepareDatabase()
   using collector = await startCollector()
   const loggedTraces: unknown[] = []
@@ -83,7 +83,7 @@ test('each request is a span with its route and status, in the trace of its call
     expect(answers.map(({ status }) => status)).toEqual([
       200, 400, 200, 404, 412, 412, 412,
     ])
-    // What has not been sent by then is sent before it ends.
+    // The other spans are sent before it ends.
     expect(await program.end('SIGTERM')).toBe(0)
     for (const line of program.log) {
       if (line.msg === 'answered') {
@@ -125,7 +125,7 @@ test('each request is a span with its route and status, in the trace of its call
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
 })
 
-test('a collector that is not there costs no request, and does not keep it from stopping', async () => {
+test('a missing collector costs no request, and delays no stop', async () => {
   await using program = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })
   expect((await fetch(`${program.url}/healthz`)).status).toBe(200)
   const begun = performance.now()

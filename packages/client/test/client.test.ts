@@ -19,7 +19,7 @@ const plants = edgeIds.map((id, n) =>
   fullPlant(id, awkward[n % awkward.length] as string),
 )
 
-test('every member of a plant comes back exactly as it went, through its whole life', async () => {
+test('every member of a plant comes back exactly as it was sent', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   for (const plant of plants) {
@@ -67,7 +67,7 @@ test('a version keeps changes of others from being overwritten', async () => {
   await client.remove(1n, { ifMatch: second.version })
 })
 
-test('what need not be given may be undefined: the next page as the last one names it, a tag, a signal', async () => {
+test('optional members and options may be undefined', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   const maybe: string | undefined = undefined
@@ -83,7 +83,7 @@ test('what need not be given may be undefined: the next page as the last one nam
   expect((await client.list({ after: last.next })).items).toHaveLength(2)
 })
 
-test('pages follow one another to the end, below a path too, and stop where they are left', async () => {
+test('pages go on to the end, and stop where the caller leaves them', async () => {
   await using store = await startMemoryStore({ path: '/garden/v1' })
   let requests = 0
   const counting: typeof fetch = (...request) => {
@@ -110,7 +110,7 @@ const page = (body: string, link: string, more = {}) =>
 const nextAfter = (id: number) => `</plants?limit=1&after=${id}&tag=a>; rel="next"`
 const found = '[{"id":1,"name":"Ficus"}]'
 
-test('a search goes on over empty pages to the end, and stops where it is aborted', async () => {
+test('a search goes on over empty pages, and stops when it is aborted', async () => {
   await using store = await scripted([
     page('[]', nextAfter(-7)),
     page(found, ''),
@@ -132,7 +132,7 @@ test('a search goes on over empty pages to the end, and stops where it is aborte
   await expect(endless.next()).rejects.toBe(controller.signal.reason)
 })
 
-test('only a link to a next page leads to one, wherever it points, and what is no list is no page', async () => {
+test('only a link to a next page leads to one, and a page is a list', async () => {
   const links =
     '<https://elsewhere.example/?after=9>; rel="prev", <//elsewhere.example/?after=1>; rel="next"'
   await using store = await scripted([

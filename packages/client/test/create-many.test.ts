@@ -21,7 +21,7 @@ const taken = (n: number) => ({
 })
 
 const done = answer(200, { ...counts(1), faults: [] })
-/** With the faults of the first lines. */
+/** An answer with the faults of the first lines. */
 const refusing = (created: number, existing: number, refused: number, told: number) => {
   const faults = Array.from({ length: told }, (_, n) => ({
     line: n + 1,
@@ -32,7 +32,7 @@ const refusing = (created: number, existing: number, refused: number, told: numb
 }
 const tooLarge = answer(413, { error: 41301, message: 'too large' })
 
-test('any number of plants are created in a few requests, and again they are there', async () => {
+test('many plants are created in few requests, and exist the second time', async () => {
   await using store = await startMemoryStore()
   let requests = 0
   const counting: typeof fetch = (...request) => {
@@ -52,7 +52,7 @@ test('any number of plants are created in a few requests, and again they are the
   expect(requests).toBe(4)
 })
 
-test('plants that the rules or the store refuse have their place in the whole, and the others are created', async () => {
+test('refused plants are faults with their index, the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   await client.createMany([0, 3, 5_001].map(n => plant(n, 'another')))
@@ -63,7 +63,7 @@ test('plants that the rules or the store refuse have their place in the whole, a
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404 })
 })
 
-test('the first hundred faults are told, whoever refuses, and all are counted', async () => {
+test('the first hundred faults are listed, and all are counted', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   await client.createMany(plants(120))
@@ -89,7 +89,7 @@ test('a part is full at 1 MiB', async () => {
   ])
 })
 
-test('a plant that is longer than the store takes is refused, and the others are created', async () => {
+test('a plant above the body limit is refused, the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   const all = plants(100).map((each, n) =>
@@ -112,7 +112,7 @@ test('the counts and faults of both halves are those of the whole', async () => 
   expect(faults.map(({ index }) => index)).toEqual([0, 33])
 })
 
-test('a request is sent again after a failure that leaves it unknown what was created', async () => {
+test('a batch is repeated after a failure with an unknown outcome', async () => {
   await using store = await scripted([die, unavailable, busy(), done])
   expect(await store.client.createMany([plant(1)])).toMatchObject(counts(1))
   const bodies = store.requests.map(({ url, body }) => [url, body])

@@ -176,7 +176,7 @@ test.each(
   }
 })
 
-test('the numbers that the client acts on are published with the meaning it takes them to have', () => {
+test('the published error numbers mean what the client takes them for', () => {
   const numbers = Object.values(description.components.responses)
     .map(({ description }) => description)
     .join('\n')
@@ -188,7 +188,7 @@ test('the numbers that the client acts on are published with the meaning it take
   expect(meaning(50303)).toMatch(/^The server is shutting down/)
 })
 
-/** What a method sends, and what it makes of an answer. */
+/** The request of a method, and its result of an answer. */
 async function call(method: keyof PlantClient, status: number, body: string) {
   let request: Request | undefined
   const client = createPlantClient({

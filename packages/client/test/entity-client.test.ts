@@ -3,7 +3,7 @@ import type { Int64 } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 import { answer, die, startScriptedStore } from './scripted-store.ts'
 
-test('another entity has its own path, rules, query and number of what is missing', async () => {
+test('another entity has its own path, rules, query and number for 404', async () => {
   const version = 'v1' as Version
   const missing = answer(404, { error: 40411, message: 'there is no garden with id 7' })
   const failed = answer(412, {

@@ -130,7 +130,7 @@ const unconnectedCodes = [
 test.each<[string, unknown, boolean]>([
   ...unconnectedCodes.map((code): [string, unknown, boolean] => [
     code,
-    // Of another realm, where `instanceof` knows no error.
+    // It is from another realm, so it is no instance of Error here.
     runInNewContext("Object.assign(new Error('refused'), { code })", { code }),
     false,
   ]),
@@ -172,7 +172,7 @@ test('a store that does not listen changed nothing', async () => {
 const refused = (mayHaveChanged: boolean) => ({ number: 41201, mayHaveChanged })
 const replaced = { item: plant, version: v2 }
 
-/** What a change of one version sends, and what comes of it. */
+/** The requests of a change of one version, and its outcome. */
 test.each<[string, script: readonly Step[], sent: string, outcome: object]>([
   ['is made', [created], 'PUT', replaced],
   ['is refused', [inAnotherState], 'PUT', refused(false)],
@@ -266,7 +266,7 @@ test('a caller who gives up while the plant is read back gets the reason', async
   }
 })
 
-test('an answer without the entity tag of a version is not one of a plant store', async () => {
+test('an answer without the entity tag of a version is unreadable', async () => {
   for (const etag of [undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"']) {
     const tagged = answer(
       200,
@@ -365,7 +365,7 @@ test('what is no version is not sent', async () => {
   expect(store.requests).toEqual([])
 })
 
-test('a refusal after an unanswered attempt still says that the change may have been made', async () => {
+test('a refusal after an unanswered attempt says that it may be made', async () => {
   for (const step of [busy(), missing, html(404)]) {
     await using store = await scripted([die, step], { attemptsMax: 2 })
     await expect(store.client.replace(plant)).rejects.toMatchObject({

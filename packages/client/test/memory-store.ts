@@ -31,7 +31,7 @@ export async function startMemoryStore({ path = '' } = {}) {
   return {
     ...{ baseUrl: `${origin}${path}`, token },
     async [Symbol.asyncDispose]() {
-      // Otherwise each test waits for clients to learn of the stop.
+      // The stop would wait until clients have learnt of it.
       server.server.closeAllConnections()
       await server.close()
     },

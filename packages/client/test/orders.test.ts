@@ -11,7 +11,7 @@ const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
 const expected = 'expected' as Version
 /**
- * What becomes of one request. Only of `busy` and `not connected` does a client know that
+ * The fate of one request. Only after `busy` and `not connected` a client knows that
  * nothing was changed.
  */
 const fates = [
@@ -27,13 +27,13 @@ const fates = [
 const call = fc.record({
   kind: fc.constantFrom(...kinds),
   fates: fc.array(fc.constantFrom(...fates), { maxLength: attemptsMax }),
-  /** Before which of its requests another client changes the plant; mostly never. */
+  /** Another client changes the plant before this request. Mostly absent. */
   changedAt: fc.option(fc.nat(attemptsMax), { freq: 2, nil: undefined }),
-  /** At which of its requests the caller gives up; mostly never. */
+  /** The caller gives up at this request. Mostly absent. */
   givesUpAt: fc.option(fc.nat(attemptsMax), { freq: 3, nil: undefined }),
 })
 
-test('each call has one outcome that is true, and sends nothing once it has it, whatever is lost or late', async () => {
+test('each call has one true outcome, and sends nothing after it', async () => {
   const random = vi.spyOn(Math, 'random').mockReturnValue(0)
   onTestFinished(() => random.mockRestore())
   const property = fc.asyncProperty(

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { type ClientOptions, createPlantClient } from '@plant-store/client'
 
-/** What to do with one request. */
+/** Answers one request, or does something else with it. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void
 
 /**

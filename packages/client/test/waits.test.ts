@@ -75,7 +75,7 @@ test.each([
   expect(await waits(busy(field), { attemptsMax: 2 })).toEqual([ms + 50])
 })
 
-test('a store that wants to be left alone for longer than allowed is left alone', async () => {
+test('a Retry-After above the maximum ends the call', async () => {
   expect(await waits(busy('31'))).toEqual([])
 })
 

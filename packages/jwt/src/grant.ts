@@ -2,7 +2,7 @@ import { type Holder, type Scope, scopes } from '@plant-store/access'
 import type { JWTPayload } from 'jose'
 import { invalidToken } from './refusals.ts'
 
-/** What a verified token grants. */
+/** The holder and the scopes of a verified token. */
 export interface Grant {
   readonly holder: Holder
   readonly scopes: readonly Scope[]

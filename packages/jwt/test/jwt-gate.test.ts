@@ -196,7 +196,7 @@ describe('a token', () => {
     }
   })
 
-  test('that was changed is refused, and one signed by another key with the same kid', async () => {
+  test('that was changed or signed by another key is refused', async () => {
     const [header, , signature] = (await sign(key)).split('.')
     const [, payload] = (await sign(key, { sub: 'root' })).split('.')
     for (const token of [
@@ -207,7 +207,7 @@ describe('a token', () => {
     }
   })
 
-  test('without a signature, or made with a public key as the secret, is refused', async () => {
+  test('without a signature, or signed with a public key, is refused', async () => {
     key = await makeKey('rsa', 'RS256')
     provider.keys = [key]
     const payload = (await sign(key)).split('.')[1]
@@ -485,7 +485,7 @@ describe('a token that was checked', () => {
     expect(await ask(gate, token)).toBe('invalid-token')
   })
 
-  test('is checked again when the keys were fetched again, and refused when its key is gone', async () => {
+  test('is checked again with new keys, and refused if its key is gone', async () => {
     const gate = createGate()
     const token = await known(gate, { exp: inSeconds(2 * refreshAfterMs) })
     const second = await makeKey('second')
@@ -504,7 +504,7 @@ describe('a token that was checked', () => {
 })
 
 describe('a key that the provider has since', () => {
-  test('is fetched once for all who need it, however many tokens with keys of nobody came before, which cause one fetch a cool-down', async () => {
+  test('is fetched once, and unknown keys cause one fetch a cool-down', async () => {
     const gate = createGate()
     await ask(gate, await sign(key))
     const forger = await makeKey('forged')
@@ -575,7 +575,7 @@ describe('a provider that', () => {
     async (_, answer, reason) => {
       provider.answer = (_request, response) => answer(response)
       const { timeout } = AbortSignal
-      // Only for one that hangs.
+      // A provider that hangs is given up earlier.
       if (reason.test('timeout')) {
         vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(ms =>
           timeout.call(AbortSignal, ms / 10),
@@ -586,7 +586,7 @@ describe('a provider that', () => {
       expect(await ask(gate, token)).toBe('access-unavailable')
       expect(await ask(gate, 'opaque')).toBe('other')
       expect(failures).toEqual([expect.stringMatching(reason)])
-      // At once: it is not asked again for every request.
+      // The provider is not asked again for every request.
       const { asked } = provider
       expect(await ask(gate, token)).toBe('access-unavailable')
       expect(provider.asked).toBe(asked)
@@ -624,7 +624,7 @@ describe('a provider that', () => {
     expect(await ask(gate, token)).toBe('flora')
   })
 
-  test('is down later: its keys are good for an hour, and tokens with other keys have to wait', async () => {
+  test('is down later leaves its keys good for an hour', async () => {
     const gate = createGate({ onFailureChange })
     const token = await sign(key, { exp: inSeconds(7_200_000) })
     const later = await sign(await makeKey('second'))

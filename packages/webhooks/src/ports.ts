@@ -12,7 +12,7 @@ export interface WebhookRepository {
     webhook: Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>,
     secret: WebhookSecret,
   ): Promise<void>
-  /** In order of creation. */
+  /** Resolves to all webhooks in order of creation. */
   list(): Promise<readonly Webhook[]>
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>

@@ -30,7 +30,7 @@ function expectJitter(
   }
 }
 
-test('delivers each plant once, in the order as created, signed, with every digit', async () => {
+test('each plant is delivered once, in order, signed, with every digit', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 })
   const world = createVirtualWorld(() => 204)
   const ids = [2n ** 63n - 1n, -(2n ** 63n), 0n, ...plants(300)]
@@ -53,7 +53,7 @@ test('delivers each plant once, in the order as created, signed, with every digi
   )
 })
 
-test('a delivery that fails waits, the others go on, and it is tried again under its id', async () => {
+test('a failed delivery waits while others go on, and keeps its id', async () => {
   let failures = 2
   const world = createVirtualWorld(({ plant }) =>
     plant === 2n && failures-- > 0 ? 500 : 200,
@@ -110,7 +110,7 @@ test.each([
   },
 )
 
-test('the pauses of a failing listener double up to five minutes, and begin at a second once it received something', async () => {
+test('pauses of a failing listener double from a second to five minutes', async () => {
   const world = createVirtualWorld(({ plant }) => (plant === 12n ? 200 : 500), {
     retryDelaysMs: [dayMs],
   })
@@ -158,7 +158,7 @@ test('410 removes the webhook and what waits for it, and no other', async () => 
   expect(world.reports).toContainEqual({ event: 'removed', webhook: 'gone' })
 })
 
-test('many listeners that hang hold up no other, and each has one delivery under way', async () => {
+test('listeners that hang hold up no other, with one delivery each', async () => {
   const hang = Promise.withResolvers<number>()
   const hanging = Array.from({ length: 40 }, (_, n) => `hangs-${n}`)
   const world = createVirtualWorld(
@@ -186,7 +186,7 @@ test('waits with further claims while those under way hold too much text', async
     'b',
     'c',
   ])
-  // Of seven bytes.
+  // The name of this plant has seven bytes.
   world.announce(1n)
   const running = world.runFor(30 * secondMs)
   while (world.clock.ms < 10 * secondMs) {
@@ -213,7 +213,7 @@ test('serves its limit of webhooks at once, and no more', async () => {
   expect(most).toBe(3)
 })
 
-test('a claim begins nothing after its time, so that its lease outlasts what it began', async () => {
+test('a claim begins no delivery after its time', async () => {
   const world = createVirtualWorld(() => {
     world.clock.ms += 5 * secondMs
     return 200
@@ -239,7 +239,7 @@ test('a stop begins no more deliveries, and returns the lease', async () => {
   expect(settle.mock.calls).toEqual([[expect.anything(), { delivered: [0n, 1n, 2n] }]])
 })
 
-test('a stop waits for what is under way, and what is given up then has neither failed nor been delivered', async () => {
+test('a stop waits, and an aborted delivery neither failed nor succeeded', async () => {
   const world = createVirtualWorld(async ({ plant, signal }) => {
     if (plant === 1n) {
       return 200
@@ -360,7 +360,7 @@ test('a defect of the store ends the courier', async () => {
   await expect(world.runFor(minuteMs)).rejects.toThrow('a defect')
 })
 
-test('a webhook is stopped when its deliveries are too many and increase, and goes on while they decrease', async () => {
+test('a webhook is stopped if its deliveries are too many and increase', async () => {
   const world = createVirtualWorld(() => 200, { outboxRowsMax: 10 })
   const figures = vi.spyOn(world, 'figures')
   for (const [waiting, givenUp, state] of [
@@ -382,7 +382,7 @@ test('a webhook is stopped when its deliveries are too many and increase, and go
   expect(await world.figures()).toMatchObject([{ state: 'stopped' }])
 })
 
-test('without work it asks twice a second for some, and counts every ten seconds', async () => {
+test('without work it polls twice a second and counts every ten seconds', async () => {
   const world = createVirtualWorld(() => 200)
   const claim = vi.spyOn(world, 'claim')
   const figures = vi.spyOn(world, 'figures')

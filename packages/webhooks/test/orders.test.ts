@@ -9,7 +9,7 @@ const numRuns = 300
 
 const names = ['a', 'b']
 /**
- * What becomes of one attempt. After a lost answer, the listener has the plant and the
+ * The fate of one attempt. After a lost answer, the listener has the plant and the
  * courier does not know it.
  */
 const fates = ['received', 'failed', 'answer lost'] as const
@@ -20,11 +20,11 @@ const scenario = fc.record({
   fates: fc.array(fc.constantFrom(...fates), { maxLength: 8 }),
   /** The attempt at which the first courier dies. The last one never does. */
   diesAt: fc.option(fc.nat(10), { nil: undefined }),
-  /** Which settlements the store refuses. */
+  /** The settlements that the store refuses. */
   outages: fc.array(fc.nat(6), { maxLength: 2 }),
 })
 
-test('every plant is delivered to every webhook, by one courier at a time, whatever fails, dies or is late', async () => {
+test('every webhook gets every plant, by one courier at a time', async () => {
   const property = fc.asyncProperty(fc.scheduler(), scenario, async (scheduler, each) => {
     const clock = { ms: 0 }
     const memory = createMemoryOutbox(() => clock.ms, names)
