@@ -111,7 +111,7 @@ const certificateCodes =
   /^(?:CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID)$/
 
 /**
- * What Deno says of a connection, and Node of a port that `fetch` does not connect to.
+ * The messages of Deno for a connection, and of Node for a port that `fetch` refuses.
  */
 const unconnectedMessages = /: client error \(Connect\): |^bad port$/
 

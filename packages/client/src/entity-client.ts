@@ -97,7 +97,7 @@ export interface ChangeOptions extends CallOptions {
   readonly ifNoneMatch?: '*' | undefined
 }
 
-/** What the operations on one entity share. */
+/** The parts that all operations on one entity share. */
 export interface EntityContext<Item extends Identified, Query> {
   readonly send: Send
   readonly listUrl: string
