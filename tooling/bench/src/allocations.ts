@@ -104,9 +104,18 @@ function byFunction(head: HeapProfile, requests: number): Bytes {
   return bytes
 }
 
-const sum = (bytes: Bytes) => [...bytes.values()].reduce((total, each) => total + each, 0)
+function sum(bytes: Bytes): number {
+  let total = 0
+  for (const count of bytes.values()) {
+    total += count
+  }
+  return total
+}
 
 function largest(bytes: Bytes): string {
-  const sorted = [...bytes].sort(([, a], [, b]) => b - a).slice(0, largestMax)
-  return sorted.map(([name, each]) => `${name} ${formatInteger(each)}`).join(', ')
+  const sorted = [...bytes].sort(([, a], [, b]) => b - a)
+  return sorted
+    .slice(0, largestMax)
+    .map(([name, count]) => `${name} ${formatInteger(count)}`)
+    .join(', ')
 }

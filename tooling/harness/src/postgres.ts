@@ -44,23 +44,8 @@ export async function startPostgres(
   const data = join(folder, 'data')
   await initialize(join(programs, 'initdb'), folder, user)
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
-  const given = {
-    unix_socket_directories: '',
-    listen_addresses: '127.0.0.1',
-    ...settings,
-  }
-  const flags = Object.entries(given).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ])
-  const command = [
-    join(programs, 'postgres'),
-    '-D',
-    data,
-    '-p',
-    `${port}`,
-    ...flags,
-  ] as const
+  const flags = ['-D', data, '-p', `${port}`, ...flagsOf(settings)]
+  const command = [join(programs, 'postgres'), ...flags] as const
   let server: Program | undefined
 
   const startOnce = async () => {
@@ -120,6 +105,15 @@ export async function startPostgres(
       temporary[Symbol.dispose]()
     },
   }
+}
+
+function flagsOf(settings: Readonly<Record<string, string>>): readonly string[] {
+  const all = {
+    unix_socket_directories: '',
+    listen_addresses: '127.0.0.1',
+    ...settings,
+  }
+  return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
 /** Makes the files of a server, in the folder `data` of a folder. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Command,
   launchServer,
+  type Program,
   type ServerOptions,
   temporaryFolder,
   until,
@@ -88,17 +89,12 @@ export async function runAnnouncements({
     await Promise.race([moment.promise, timeout])
     // The pause moves the kill into the middle of a commit, or of a delivery.
     await sleep(random.below(20))
-    const ended = await program.end('SIGKILL')
-    if (ended !== 'SIGKILL') {
-      failures.push(`it ended before it was killed: ${ended}`)
-    }
+    failures.push(...(await killRunning(program)))
     await Promise.all(working)
   }
 
   endLeases(file)
-  for (const each of webhooks) {
-    each.isKind = true
-  }
+  makeKind(webhooks)
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
   const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
@@ -165,6 +161,19 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
     },
   }
   return listener
+}
+
+/** Makes listeners accept everything from now on. */
+function makeKind(webhooks: readonly Listener[]): void {
+  for (const webhook of webhooks) {
+    webhook.isKind = true
+  }
+}
+
+/** Returns a failure if the program had ended by itself. */
+async function killRunning(program: Program): Promise<readonly string[]> {
+  const ended = await program.end('SIGKILL')
+  return ended === 'SIGKILL' ? [] : [`it ended before it was killed: ${ended}`]
 }
 
 async function killWhileStarting(options: ServerOptions, random: Random): Promise<void> {

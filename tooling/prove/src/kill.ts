@@ -53,12 +53,7 @@ export async function runKills(
         `after kill ${round} no order of events explains plant ${id}, which is now ${found.get(id) ?? 'absent'}`,
       )
     }
-    for (const id of contestedIds) {
-      known.delete(id)
-    }
-    for (const [id, value] of found) {
-      known.set(id, value)
-    }
+    remember(known, found)
     if (isLast) {
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
       failures.push(...differences(known, all))
@@ -101,6 +96,16 @@ export async function runKills(
     tried: `${rounds} kills under ${clients} clients; ${figure(answeredWrites)} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
     times: rounds,
     failures,
+  }
+}
+
+/** Replaces the states of the contested ids, and adds those of a round. */
+function remember(known: Map<bigint, Value>, found: ReadonlyMap<bigint, Value>): void {
+  for (const id of contestedIds) {
+    known.delete(id)
+  }
+  for (const [id, value] of found) {
+    known.set(id, value)
   }
 }
 

@@ -132,7 +132,8 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
             expected && (isExpected ? before : 'another state'),
           )
           const { version, ...found } = await act(step.kind, id, step.text)
-          assert.deepEqual(found, outcome)
+          const observed = `${step.kind} of plant ${id}: ${JSON.stringify(found)}`
+          assert.deepEqual(found, outcome, observed)
           if (after === undefined) {
             plants.delete(id)
           } else {

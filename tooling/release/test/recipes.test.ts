@@ -7,7 +7,7 @@ import { pnpmCommand, runIn, start } from '../src/run.ts'
 const root = join(import.meta.dirname, '../../..')
 const recipes = globSync('docs/recipes/*.patch', { cwd: root }).sort()
 
-/** What was installed or built, and what tests write. */
+/** Folders with installed or built files, or with the output of tests. */
 const notCloned = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'data'])
 
 /** The tests that a change of plants must pass, by package. */
