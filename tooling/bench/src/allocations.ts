@@ -19,7 +19,9 @@ interface HeapProfile {
 /** The bytes that a thread allocates for a request, by function. */
 type Bytes = ReadonlyMap<string, number>
 
-const requests: readonly (readonly [title: string, Load['request'], plants: number])[] = [
+type MeasuredRequest = readonly [title: string, Load['request'], plants: number]
+
+const requests: readonly MeasuredRequest[] = [
   ['a create', 'create', 0],
   ['a read by id', '/plants/%s', 100_000],
   ['a page of 100', '/plants?limit=100&after=%s', 100_000],
@@ -53,8 +55,9 @@ export async function allocations({ warmUpSeconds }: { readonly warmUpSeconds: n
   }
   const words =
     "Bytes that the thread that answers allocates for a request, with 64 connections, by V8's sampling heap profiler. What was collected meanwhile is included. Garbage collection follows them, and they vary by 2 %."
-  const text = [words, table(['', 'ours', peer.title, 'ours / theirs'], rows), ...lists]
-  return { title: 'Allocations', text: text.join('\n\n') }
+  const columns = ['', 'ours', peer.title, 'ours / theirs']
+  const paragraphs = [words, table(columns, rows), ...lists]
+  return { title: 'Allocations', text: paragraphs.join('\n\n') }
 }
 
 interface Sampled {
@@ -89,7 +92,8 @@ export async function bytesOf(
     }
     return byFunction(head, requests)
   })
-  return threads.reduce((most, each) => (sum(each) > sum(most) ? each : most))
+  const [largestThread = new Map()] = threads.sort((a, b) => sum(b) - sum(a))
+  return largestThread
 }
 
 function byFunction(head: HeapProfile, requests: number): Bytes {
@@ -113,8 +117,8 @@ function sum(bytes: Bytes): number {
 }
 
 function largest(bytes: Bytes): string {
-  const sorted = [...bytes].sort(([, a], [, b]) => b - a)
-  return sorted
+  const byCount = [...bytes].sort((a, b) => b[1] - a[1])
+  return byCount
     .slice(0, largestMax)
     .map(([name, count]) => `${name} ${formatInteger(count)}`)
     .join(', ')

@@ -14,9 +14,11 @@ import {
 import { bun } from '@plant-store/harness/npm-program'
 import { fill, idOf } from './plants.ts'
 
+type Command = readonly [string, ...string[]]
+
 export interface Contestant {
   readonly title: string
-  command(): readonly [string, ...string[]] | Promise<readonly [string, ...string[]]>
+  command(): Command | Promise<Command>
   readonly environment: Readonly<Record<string, string>>
 }
 

@@ -137,9 +137,10 @@ async function fsyncs() {
   }
   const words =
     'Counted with strace, which slows the server down. A single client waits for an fsync each time. Many share theirs.'
+  const columns = ['connections', 'creates', 'fsyncs', 'creates per fsync']
   return {
     title: 'Fsyncs',
-    text: `${words}\n\n${table(['connections', 'creates', 'fsyncs', 'creates per fsync'], rows)}`,
+    text: `${words}\n\n${table(columns, rows)}`,
   }
 }
 
@@ -203,9 +204,10 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
     formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
   ])
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
+  const columns = ['', 's', 'ours / sqlite3', 'peak MiB']
   return {
     title: 'Import',
-    text: `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}`,
+    text: `${words}\n\n${table(columns, rows)}`,
   }
 }
 
@@ -250,7 +252,8 @@ async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
       await using empty = await start(ours)
       const startedMs = performance.now()
       await send(empty, file, plantsInFile)
-      rates.get(title)?.push(plantsInFile / ((performance.now() - startedMs) / 1_000))
+      const seconds = (performance.now() - startedMs) / 1_000
+      rates.get(title)?.push(plantsInFile / seconds)
     }
   }
   const of = (title = '') => rates.get(title) ?? []
@@ -260,9 +263,10 @@ async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
     title === single ? '' : formatRatio(medianRatio(of(title), of(single))),
   ])
   const words = `${formatInteger(plantsInFile)} plants in one request to an empty store, medians of ${rounds}:`
+  const columns = ['', 'a second', 'batch / single']
   return {
     title: 'Many plants in one request',
-    text: `${words}\n\n${table(['', 'a second', 'batch / single'], rows)}`,
+    text: `${words}\n\n${table(columns, rows)}`,
   }
 }
 

@@ -38,18 +38,22 @@ export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: numb
     [peer.title, theirs.find(withFile('peers/fastify.ts'))],
   ] as const
   const shares = columns.map(([, profile]) => sharesOf(profile as CpuProfile))
-  const kinds = [...new Set(shares.flatMap(each => [...each.keys()]))].sort()
+  const kindsOfAll = shares.flatMap(share => [...share.keys()])
+  const kinds = [...new Set(kindsOfAll)].sort()
   const rows = kinds.map(kind => [
     kind,
-    ...shares.map(share => `${((share.get(kind) ?? 0) * 100).toFixed(0)} %`),
+    ...shares.map(share => formatPercent(share.get(kind) ?? 0)),
   ])
   const words =
     "Where the time of creates goes, with 64 connections, by V8's profiler. Waiting for requests is left out. SQLite's time includes the fsync."
+  const titles = ['', ...columns.map(([title]) => title)]
   return {
     title: 'Profiles',
-    text: `${words}\n\n${table(['', ...columns.map(([title]) => title)], rows)}`,
+    text: `${words}\n\n${table(titles, rows)}`,
   }
 }
+
+const formatPercent = (share: number) => `${(share * 100).toFixed(0)} %`
 
 async function profile(
   contestant: Contestant,

@@ -15,8 +15,10 @@ export function table(
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
-  const [below, above] = [Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2)]
-  return ((sorted[below] ?? Number.NaN) + (sorted[above] ?? Number.NaN)) / 2
+  const middle = sorted.length / 2
+  const below = sorted[Math.ceil(middle) - 1] ?? Number.NaN
+  const above = sorted[Math.floor(middle)] ?? Number.NaN
+  return (below + above) / 2
 }
 
 /**

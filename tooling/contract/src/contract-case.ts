@@ -251,7 +251,8 @@ export async function follow(
 ): Promise<Answer> {
   const link = headers.get('link') ?? 'none'
   const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
-  assert.ok(target.startsWith(client.target(`${path.replace(/\?.*/, '')}?`)), link)
+  const list = client.target(path.replace(/\?.*/, ''))
+  assert.ok(target.startsWith(`${list}?`), link)
   return client.ask('GET', target.slice(client.target('').length))
 }
 

@@ -45,7 +45,9 @@ function postLinesBare(
   return client.askBare('POST /plants/batch', [ndjson, ...fields], body)
 }
 
-const named = (...names: readonly string[]) => names.map(name => ({ id: ownId(), name }))
+function named(...names: readonly string[]): readonly PlantSent[] {
+  return names.map(name => ({ id: ownId(), name }))
+}
 const linesOf = (plants: readonly object[]) =>
   plants.map(plant => `${toJson(plant)}\n`).join('')
 
@@ -83,7 +85,8 @@ export const batchCases: readonly ContractCase[] = [
   ...casesOf('POST /plants/batch', {
     'counts what is new, what was there to the letter, and what is refused':
       async client => {
-        const [known, fresh] = [{ id: ownId(), name: 'known', tag: 't' }, ownId()]
+        const known = { id: ownId(), name: 'known', tag: 't' }
+        const fresh = ownId()
         const greatest = { id: 2n ** 63n - 1n, name: 'greatest' }
         await free(client, [greatest.id])
         await create(client, known)
@@ -150,9 +153,8 @@ export const batchCases: readonly ContractCase[] = [
         [3 * n + 1, 40003],
         [3 * n + 2, 40002],
       ]
-      const faults = Object.fromEntries(
-        Array.from({ length: 50 }, (_, n) => faultsOfThree(n)).flat(),
-      )
+      const hundredFaults = Array.from({ length: 50 }, (_, n) => faultsOfThree(n)).flat()
+      const faults = Object.fromEntries(hundredFaults)
       assertCounts(await postLines(client, linesOf(lines)), {
         created: 500n,
         refused: 1_000n,
@@ -207,10 +209,15 @@ export const batchCases: readonly ContractCase[] = [
         Buffer.from(`{"id":${id},"name":"caf\xe9"}`, 'latin1'),
         `{"${'x'.repeat(10_000)}":1,"${'x'.repeat(10_000)}":2}`,
       ]
-      const body = bad.flatMap((line, n) => [Buffer.from(line), good(n)])
-      const bytes = Buffer.concat(body.flatMap(line => [line, Buffer.from('\n')]))
-      const errors = [40001, 40001, 40002, 40001, 40001, 40001]
-      const faults = Object.fromEntries(errors.map((error, n) => [2 * n + 1, error]))
+      const newline = Buffer.from('\n')
+      const body = bad.flatMap((line, n) => [
+        Buffer.from(line),
+        newline,
+        good(n),
+        newline,
+      ])
+      const bytes = Buffer.concat(body)
+      const faults = { 1: 40001, 3: 40001, 5: 40002, 7: 40001, 9: 40001, 11: 40001 }
       const messages = assertCounts(await postLines(client, bytes), {
         created: 6n,
         refused: 6n,

@@ -17,7 +17,10 @@ import {
 export const bodyCases: readonly ContractCase[] = [
   ...casesOf('POST /plants', {
     'answers 200 with name and tag, and no id': async client => {
-      const answer = await client.post(toJson({ id: ownId(), name: 'Monstera', tag: '' }))
+      const plant = { id: ownId(), name: 'Monstera', tag: '' }
+
+      const answer = await client.post(toJson(plant))
+
       assert.equal(`${answer.body}`, '{"name":"Monstera","tag":""}')
       assert.deepEqual(
         [answer.status, answer.headers.get('content-type')],
@@ -105,7 +108,8 @@ export const bodyCases: readonly ContractCase[] = [
     'a hundred thousand levels deep too': async client => {
       const levels = 100_000
       const arrays = '['.repeat(levels) + ']'.repeat(levels)
-      for (const deep of [arrays, `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`]) {
+      const objects = `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+      for (const deep of [arrays, objects]) {
         const id = ownId()
         await assertTaken(
           client,
@@ -125,7 +129,8 @@ export const bodyCases: readonly ContractCase[] = [
 
       const tooLarge = toJson({ id: large, name: `${name}x` })
       assertFailure(await client.postBare(tooLarge), 41301)
-      const chunks = `${chunk(tooLarge.slice(0, 1000))}${chunk(tooLarge.slice(1000))}${chunk('')}`
+      const pieces = [tooLarge.slice(0, 1000), tooLarge.slice(1000), '']
+      const chunks = pieces.map(chunk).join('')
       assertFailure(await client.postBare(chunks, ['transfer-encoding: chunked']), 41301)
       await assertAbsent(client, large)
     },
@@ -133,9 +138,8 @@ export const bodyCases: readonly ContractCase[] = [
     'takes a body in chunks': async client => {
       // Byte by byte: a character split by chunks is still one character.
       const bytes = [...Buffer.from(`{"id":${ownId()},"name":"🌱"}`)]
-      const chunks = bytes.map(byte =>
-        Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]),
-      )
+      const end = Buffer.from('\r\n')
+      const chunks = bytes.flatMap(byte => [Buffer.from('1\r\n'), Buffer.of(byte), end])
       const body = Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')])
       assertSuccess(await client.postBare(body, ['transfer-encoding: chunked']), {
         name: '🌱',

@@ -89,7 +89,8 @@ export const tagCases: readonly ContractCase[] = [
           client,
           `/plants?limit=2&tag=${encodeURIComponent(tag)}`,
         )
-        assert.deepEqual(pages, [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)])
+        const expected = [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)]
+        assert.deepEqual(pages, expected)
         // A form and URLSearchParams encode a space as a plus sign.
         assertSuccess(
           await client.ask('GET', `/plants?${new URLSearchParams({ tag })}`),
