@@ -123,8 +123,8 @@ async function* allIn<Item>(
   for (;;) {
     // A reader that is faster than the disk would delay signals and timers.
     await setImmediate()
-    // The id is quoted, because PostgreSQL would take the least id for a number, for which
-    // there is no index.
+    // The id is quoted, because PostgreSQL would take the least id for a number, for
+    // which there is no index.
     const condition = after === undefined ? '' : `where id > '${after}'`
     const rows = await query(
       `select ${select} from "${table}" ${condition} order by id limit ${pageRows}`,

@@ -43,8 +43,8 @@ export interface StorageObserver {
   readonly onFailureChange?: ((reason?: string) => void) | undefined
   /**
    * SQLite: called with the reason when the WAL cannot be copied to the database, and
-   * without when it can again. Changes succeed until the WAL is full. If threads share it,
-   * only one of them calls.
+   * without when it can again. Changes succeed until the WAL is full. If threads share
+   * it, only one of them calls.
    */
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
   /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
@@ -146,8 +146,8 @@ export interface StoreReport<Entered extends Entities = Entities> {
 }
 
 /**
- * A store as of one moment, unaffected by later changes, until it is disposed of. `counts`
- * and `all` reject with `store-unavailable`.
+ * A store as of one moment, unaffected by later changes, until it is disposed of.
+ * `counts` and `all` reject with `store-unavailable`.
  */
 export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
   AsyncDisposable & {
@@ -155,8 +155,8 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
     /** Takes seconds for millions of rows. */
     counts(): Promise<StoreReport<Entered>['counts']>
     /**
-     * Yields all items of an entity in ascending order of id, a few at a time, in constant
-     * memory.
+     * Yields all items of an entity in ascending order of id, a few at a time, in
+     * constant memory.
      */
     all<Name extends keyof Entered & string>(
       name: Name,

@@ -2,8 +2,8 @@ import { DomainError, parsePlant } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
 
 /**
- * A process with a store of its own, for tests that need a second one, or one to kill: it opens the store whose URL is
- * its argument, and does what it is told over IPC.
+ * A process with a store of its own, for tests that need a second one, or one to kill. It
+ * opens the store whose URL is its argument, and obeys orders over IPC.
  */
 export type Order =
   /** Inserts plants with these ids at once and answers with an outcome for each. */
@@ -12,7 +12,10 @@ export type Order =
   | { readonly list: true }
   /** Answers with the outcome of a check. */
   | { readonly check: true }
-  /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until all are refused. */
+  /**
+   * Inserts from 1 on, with this many inserts under way at a time, until all are refused.
+   * Answers with each id once it is inserted.
+   */
   | { readonly flood: number }
   | { readonly close: true }
 export type Answer =
@@ -23,7 +26,7 @@ export type Answer =
   | { readonly ready: true }
   | { readonly closed: true }
 
-// On PostgreSQL the commits of several processes follow one another, on a disk that may be busy.
+// On PostgreSQL the commits of several processes follow one another, on a busy disk.
 const storage = await openStorage({ url: process.argv[2] as string, timeoutMs: 60_000 })
 const answer = (message: Answer) => process.send?.(message)
 const plant = (id: bigint, name: string) => parsePlant({ id, name })

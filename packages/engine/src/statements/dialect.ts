@@ -16,7 +16,8 @@ export interface Dialect {
   /** Makes SQLite refuse values of another type than the column's. */
   readonly tableOptions: RawBuilder<unknown>
   /**
-   * Milliseconds since 1970 by the database's clock, which all processes on a store share.
+   * Milliseconds since 1970 by the database's clock, which all processes on a store
+   * share.
    */
   readonly now: RawBuilder<bigint>
   /** The names of all tables beside which a store's tables would be. */

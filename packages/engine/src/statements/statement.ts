@@ -121,7 +121,7 @@ export function valuesOf({ parameters }: Statement, values: object): Value[] {
   return parameters.map(name => valueNamed(values, name))
 }
 
-/** Returns a change with these values. It is called for each change, so it copies once. */
+/** Returns a change with these values. Every change takes it, so it copies once. */
 export function changeOf(
   name: string,
   { parameters }: ChangeStatement,
