@@ -314,7 +314,7 @@ test('every wrong variable has a line that says what it must be', () => {
     Object.keys(wrongValues).sort(),
   )
   for (const line of lines) {
-    expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
+    expect(line, line).toMatch(/^[A-Z_]+ must be .{10,}$/)
   }
 })
 

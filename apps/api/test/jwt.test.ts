@@ -85,7 +85,7 @@ test('JWTs are admitted beside opaque tokens, and logged by their subject', asyn
   // Once for each thread.
   expect(provider.asked).toBeLessThanOrEqual(2)
   for (const opaque of opaqueTokens) {
-    expect(await get(server, opaque)).toBe(200)
+    expect(await get(server, opaque), opaque).toBe(200)
   }
 
   expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(

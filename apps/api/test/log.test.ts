@@ -37,7 +37,7 @@ async function ask(url: string, count: number): Promise<void> {
   using client = await connectRaw(url)
   for (let asked = 0; asked < count; asked++) {
     client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect((await client.answer(undefined)).status).toBe(200)
+    expect((await client.answer(undefined)).status, `${asked}`).toBe(200)
   }
 }
 

@@ -340,7 +340,7 @@ describe('without --allow-private', () => {
       setImmediate(callback, null, found)
     }) as never)
     for (const address of ['127.0.0.1', '127.0.0.1', '::1']) {
-      await expect(guarded(`http://shop.example:${port}/`)).rejects.toThrow(
+      await expect(guarded(`http://shop.example:${port}/`), address).rejects.toThrow(
         `${address} is a private address`,
       )
     }

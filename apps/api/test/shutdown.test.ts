@@ -56,7 +56,7 @@ test('a stop under load answers every request, and stores what it answers', asyn
   await using storage = await openStorage({ url: database.url })
   for (const id of created) {
     const found = await storage.plants.find(parsePlantId(id))
-    expect(found?.plant).toEqual({ id, name: `plant ${id}` })
+    expect(found?.plant, `${id}`).toEqual({ id, name: `plant ${id}` })
   }
 })
 

@@ -90,6 +90,7 @@ test('the figures are those of all threads together', async () => {
   for (const thread of [0, 1, 2, 3]) {
     expect(
       samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`),
+      `${thread}`,
     ).toBeGreaterThanOrEqual(0)
   }
   expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
@@ -204,8 +205,8 @@ test('the log has a line for each request, without tokens and bodies', async () 
   })
   const text = JSON.stringify(program.log)
   for (const given of [full, readOnly, expired, token, bad]) {
-    expect(text).not.toContain(given)
-    expect(text).not.toContain(given.replace('plantstore_', ''))
+    expect(text, given).not.toContain(given)
+    expect(text, given).not.toContain(given.replace('plantstore_', ''))
   }
   expect(text).not.toMatch(/secret|203\.0\.113/)
 })

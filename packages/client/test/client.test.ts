@@ -23,16 +23,16 @@ test('every member of a plant comes back exactly as it was sent', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   for (const plant of plants) {
-    expect(await client.create(plant)).toEqual(plant)
-    expect(await client.read(plant.id)).toEqual(plant)
+    expect(await client.create(plant), `${plant.id}`).toEqual(plant)
+    expect(await client.read(plant.id), `${plant.id}`).toEqual(plant)
     await client.replace({ id: plant.id, name: '' })
     const replaced = await client.replace(plant)
-    expect(replaced).toEqual(await client.readVersioned(plant.id))
-    expect(replaced.item).toEqual(plant)
+    expect(replaced, `${plant.id}`).toEqual(await client.readVersioned(plant.id))
+    expect(replaced.item, `${plant.id}`).toEqual(plant)
   }
   expect(await client.list()).toEqual({ items: plants })
   for (const { id } of plants) {
-    expect(await client.remove(id)).toBeUndefined()
+    expect(await client.remove(id), `${id}`).toBeUndefined()
   }
   const missing = {
     status: 404,
@@ -152,7 +152,10 @@ test('a count is a number up to a bound', async () => {
   const counted = (count: string) => answer(200, '[]', { 'total-count': count })
   await using store = await scripted([counted('10000'), counted('10000+')])
   for (const total of [10_000, '10000+']) {
-    expect(await store.client.list({ count: true })).toEqual({ items: [], total })
+    expect(await store.client.list({ count: true }), `${total}`).toEqual({
+      items: [],
+      total,
+    })
   }
 })
 

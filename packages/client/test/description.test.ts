@@ -113,29 +113,34 @@ test.each(plantOperations)('$operationId sends what is described', async operati
   for (const method of name === 'list' ? (['list', 'pages'] as const) : [name]) {
     const { request } = await call(method, 599, '')
     const { pathname, searchParams } = new URL(request.url)
-    expect(request.method).toBe(operation.method)
-    expect(pathname).toBe(operation.path.replace('{id}', '1'))
+    expect(request.method, `${method}`).toBe(operation.method)
+    expect(pathname, `${method}`).toBe(operation.path.replace('{id}', '1'))
     const described = (place: Parameter['in']) =>
       (operation.parameters ?? [])
         .filter(each => each.in === place)
         .map(({ name }) => name)
-    expect([...searchParams.keys()].sort()).toEqual(described('query').sort())
-    const conditions = [...request.headers.keys()].filter(name => name.startsWith('if-'))
-    expect(described('header').map(name => name.toLowerCase())).toEqual(
-      expect.arrayContaining(conditions),
+    expect([...searchParams.keys()].sort(), `${method}`).toEqual(
+      described('query').sort(),
     )
-    expect(conditions).toHaveLength({ replace: 2, remove: 1 }[method as string] ?? 0)
-    expect(request.headers.get('authorization')).toBe('Bearer t')
-    expect(request.headers.get('accept')).toBe('application/json')
+    const conditions = [...request.headers.keys()].filter(name => name.startsWith('if-'))
+    expect(
+      described('header').map(name => name.toLowerCase()),
+      `${method}`,
+    ).toEqual(expect.arrayContaining(conditions))
+    expect(conditions, `${method}`).toHaveLength(
+      { replace: 2, remove: 1 }[method as string] ?? 0,
+    )
+    expect(request.headers.get('authorization'), `${method}`).toBe('Bearer t')
+    expect(request.headers.get('accept'), `${method}`).toBe('application/json')
     const [[mediaType, { schema }] = ['', {}]] = Object.entries<{ schema?: object }>(
       operation.requestBody?.content ?? {},
     )
-    expect(request.headers.get('content-type') ?? '').toBe(mediaType)
+    expect(request.headers.get('content-type') ?? '', `${method}`).toBe(mediaType)
     if (schema === undefined) {
-      expect(request.body).toBeNull()
+      expect(request.body, `${method}`).toBeNull()
     } else {
       const isJson = mediaType === 'application/json'
-      expect(await (isJson ? request.json() : request.text())).toSatisfy(
+      expect(await (isJson ? request.json() : request.text()), `${method}`).toSatisfy(
         validator(schema),
       )
     }
@@ -172,6 +177,7 @@ test.each(
   for (const status of others) {
     expect(
       (await call(method, status, status === 204 ? '' : goodBodies[method])).outcome,
+      `${status}`,
     ).toBeInstanceOf(Error)
   }
 })

@@ -191,8 +191,8 @@ describe('a token', () => {
   ])('with %s', async (_, claims, scope, outcome) => {
     const gate = createGate()
     const token = await sign(key, claims)
-    for (const _ of ['checked', 'remembered']) {
-      expect(await ask(gate, token, scope)).toBe(outcome)
+    for (const time of ['checked', 'remembered']) {
+      expect(await ask(gate, token, scope), time).toBe(outcome)
     }
   })
 
@@ -203,7 +203,7 @@ describe('a token', () => {
       `${header}.${payload}.${signature}`,
       await sign(await makeKey('first')),
     ]) {
-      expect(await ask(createGate(), token)).toBe('invalid-token')
+      expect(await ask(createGate(), token), `${token}`).toBe('invalid-token')
     }
   })
 
@@ -213,7 +213,7 @@ describe('a token', () => {
     const payload = (await sign(key)).split('.')[1]
     const gate = createGate()
     for (const alg of ['none', 'None', 'NONE']) {
-      expect(await ask(gate, `${json({ alg, kid: 'rsa' })}.${payload}.`)).toBe(
+      expect(await ask(gate, `${json({ alg, kid: 'rsa' })}.${payload}.`), alg).toBe(
         'invalid-token',
       )
     }
@@ -224,7 +224,7 @@ describe('a token', () => {
     for (const secret of [await exportSPKI(publicKey), JSON.stringify(key.jwk)]) {
       const signed = `${json({ alg: 'HS256', kid: 'rsa' })}.${payload}`
       const signature = createHmac('sha256', secret).update(signed).digest('base64url')
-      expect(await ask(gate, `${signed}.${signature}`)).toBe('invalid-token')
+      expect(await ask(gate, `${signed}.${signature}`), secret).toBe('invalid-token')
     }
   })
 
@@ -276,7 +276,7 @@ test('the other gate gets what is no JWT of this issuer, and nothing else', asyn
   const gate = createGate({ otherwise })
   const foreign = await sign(key, { iss: 'https://other.example' })
   for (const token of [undefined, foreign]) {
-    expect(await ask(gate, token)).toBe('other')
+    expect(await ask(gate, token), `${token}`).toBe('other')
   }
   expect(await ask(gate, await sign(key))).toBe('flora')
   expect(await ask(gate, await sign(key, { exp: 1 }))).toBe('invalid-token')
@@ -513,8 +513,10 @@ describe('a key that the provider has since', () => {
     for (const n of [1, 2, 3]) {
       vi.advanceTimersByTime(cooldownMs)
       const forged = Array.from({ length: 50 }, (_, each) => guess(100 * n + each))
-      expect(new Set(await Promise.all(forged))).toEqual(new Set(['invalid-token']))
-      expect(provider.asked).toBe(1 + n)
+      expect(new Set(await Promise.all(forged)), `${n}`).toEqual(
+        new Set(['invalid-token']),
+      )
+      expect(provider.asked, `${n}`).toBe(1 + n)
     }
     const second = await makeKey('second')
     provider.keys = [key, second]
@@ -607,8 +609,8 @@ describe('a provider that', () => {
     const rsa = await makeKey('rsa', 'RS256')
     provider.keys = [key, { ...rsa, jwk: spoil(rsa.jwk) }]
     const gate = createGate({ onFailureChange })
-    for (const _ of [1, 2]) {
-      expect(await ask(gate, await sign(rsa))).toBe('access-unavailable')
+    for (const attempt of [1, 2]) {
+      expect(await ask(gate, await sign(rsa)), `${attempt}`).toBe('access-unavailable')
     }
     expect(failures).toEqual([expect.any(String)])
     expect(await ask(gate, await sign(key))).toBe('flora')
@@ -637,8 +639,8 @@ describe('a provider that', () => {
     expect(await ask(gate, await sign(await makeKey('first')))).toBe('invalid-token')
     vi.advanceTimersByTime(3_599_000 - cooldownMs)
     for (const jti of ['1', '2']) {
-      expect(await ask(gate, token)).toBe('flora')
-      expect(await ask(gate, await sign(key, { jti }))).toBe('flora')
+      expect(await ask(gate, token), jti).toBe('flora')
+      expect(await ask(gate, await sign(key, { jti })), jti).toBe('flora')
     }
     vi.advanceTimersByTime(1000)
     expect(await ask(gate, token)).toBe('access-unavailable')

@@ -25,8 +25,8 @@ function expectJitter(
   expect(durationsMs).toHaveLength(leastMs.length)
   expect(durationsMs).not.toEqual(leastMs)
   for (const [n, ms] of leastMs.entries()) {
-    expect(durationsMs[n]).toBeGreaterThanOrEqual(ms)
-    expect(durationsMs[n]).toBeLessThanOrEqual(1.2 * ms)
+    expect(durationsMs[n], `${n}`).toBeGreaterThanOrEqual(ms)
+    expect(durationsMs[n], `${n}`).toBeLessThanOrEqual(1.2 * ms)
   }
 }
 
@@ -41,8 +41,8 @@ test('each plant is delivered once, in order, signed, with every digit', async (
     '{"id":9223372036854775807,"name":"plant 9223372036854775807"}',
   )
   for (const { body, headers } of world.attempts) {
-    expect(headers['webhook-timestamp']).toBe('0')
-    expect(() => new Verifier(secret).verify(body, headers)).not.toThrow()
+    expect(headers['webhook-timestamp'], body).toBe('0')
+    expect(() => new Verifier(secret).verify(body, headers), body).not.toThrow()
   }
   expect(new Set(world.attempts.map(({ headers }) => headers['webhook-id'])).size).toBe(
     ids.length,

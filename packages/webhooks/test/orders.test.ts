@@ -136,7 +136,7 @@ test('every webhook gets every plant, by one courier at a time', async () => {
         .map(key => BigInt(/"id":(\d+)/.exec(key)?.[1] ?? -1))
       // Again where a settlement comes so late that the lease has ended.
       const first = [...new Set(got)]
-      expect(isCalm ? first : first.sort()).toEqual(ids)
+      expect(isCalm ? first : first.sort(), name).toEqual(ids)
     }
   })
   await fc.assert(property, { numRuns })

@@ -90,7 +90,7 @@ test('http is for those that allow private addresses', () => {
     'https://[::1]/',
     'https://shop.example/',
   ]) {
-    expect(parseWebhookUrl(url, true)).toBe(url)
+    expect(parseWebhookUrl(url, true), url).toBe(url)
   }
   expect(() => parseWebhookUrl('file:///plants', true)).toThrow(
     'must be an https or http URL',
