@@ -30,7 +30,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 )
 
-test('an error of the system is told as a reason, and another in its own words', () => {
+test('a file error has the reason in words, or the words of the system', () => {
   const told = (code: string) =>
     fileError('a file', Object.assign(new Error('EIO: i/o error'), { code }))
   expect(told('EACCES')).toMatchObject({

@@ -19,7 +19,7 @@ const some = Array.from({ length: 500 }, (_, n) =>
   parsePlant({ id: BigInt(n), name: `plant ${n}`, tag: 'x' }),
 )
 
-test('a file is exact, is told of, and is not replaced by chance', async () => {
+test('an exported file is exact, and is replaced only with --force', async () => {
   await load([
     parsePlant({ id: -5n, name: 'a "b"' }),
     parsePlant({ id: 2n ** 63n - 1n, name: 'c', tag: '' }),
@@ -50,7 +50,7 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
   expect(readdirSync(place.folder).sort()).toEqual(['data', 'plants.ndjson'])
 })
 
-test('the standard output has the plants and nothing else', async () => {
+test('standard output has the plants and nothing else', async () => {
   await load(some)
   const { code, stdout, stderr } = await place.run('export --json')
   expect(code).toBe(0)
@@ -67,7 +67,7 @@ test('the standard output has the plants and nothing else', async () => {
   expect(Object.values(without)).toEqual(Object.values(others))
 })
 
-test('a store whose file has the name of the standard output is no obstacle', async () => {
+test('a store in a file called - is exported', async () => {
   await using other = new Place('file:./-')
   await other.run('import -')
   await other.run('token create --name shop')
@@ -77,7 +77,7 @@ test('a store whose file has the name of the standard output is no obstacle', as
   await place.fails('export a', 1, /there is no store/)
 })
 
-test('a reader that has enough of a long one ends it without a word, also of having waited', async () => {
+test('a reader that leaves ends an export without a word', async () => {
   await load(
     Array.from({ length: 20_000 }, (_, n) =>
       parsePlant({ id: BigInt(n), name: 'x'.repeat(100) }),
@@ -89,7 +89,7 @@ test('a reader that has enough of a long one ends it without a word, also of hav
   expect(await result).toMatchObject({ code: 141, stderr: '' })
 })
 
-test('an export that fails says so in one line, and nothing is lost', async () => {
+test('an export that fails says so in one line and loses nothing', async () => {
   await load(some)
   await place.fails(
     'export no/such/folder.csv',
@@ -104,7 +104,7 @@ test('an export that fails says so in one line, and nothing is lost', async () =
   expect(readdirSync(place.folder)).toEqual(['data'])
 })
 
-test('where there is no store, none is made', async () => {
+test('no command but import makes a store', async () => {
   const listed = ['export', 'export file', 'check', 'backup b', 'token list']
   for (const args of [...listed, 'token create --name x', 'token revoke x']) {
     const advice =
@@ -118,7 +118,7 @@ test('where there is no store, none is made', async () => {
   expect(readdirSync(place.folder)).toEqual([])
 })
 
-test('a store that is none, or a newer one, is told of in one line', async () => {
+test('a file that is no store is refused in one line', async () => {
   await using other = new Place('file:none.db')
   writeFileSync(other.path('none.db'), 'no database'.repeat(1000))
   for (const command of [
@@ -139,7 +139,7 @@ test('a store that is none, or a newer one, is told of in one line', async () =>
 })
 
 test.each(['postgres://a b,', 'data/store.db'])(
-  'a DATABASE_URL of %s is told of in one line',
+  'a DATABASE_URL of %s is refused in one line',
   async url => {
     await using other = new Place(url)
     await other.fails('check', 2, /^plant-store: DATABASE_URL must .*\n$/)

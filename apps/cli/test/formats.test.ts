@@ -37,9 +37,9 @@ async function read(
   })) {
     for (const entry of entries) {
       const { line, raw } = entry
-      // Of a line that is too long, no more than what is shown is kept in memory.
       if ('reason' in entry && entry.reason.includes('of which')) {
-        expect(raw.buffer.byteLength).toBeLessThan(100_000)
+        const keptBytes = raw.buffer.byteLength
+        expect(keptBytes, 'memory of a line that is too long').toBeLessThan(100_000)
       }
       found.push(
         'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.item],
@@ -65,11 +65,18 @@ test.each(['ndjson', 'csv'] as const)(
     const file = Buffer.from(header + write(plants))
     for (const pieceBytes of [1, 2, 3, 7, 64, 1_000, file.length]) {
       const found = await read(format, file, pieceBytes)
-      expect(found.map(([, plant]) => plant)).toEqual(plants)
+      const where = `in pieces of ${pieceBytes}`
+      expect(
+        found.map(([, plant]) => plant),
+        where,
+      ).toEqual(plants)
       const ends = plants.map(
         (_, n) => (header + write(plants.slice(0, n))).split('\n').length,
       )
-      expect(found.map(([line]) => line)).toEqual(ends)
+      expect(
+        found.map(([line]) => line),
+        where,
+      ).toEqual(ends)
     }
   },
 )
@@ -117,7 +124,7 @@ const csvEntries = [
   [22, { id: 16n, name: 'last', tag: 'x' }],
 ]
 
-/** As long as the longest record of the files. */
+/** The length of the longest record in the files. */
 const longest = 40
 
 const jsonFile = bytes(
@@ -150,7 +157,7 @@ test.each([
   },
 )
 
-test('a record of CSV that is longer than the limit spoils its first line only, in pieces of any size', async () => {
+test('a CSV record above the limit spoils its first line only', async () => {
   const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')
   for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
     expect(await read('csv', file, pieceBytes, 10), `in pieces of ${pieceBytes}`).toEqual(
@@ -167,14 +174,18 @@ test('a record of CSV that is longer than the limit spoils its first line only, 
       ],
     )
     const [, open] = await read('csv', bytes('id,name\n1,a\n2,"45678\n9'), pieceBytes, 10)
-    expect(open).toEqual([3, 'a quote is opened that is never closed', '2,"45678'])
+    expect(open, `in pieces of ${pieceBytes}`).toEqual([
+      3,
+      'a quote is opened that is never closed',
+      '2,"45678',
+    ])
     const [, , longer] = await read(
       'csv',
       bytes('id,name\n1,a\n2,b\n3,"456789\n1'),
       pieceBytes,
       10,
     )
-    expect(longer).toEqual([
+    expect(longer, `in pieces of ${pieceBytes}`).toEqual([
       4,
       'the record is longer than 10 bytes, or a quote is never closed',
       '3,"456789',
@@ -214,7 +225,7 @@ test.each([
   expect(found).toEqual(expected)
 })
 
-test('of a line that is too long, the middle is dropped', async () => {
+test('the middle of a line that is too long is dropped', async () => {
   async function* chunks() {
     for (const chunk of ['ab\ncdef', 'ghij', 'klmn', 'op\nq', 'r']) {
       yield Buffer.from(chunk)
@@ -392,13 +403,11 @@ test.each(['csv', 'ndjson'] as const)(
     )
     for (const pieceBytes of [1, 100, limit - 1, limit, limit + 1, file.length]) {
       const found = await read(format, file, pieceBytes, limit)
-      expect(found.map(([, fault]) => (typeof fault === 'string' ? fault : ''))).toEqual([
-        '',
-        reason,
-        reason,
-        '',
-      ])
-      expect(found.flatMap(([, , raw]) => raw ?? [])).toEqual(starts)
+      const where = `in pieces of ${pieceBytes}`
+      const reasons = found.map(([, fault]) => (typeof fault === 'string' ? fault : ''))
+      expect(reasons, where).toEqual(['', reason, reason, ''])
+      const raws = found.flatMap(([, , raw]) => raw ?? [])
+      expect(raws, where).toEqual(starts)
     }
   },
 )

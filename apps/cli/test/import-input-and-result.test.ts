@@ -163,7 +163,7 @@ describe('parts', () => {
     ])
   })
 
-  test('end with what was read before an interruption, and with any other error', async () => {
+  test('end at an interruption with what was read, and fail at errors', async () => {
     async function* failing() {
       yield lines(3)
       throw new Error('broken')
@@ -173,7 +173,7 @@ describe('parts', () => {
   })
 })
 
-test('an import counts what became of its lines, and writes down what it rejected and why', () => {
+test('an import counts its lines, and keeps the rejected with reasons', () => {
   const path = join(temporaryFolder(), 'rejects')
   writeFileSync(path, 'of an earlier import')
   const result = new ImportResult(path)

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { refuseStore, writeOutput } from '../src/files/output-file.ts'
 
 describe('a file that is written', () => {
-  test('is not there if its content fails, and the error is that of the content', async () => {
+  test('is not there if its content fails, whose error is thrown', async () => {
     const folder = temporaryFolder()
     const broken = new Error('broken')
     async function* failing() {
@@ -15,10 +15,9 @@ describe('a file that is written', () => {
     }
     // A file that was still being opened appeared afterwards, half of the times.
     for (let time = 0; time < 20; time++) {
-      await expect(writeOutput(join(folder, 'file'), false, failing())).rejects.toBe(
-        broken,
-      )
-      expect(await readdir(folder)).toEqual([])
+      const writing = writeOutput(join(folder, 'file'), false, failing())
+      await expect(writing, `time ${time}`).rejects.toBe(broken)
+      expect(await readdir(folder), `time ${time}`).toEqual([])
     }
   })
 
@@ -26,7 +25,9 @@ describe('a file that is written', () => {
     const folder = temporaryFolder()
     const url = `file:${join(folder, 'store.db')}`
     for (const name of ['store.db', 'store.db-wal', './store.db-shm']) {
-      expect(() => refuseStore(`${folder}/${name}`, url)).toThrow('is the store itself')
+      expect(() => refuseStore(`${folder}/${name}`, url), name).toThrow(
+        'is the store itself',
+      )
     }
     const [link, other] = [join(folder, 'link.db'), join(folder, 'other-wal')]
     symlinkSync('store.db', link)

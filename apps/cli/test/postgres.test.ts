@@ -33,7 +33,7 @@ async function exported(place: Place, format: string): Promise<string> {
   return stdout
 }
 
-test(`a store that moves into PostgreSQL and back into a file is the same to the last byte (seed ${seed})`, async () => {
+test(`a store moved into PostgreSQL and back is the same (seed ${seed})`, async () => {
   const plants = [...anyPlants(seed, 300), ...eachPiece]
   {
     await using storage = await openStorage({ url: inFile.url })
@@ -91,7 +91,7 @@ test(
   },
 )
 
-test('a check counts what is in a database, and says what it does not look at', async () => {
+test('a check counts what is in a database, and says what it leaves out', async () => {
   await inDatabase.run('import -', '{"id":1,"name":"a"}\n')
   await inDatabase.run('token create --name shop')
   const { username, host, pathname } = new URL(database.url)
@@ -113,7 +113,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   })
 })
 
-test('a database with no store in it is told of in one line, and left as it is', async () => {
+test('a database without a store is refused in one line and left alone', async () => {
   // Another program's, with tables in a schema of their own.
   await database.query('create schema garden; create table garden.notes (line text)')
   for (const command of ['token create --name x', 'token list']) {
@@ -132,7 +132,7 @@ test('a database with no store in it is told of in one line, and left as it is',
   expect(await database.query(tables)).toEqual([])
 })
 
-test('a command fails where nobody is, or where it needs a file, in one line without the password', async () => {
+test('a command that fails on PostgreSQL hides the password', async () => {
   await using place = new Place('postgres://me:secret@127.0.0.1:1/plants')
   const store = 'postgres://me@127.0.0.1:1/plants'
   const refused = `^plant-store: the store ${store} cannot be opened: connect ECONNREFUSED 127.0.0.1:1\n$`

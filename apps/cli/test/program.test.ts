@@ -41,9 +41,12 @@ async function runAll(steps: readonly Step[], at: Place): Promise<void> {
       args,
       '{"id":1,"name":"a"}\nno json\n',
     ).result
-    expect([args, code, stdout]).toEqual([args, expected, expect.stringMatching(printed)])
+    expect({ code, stdout }, args).toEqual({
+      code: expected,
+      stdout: expect.stringMatching(printed),
+    })
     if (expected === 2) {
-      expect(stderr).toMatch(/^plant-store: .*\n$/)
+      expect(stderr, args).toMatch(/^plant-store: .*\n$/)
     }
   }
 }
@@ -56,7 +59,7 @@ test('commands end on PostgreSQL', async () => {
   await runAll(onBoth, inDatabase)
 })
 
-test('serve --check says what a start would, with options that win over the environment, and changes nothing', async () => {
+test('serve --check says what a start would do, and changes nothing', async () => {
   // In a process, as a test has other variables that resemble settings.
   const check = (environment: Record<string, string>, ...options: string[]) =>
     startCommand(['serve', '--check', ...options], { folder: place.folder, environment })

@@ -74,7 +74,7 @@ test('the other commands of the README work in another test', () => {
     'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
   }
   for (const [file, words] of Object.values(elsewhere)) {
-    expect(readFileSync(new URL(file, root), 'utf8')).toContain(words)
+    expect(readFileSync(new URL(file, root), 'utf8'), file).toContain(words)
   }
   expect(commands).toEqual(Object.keys(elsewhere))
 })

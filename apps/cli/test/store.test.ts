@@ -27,7 +27,7 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-test('beside a server a backup holds every create answered before it, a check works, and nothing replaces the store', async () => {
+test('a backup beside a server has every create answered before', async () => {
   await place.load(0, 2_000)
   await place.run('token create --name shop')
   const server = await place.serve()
@@ -113,7 +113,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
-test('backup --keep writes a new file into a folder, and keeps the newest of this store', async () => {
+test('backup --keep keeps the newest backups of this store', async () => {
   await place.load(0, 10)
   const backups = place.path('to/backups')
   const printed = async (keep: number) => {

@@ -51,7 +51,7 @@ test('a table has its cells below each other, and nothing after the last', () =>
   expect([minute(null), minute(undefined, 'never')]).toEqual(['-', 'never'])
 })
 
-test('progress says how much, how fast, and how long it will take or has taken', () => {
+test('progress says how much, how fast and how long', () => {
   const done = { count: 3_000, value: 25, total: 100, seconds: 2 }
   for (const [changed, words] of [
     [{}, ' 25%  3,000 plants  1,500/s  6s left'],
@@ -60,7 +60,8 @@ test('progress says how much, how fast, and how long it will take or has taken',
     [{ value: 100 }, '100%  3,000 plants  1,500/s  0s left'],
     [{ total: 0 }, '3,000 plants  1,500/s  2s'],
   ] as const) {
-    expect(describeProgress('plant', { ...done, ...changed })).toBe(words)
+    const description = describeProgress('plant', { ...done, ...changed })
+    expect(description, JSON.stringify(changed)).toBe(words)
   }
 })
 
@@ -104,7 +105,7 @@ describe('progress', () => {
       const shown = terminal(isTTY)
       using progress = await showProgress('plant', isShown)
       progress.update(1, 1, 2)
-      expect(shown()).toBe('')
+      expect(shown(), `terminal: ${isTTY}, shown: ${isShown}`).toBe('')
     }
   })
 

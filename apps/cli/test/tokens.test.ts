@@ -76,7 +76,7 @@ test('scopes and expiry are as asked for', async () => {
     ['plants:read', 'plants:write'],
     null,
   ])
-  // Of one entity alone.
+  // These scopes are of one entity alone.
   expect(await create('--scope', 'plants:read')).toEqual([['plants:read'], null])
   expect(await create('--scope', 'plants:write')).toEqual([
     ['plants:read', 'plants:write'],

@@ -57,7 +57,7 @@ test('a secret is printed once, alone, and is in no list', async () => {
   })
 })
 
-test('a private address needs --allow-private, and a URL that is no webhook is not added', async () => {
+test('a private address or http needs --allow-private', async () => {
   await place.fails('webhook add shop.example', 2, /the URL must be an https URL/)
   await place.fails(
     'webhook add http://shop.example/',
@@ -72,7 +72,7 @@ test('a private address needs --allow-private, and a URL that is no webhook is n
   expect(await json('list')).toMatchObject([{ url, allowsPrivate: true }])
 })
 
-test('no command knows a webhook by another name, and wrong usage is told in one line', async () => {
+test('an unknown webhook and wrong usage are refused in one line', async () => {
   await json('add', 'https://shop.example/')
   for (const command of ['remove', 'retry', 'rotate', 'log']) {
     await place.fails(

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
-// What can be at the path that something is written to. The tests of persistence have
+// These tests put things at the path that something is written to. The tests of persistence have
 // more of it.
 
 let place: Place
