@@ -50,11 +50,11 @@ export async function allocations({ warmUpSeconds }: { readonly warmUpSeconds: n
       formatInteger(others),
       formatRatio(total / others),
     ])
-    lists.push(`Of ${title}: ${largest(mine)}.`, `Of Fastify's: ${largest(theirs)}.`)
+    lists.push(`Of ${title}:\n${largest(mine)}`, `Of Fastify's:\n${largest(theirs)}`)
     console.error(`${title}: ${formatInteger(total)} bytes`)
   }
   const words =
-    "Bytes that the thread that answers allocates for a request, with 64 connections, by V8's sampling heap profiler. What was collected meanwhile is included. Garbage collection follows them, and they vary by 2 %."
+    "Bytes that the thread that answers allocates for a request, with 64 connections, by V8's sampling\nheap profiler. What was collected meanwhile is included. Garbage collection\nfollows them, and they vary by 2 %."
   const columns = ['', 'ours', peer.title, 'ours / theirs']
   const paragraphs = [words, table(columns, rows), ...lists]
   return { title: 'Allocations', text: paragraphs.join('\n\n') }
@@ -120,6 +120,6 @@ function largest(bytes: Bytes): string {
   const byCount = [...bytes].sort((a, b) => b[1] - a[1])
   return byCount
     .slice(0, largestMax)
-    .map(([name, count]) => `${name} ${formatInteger(count)}`)
-    .join(', ')
+    .map(([name, count]) => `\n- ${name}: ${formatInteger(count)}`)
+    .join('')
 }

@@ -50,19 +50,21 @@ for (const name of names) {
 }
 const page = `# Benchmark
 
-The load comes from wrk on the same machine and takes processor time from the servers. All stay up. Each is warmed for ${effort.warmUpSeconds} seconds, as V8 compiles
-for that long, and then they are measured in turns, one second each. A figure is the median of ${effort.rounds} rounds, and a ratio the median of
-the rounds' ratios. Machines differ more than programs: compare ratios, and run \`pnpm bench\` on yours.
+The load comes from wrk on the same machine and takes processor time from the servers. All stay up.
+Each is warmed for ${effort.warmUpSeconds} seconds, because V8 compiles for that long. Then they are measured in turns,
+one second each. A figure is the median of ${effort.rounds} rounds, and a ratio the median of the rounds' ratios.
+Machines differ more than programs: compare ratios, and run \`pnpm bench\` on yours.
 
-A **durable** answer is sent once the plant is on disk (\`synchronous = FULL\`), and one that is **not durable** (\`NORMAL\`) can be lost in a power
-cut. The other servers do less: they check no token, write no log, have no index of tags, and take ids up to 2^53 only.
+A **durable** answer is sent once the plant is on disk (\`synchronous = FULL\`). One that is **not
+durable** (\`NORMAL\`) can be lost in a power cut. The other servers do less: they check no token, write
+no log, have no index of tags, and take ids up to 2^53 only.
 
 ${sections.join('\n\n')}
 
 ## Machine
 
-${availableParallelism()} cores and ${Math.round(totalmem() / 2 ** 30)} GiB of memory (${process.platform}, ${process.arch}), Node ${process.versions.node}, SQLite ${sqlite}, Bun ${await bunVersion()}. Every
-answer was a 200, and afterwards every store contained all plants that it had answered for.
+${availableParallelism()} cores and ${Math.round(totalmem() / 2 ** 30)} GiB of memory (${process.platform}, ${process.arch}), Node ${process.versions.node}, SQLite ${sqlite}, Bun ${await bunVersion()}.
+Every answer was a 200, and afterwards every store contained all plants that it had answered for.
 `
 const root = join(import.meta.dirname, '../../..')
 const folder = join(

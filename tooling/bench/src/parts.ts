@@ -136,7 +136,7 @@ async function fsyncs() {
     )
   }
   const words =
-    'Counted with strace, which slows the server down. A single client waits for an fsync each time. Many share theirs.'
+    'Counted with strace, which slows the server down.\nA single client waits for an fsync each time. Many share theirs.'
   const columns = ['connections', 'creates', 'fsyncs', 'creates per fsync']
   return {
     title: 'Fsyncs',

@@ -45,7 +45,7 @@ export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: numb
     ...shares.map(share => formatPercent(share.get(kind) ?? 0)),
   ])
   const words =
-    "Where the time of creates goes, with 64 connections, by V8's profiler. Waiting for requests is left out. SQLite's time includes the fsync."
+    "Where the time of creates goes, with 64 connections, by V8's profiler.\nWaiting for requests is left out. SQLite's time includes the fsync."
   const titles = ['', ...columns.map(([title]) => title)]
   return {
     title: 'Profiles',
