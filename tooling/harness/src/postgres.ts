@@ -48,6 +48,7 @@ export async function startPostgres(
   const command = [join(programs, 'postgres'), ...flags] as const
   let server: Program | undefined
 
+  const answers = async () => (await query(url, 'select 1')).length === 1
   const startOnce = async () => {
     const started = launch(command, {
       folder,
@@ -56,10 +57,7 @@ export async function startPostgres(
       lastSignal: 'SIGINT',
     })
     server = started
-    await until(
-      'PostgreSQL',
-      async () => !started.isRunning() || (await query(url, 'select 1')).length === 1,
-    )
+    await until('PostgreSQL', async () => !started.isRunning() || (await answers()))
     if (started.isRunning()) {
       return
     }

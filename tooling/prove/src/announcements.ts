@@ -3,21 +3,19 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type Command,
-  launchServer,
-  type Program,
-  type ServerOptions,
-  temporaryFolder,
-  until,
-} from '@plant-store/harness'
+import { type Command, temporaryFolder, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { readRange } from './kill.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
-import { startProgram, type TestedProgram } from './program.ts'
+import {
+  killRunning,
+  killWhileStarting,
+  startProgram,
+  type TestedProgram,
+} from './program.ts'
 
 const listeners = 2
 const clients = 8
@@ -97,16 +95,17 @@ export async function runAnnouncements({
   makeKind(webhooks)
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
-  const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
+  const stored = await readRange(program.operations, 0n, 2n ** 62n)
+  const there = new Set(stored.keys())
   const lost = answered.filter(id => !there.has(id))
   failures.push(...lost.map(id => `the answered create of plant ${id} is lost`))
-  failures.push(...webhooks.flatMap((webhook, n) => faultsOf(webhook, n, there)))
-  const duplicates = received - listeners * there.size
-  return {
-    tried: `${rounds} kills; ${figure(there.size)} plants for ${listeners} webhooks, ${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`,
-    times: rounds,
-    failures,
+  for (const [n, webhook] of webhooks.entries()) {
+    failures.push(...faultsOf(webhook, n, there))
   }
+  const duplicates = received - listeners * there.size
+  const deliveries = `${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`
+  const tried = `${rounds} kills; ${figure(there.size)} plants for ${listeners} webhooks, ${deliveries}`
+  return { tried, times: rounds, failures }
 }
 
 interface Listener extends AsyncDisposable {
@@ -170,17 +169,6 @@ function makeKind(webhooks: readonly Listener[]): void {
   }
 }
 
-/** Returns a failure if the program had ended by itself. */
-async function killRunning(program: Program): Promise<readonly string[]> {
-  const ended = await program.end('SIGKILL')
-  return ended === 'SIGKILL' ? [] : [`it ended before it was killed: ${ended}`]
-}
-
-async function killWhileStarting(options: ServerOptions, random: Random): Promise<void> {
-  await using _server = launchServer(options)
-  await sleep(random.below(400))
-}
-
 /** Adds the webhooks to a new store, whose tables the tested program makes. */
 async function addWebhooks(
   options: { readonly databaseUrl: string; readonly command: Command },
@@ -238,9 +226,9 @@ async function create(
     return answer?.status === 200
   }
   const text = { name: `plant ${id}` }
-  return (
-    (await operations.act(random.pick(['create', 'replaceIf']), id, text)).is === 'done'
-  )
+  const kind = random.pick(['create', 'replaceIf'] as const)
+  const { is } = await operations.act(kind, id, text)
+  return is === 'done'
 }
 
 /** Expires every lease, as a killed process returns none. */

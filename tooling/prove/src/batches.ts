@@ -95,11 +95,8 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
   }
 
   const long = await sendLongBatch(circumstances, failures)
-  return {
-    tried: `${figure(rounds)} ends under ${batchesAtOnce} batches: ${figure(endings.answered)} counted, ${figure(endings.refused)} refused, ${figure(endings.cut)} cut off; ${long}`,
-    times: rounds,
-    failures,
-  }
+  const ends = `${figure(rounds)} ends under ${batchesAtOnce} batches`
+  return { tried: `${ends}: ${describe(endings)}; ${long}`, times: rounds, failures }
 }
 
 const linesMax = 20_000
@@ -107,6 +104,11 @@ const longBatchLines = 10_000_000
 
 /** How much a process may grow after the first tenth of a batch. */
 const growthMaxMiB = 64
+
+function describe(endings: Readonly<Record<string, number>>): string {
+  const counts = Object.entries(endings)
+  return counts.map(([ending, count]) => `${figure(count)} ${ending}`).join(', ')
+}
 
 /** Sends batches again, and returns how many plants of counted ones were not there. */
 async function sendAgain(

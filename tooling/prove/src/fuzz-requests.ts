@@ -47,7 +47,8 @@ export function drawRequest(
   const broken = wrongs.map(wrong =>
     wrong.map(parts => write(resolved.path, parts, false)),
   )
-  return fc.oneof({ weight: Math.max(1, broken.length), arbitrary: sound }, ...broken)
+  const weight = Math.max(1, broken.length)
+  return fc.oneof({ weight, arbitrary: sound }, ...broken)
 }
 
 function resolveOperation(
@@ -190,10 +191,12 @@ function write(
   }
 }
 
+const nameOf = (reference: string) => reference.slice(reference.lastIndexOf('/') + 1)
+
 /** Resolves the references of a schema and merges its `allOf`. */
 function resolve(description: Description, { $ref, ...inline }: Schema): Schema {
   const own: Schema | undefined =
-    $ref === undefined ? inline : description.schemas[$ref.split('/').at(-1) as string]
+    $ref === undefined ? inline : description.schemas[nameOf($ref)]
   if (own === undefined) {
     throw new Error(`nothing is described at ${$ref}`)
   }

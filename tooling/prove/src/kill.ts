@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { launchServer, temporaryFolder } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, type Value } from './history.ts'
 import { type Act, type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
-import { startProgram } from './program.ts'
+import { killRunning, killWhileStarting, startProgram } from './program.ts'
 
 const clients = 32
 /** Ids that all clients share. Other ids belong to one round. */
@@ -42,8 +42,7 @@ export async function runKills(
     // Opening a store after a kill reads its log, and a kill must be able to interrupt
     // that too.
     if (!isLast && random.chance(0.2)) {
-      await using _server = launchServer(options)
-      await sleep(random.below(400))
+      await killWhileStarting(options, random)
     }
     await using program = await startProgram(options)
 
@@ -84,16 +83,20 @@ export async function runKills(
     await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
     // The pause moves the kill from between two answers into the middle of a commit.
     await sleep(random.below(20))
-    const ended = await program.end('SIGKILL')
-    if (ended !== 'SIGKILL') {
-      failures.push(`it ended before it was killed: ${ended}`)
-    }
+    failures.push(...(await killRunning(program)))
     isOver = true
     await Promise.all(working)
   }
   const { counts, answeredWrites } = history
+  const refused = counts.taken + counts.absent + counts.refused
+  const tried = [
+    `${rounds} kills under ${clients} clients`,
+    `${figure(answeredWrites)} writes answered`,
+    `${figure(refused)} refused`,
+    `${figure(counts.unknown)} cut off`,
+  ]
   return {
-    tried: `${rounds} kills under ${clients} clients; ${figure(answeredWrites)} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
+    tried: tried.join(', '),
     times: rounds,
     failures,
   }

@@ -73,7 +73,8 @@ export function runModels(
   const store = databaseUrl === undefined ? {} : { databaseUrl }
   const options = { ...store, command: programs.server }
   return withProgram(options, async ({ operations }) => {
-    const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
+    const sequences = Math.ceil(1_000 * scale)
+    const races = Math.ceil(3_000 * scale)
     const failures = [
       await runSequentialModel(operations, { seed, runs: sequences }),
       await runRacingModel(operations, { seed, runs: races }),

@@ -144,14 +144,13 @@ export function operationsOver(client: Client): Operations {
     },
     async list({ after, limit, tag }) {
       const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-      const { is, body } = await ask(
-        'GET',
-        `/plants?after=${after}&limit=${limit}${filter}`,
-      )
+      const target = `/plants?after=${after}&limit=${limit}${filter}`
+      const { is, body } = await ask('GET', target)
       if (is !== 'done') {
         return undefined
       }
-      return (body as (Text & { id: bigint })[]).map(plant => [plant.id, toValue(plant)])
+      const plants = body as readonly (Text & { id: bigint })[]
+      return plants.map(plant => [plant.id, toValue(plant)])
     },
   }
 }

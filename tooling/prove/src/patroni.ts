@@ -66,9 +66,8 @@ export async function startNode(
       : []
   }
   const kill = async () => {
-    const pids = new Set(
-      descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]),
-    )
+    const ownPids = patroni.isRunning() ? [patroni.pid] : []
+    const pids = new Set(descendants([...ownPids, ...postmaster()]))
     for (const pid of pids) {
       try {
         process.kill(pid, 'SIGKILL')

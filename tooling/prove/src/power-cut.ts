@@ -199,7 +199,8 @@ function serving(
           }
         }
       }
-      await Promise.all(Array.from({ length: clients }, (_, n) => work(n * 1_000)))
+      const firstIds = Array.from({ length: clients }, (_, n) => n * 1_000)
+      await Promise.all(firstIds.map(work))
       client.close()
       program.process.kill('SIGTERM')
     },

@@ -26,7 +26,8 @@ export async function buildPatched(
   for (const name of names) {
     await applyPatch(copy.path, patchFile(name))
   }
-  await Promise.all(['api', 'cli'].map(app => build(join(copy.path, 'apps', app))))
+  const apps = ['api', 'cli'].map(name => join(copy.path, 'apps', name))
+  await Promise.all(apps.map(build))
 
   const resources = starting.move()
   return {

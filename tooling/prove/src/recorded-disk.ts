@@ -73,7 +73,8 @@ const bytesOf = (args: readonly string[]): Buffer => {
   if (strings.some(([, , cut]) => cut)) {
     throw new Error('strace cut a text off')
   }
-  return Buffer.from(strings.map(([, hex]) => hex?.replaceAll('\\x', '')).join(''), 'hex')
+  const digits = strings.map(([, hex]) => hex?.replaceAll('\\x', ''))
+  return Buffer.from(digits.join(''), 'hex')
 }
 
 interface Change {

@@ -81,7 +81,8 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
         const one = plant(next++)
         const store = stores[n % 2] as Storage
         expect(await store.plants.insert(one), 'insert').toBe('inserted')
-        expect((await store.plants.find(one.id))?.plant, 'find').toEqual(one)
+        const found = await store.plants.find(one.id)
+        expect(found?.plant, 'find').toEqual(one)
         await store.plants.save(one)
         await store.plants.page({ limit: 5 })
         if (n % 3 === 0) {
@@ -183,9 +184,8 @@ test(
   async () => {
     await using pooled = await startPooled('transaction', '1')
     await using storage = await openStorage({ url: pooled.url, timeoutMs: 3_000 })
-    await Promise.all(
-      many(500).map(({ id }) => storage.plants.insert(plant(id, 'x'.repeat(2_000)))),
-    )
+    const longPlants = many(500).map(({ id }) => plant(id, 'x'.repeat(2_000)))
+    await Promise.all(longPlants.map(one => storage.plants.insert(one)))
     let isOver = false
     const readOn = async () => {
       // Late ones are the readers' own doing.

@@ -50,7 +50,8 @@ test('the program contains its libraries and their terms, except SQLite', () => 
 
   // The comments of esbuild say where each part came from.
   const code = built.filter(file => file.endsWith('.js') && !file.includes('docs/'))
-  const text = code.map(file => readFileSync(join(source, file), 'utf8')).join('\n')
+  const texts = code.map(file => readFileSync(join(source, file), 'utf8'))
+  const text = texts.join('\n')
   const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
   const libraries = new Set([...origins].map(([, name]) => name as string))
   expect([...libraries]).toEqual(

@@ -32,7 +32,11 @@ export class Connections implements Disposable {
   }
 
   get answers(): number {
-    return [...this.counts.values()].reduce((sum, count) => sum + count, 0)
+    let sum = 0
+    for (const count of this.counts.values()) {
+      sum += count
+    }
+    return sum
   }
 
   write(bytes: string): void {
@@ -87,7 +91,8 @@ export class Connections implements Disposable {
       const text = rest + chunk.toString('latin1')
       let counted = 0
       for (const { 0: line, 1: status, index } of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
-        this.counts.set(Number(status), (this.counts.get(Number(status)) ?? 0) + 1)
+        const before = this.counts.get(Number(status)) ?? 0
+        this.counts.set(Number(status), before + 1)
         counted = index + line.length
       }
       // A status line may be cut in two.

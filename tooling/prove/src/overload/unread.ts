@@ -53,7 +53,8 @@ export const post =
 const batch = `POST /plants/batch HTTP/1.1\r\n${authorized}content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n`
 export const longPage = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n'
 /** A request with as many fields as fit. */
-export const manyFields = `GET /healthz HTTP/1.1\r\nhost: h\r\n${Array.from({ length: 700 }, (_, n) => `x-${n}: ${n}yyyyyyyy\r\n`).join('')}\r\n`
+const fields = Array.from({ length: 700 }, (_, n) => `x-${n}: ${n}yyyyyyyy\r\n`)
+export const manyFields = `GET /healthz HTTP/1.1\r\nhost: h\r\n${fields.join('')}\r\n`
 
 const long = 'x'.repeat(400_000)
 /** Each repeats a member, which the message of its fault quotes. */
