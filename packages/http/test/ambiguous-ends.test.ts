@@ -3,9 +3,9 @@ import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
 /**
- * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in front of it must agree where a
- * request ends. So each is refused and its connection closed, and a create that follows on the connection must not be
- * done.
+ * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in
+ * front of it must agree where a request ends. So each is refused and its connection
+ * closed, and a create that follows on the connection must not be done.
  */
 
 const service = await startService()
@@ -120,7 +120,7 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
   ['an empty line and no request line', '\r\n: x\r\n\r\n'],
 ]
 
-test('each is refused and its connection closed, and the create that follows is not done', async () => {
+test('an ambiguous request closes its connection, and nothing follows it', async () => {
   // All at once, as a refused connection waits a second for its client.
   const sending = cases.map(async ([name, bytes, orStatus = 400], id) => {
     const hidden = toJson({ id: BigInt(id), name: 'smuggled' })

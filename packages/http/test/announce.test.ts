@@ -3,7 +3,7 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
-test('a batch is created by the use cases that announce, unless it asks for those that do not', async () => {
+test('a batch is announced unless its query says announce=false', async () => {
   const [plants, silent] = [createMemoryPlantRepository(), createMemoryPlantRepository()]
   await using service = await startService({
     plants,

@@ -6,9 +6,9 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 import { heldInserts, type Service, startService } from './memory-service.ts'
 
-/** What is said of each request: in its answer and in the log. */
+/** These tests compare each answer with its line in the log. */
 
-test('a client that leaves right after its request leaves a line in the log for the plant that it made', async () => {
+test('the create of a client that left is logged with its plant', async () => {
   let begun = 0
   using held = heldInserts(() => {
     begun++
@@ -221,7 +221,7 @@ test('a request that its client names is answered and logged by this name, if it
   await expect.poll(() => service.answered.map(({ reqId }) => reqId)).toEqual(names)
 })
 
-test('of proxies in a row that are trusted, sixteen are believed', async () => {
+test('sixteen trusted proxies in a row are believed, and no more', async () => {
   await using service = await startService({
     trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
   })
@@ -232,7 +232,7 @@ test('of proxies in a row that are trusted, sixteen are believed', async () => {
   await expect.poll(() => service.answered).toMatchObject([{ client: '10.0.0.25' }])
 })
 
-test('a request is answered within its trace, which ends with what was answered', async () => {
+test('a request is handled within its trace, which ends with its answer', async () => {
   const current = new AsyncLocalStorage<string>()
   const memory = createMemoryPlantRepository()
   const begun: unknown[] = []

@@ -7,7 +7,10 @@ import { type ExpectStatic, expect, test } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
 import { heldInserts, type ServiceOptions, startService } from './memory-service.ts'
 
-/** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
+/**
+ * These tests cover what only a batch meets: long lives, slow or broken senders, and
+ * other batches.
+ */
 
 async function start(options: ServiceOptions = {}) {
   const service = await startService(options)
@@ -24,14 +27,16 @@ async function start(options: ServiceOptions = {}) {
     /** A batch whose body comes in chunks. */
     async begin(...lines: readonly string[]) {
       const wire = await client.open()
-      const fields = ['host: h', `authorization: Bearer ${tokens.full}`]
       const head = [
-        ...fields,
+        'POST /plants/batch HTTP/1.1',
+        'host: h',
+        `authorization: Bearer ${tokens.full}`,
         'content-type: application/x-ndjson',
         'transfer-encoding: chunked',
       ]
-      wire.send(`POST /plants/batch HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
       const send = (text: string) => wire.send(chunk(text))
+
+      wire.send(`${head.join('\r\n')}\r\n\r\n`)
       if (lines.length > 0) {
         send(lines.join(''))
       }
@@ -48,59 +53,79 @@ async function start(options: ServiceOptions = {}) {
 }
 
 const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
-/** More than one part. */
-const manyLines = 2_000
 const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
+const plantId = (id: number) => parsePlant({ id: BigInt(id), name: '' }).id
+
+/** Returns a line of so many bytes without its end. */
+function lineOfBytes(id: number, bytes: number): string {
+  const bytesOfOthers = line(id, '').length - 1
+  return line(id, 'x'.repeat(bytes - bytesOfOthers))
+}
+
+/** So many short lines need more than one part. */
+const manyLines = 2_000
 const mayHaveCreated = /plants of earlier lines may have been created$/
 
 // Several wait for a second: a refused connection stays open for its client.
-test.concurrent('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async ({
+test.concurrent('a client that leaves in the middle of a line frees its memory', async ({
   expect,
 }) => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
+
   for (let n = 0; n < 3; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(100_000))
     await service.isRead(100_000, expect)
     batch[Symbol.dispose]()
   }
   await expect.poll(() => service.answered).toHaveLength(3)
-  expect(service.logged).toEqual([])
-  // What they held is free again.
+
+  expect(service.logged, 'defects').toEqual([])
+  // The memory of the three batches is free again.
   using last = await service.begin(line(1), `${' '.repeat(180_000)}\n`)
   last.end()
-  expect(held(await last.answer())).toMatchObject({ refused: 1n })
+  const answer = await last.answer()
+  expect(held(answer)).toMatchObject({ refused: 1n })
 })
 
-test.concurrent('lines that wait for their end are held, and too many of them are refused', async ({
+test.concurrent('incomplete lines count as held memory, which is limited', async ({
   expect,
 }) => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(120_000))
   await service.isRead(120_000, expect)
+
   using second = await service.begin(' '.repeat(120_000))
-  assertFailure(await second.answer(), 50305)
+  const refused = await second.answer()
   first.send('}\n')
   first.end()
-  expect(held(await first.answer())).toMatchObject({ created: 1n })
+  const answer = await first.answer()
+
+  assertFailure(refused, 50305)
+  expect(held(answer)).toMatchObject({ created: 1n })
 })
 
-test.concurrent('a defect while a line is judged ends the batch, and is no fault of the line', async ({
+test.concurrent('a defect of the server ends a batch, and is no fault of a line', async ({
   expect,
 }) => {
   const noBytes = {} as Buffer
-  await expect(readParts([[noBytes]]).next()).rejects.toThrow(TypeError)
+
+  const reading = readParts([[noBytes]]).next()
+
+  await expect(reading).rejects.toThrow(TypeError)
 })
 
 test.concurrent('a batch is logged with its counts', async ({ expect }) => {
   await using service = await start()
   using batch = await service.begin(...lines(3), line(1), line(1, 'other'))
+
   batch.end()
   await batch.answer()
+
   const counts = { status: 200, created: 3, existing: 1, refused: 1 }
   await expect.poll(() => service.answered.at(-1)).toMatchObject(counts)
 })
 
-test.concurrent('a token that is revoked meanwhile ends it with 401, and what it had created stays', async ({
+test.concurrent('a revoked token ends a batch with 401, and its plants stay', async ({
   expect,
 }) => {
   let isRevoked = false
@@ -112,36 +137,37 @@ test.concurrent('a token that is revoked meanwhile ends it with 401, and what it
       return { name: 'flora' }
     },
   })
-  using batch = await service.begin(...lines(manyLines))
+  const sentLines = lines(2 * manyLines)
+  using batch = await service.begin(...sentLines.slice(0, manyLines))
   await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
+
   isRevoked = true
-  batch.send(
-    lines(2 * manyLines)
-      .slice(manyLines)
-      .join(''),
-  )
+  batch.send(sentLines.slice(manyLines).join(''))
   const answer = await batch.answer()
+
   assertFailure(answer, 40102, mayHaveCreated)
   expect(answer.headers.get('connection')).toBe('close')
-  const logged = () => service.answered.at(-1)
   await expect
-    .poll(logged)
+    .poll(() => service.answered.at(-1))
     .toMatchObject({ status: 401, error: 40102, created: expect.any(Number) })
-  const created = logged()?.created as number
+  const created = service.answered.at(-1)?.created ?? 0
   expect(created).toBeGreaterThan(0)
   expect(created).toBeLessThan(2 * manyLines)
-  expect(await service.plants.find(plantId(created - 1))).toBeDefined()
-  expect(await service.plants.find(plantId(created))).toBeUndefined()
+  const lastCreated = await service.plants.find(plantId(created - 1))
+  const firstMissing = await service.plants.find(plantId(created))
+  expect(lastCreated).toBeDefined()
+  expect(firstMissing).toBeUndefined()
 })
 
-test.concurrent('a body that breaks is told once the plants under way are created, and the log counts them', async ({
+test.concurrent('a broken batch is refused and logged once its inserts have ended', async ({
   expect,
 }) => {
   using inserts = heldInserts()
   await using service = await start({ plants: inserts.plants })
-  // One part, and the beginning of another.
+  // So many lines are one part, and the beginning of another.
   using batch = await service.begin(...lines(200))
   await inserts.begun
+
   const broken = once(service.app.server, 'clientError')
   batch.sendRaw('no size\r\n')
   await broken
@@ -149,144 +175,172 @@ test.concurrent('a body that breaks is told once the plants under way are create
     await service.client.ask('GET', '/healthz')
   }
   inserts.letGo()
-  assertFailure(await batch.answer(), 40000, mayHaveCreated)
-  const logged = () => service.answered.find(({ method }) => method === 'POST')
+  const answer = await batch.answer()
+
+  assertFailure(answer, 40000, mayHaveCreated)
+  const isPositive = (count: number) => count > 0
   await expect
-    .poll(logged)
-    .toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
+    .poll(() => service.answered.find(({ method }) => method === 'POST'))
+    .toMatchObject({ status: 400, created: expect.toSatisfy(isPositive) })
 })
 
-test.concurrent('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async ({
+test.concurrent('a failing store ends a batch, and the connection of an unread one', async ({
   expect,
 }) => {
-  const insert = () =>
-    Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
+  const insert = async () => {
+    throw new DomainError('store-busy', 'too many changes are pending')
+  }
   await using service = await start({ plants: { insert } })
-  using batch = await service.begin(...lines(3 * manyLines))
-  const answer = await batch.answer()
-  assertFailure(answer, 50301, mayHaveCreated)
-  expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual([
-    'close',
-    '1',
-  ])
-  expect((await batch.closed()).length).toBe(0)
-  const headers = { 'content-type': 'application/x-ndjson' }
+
+  using unread = await service.begin(...lines(3 * manyLines))
+  const answer = await unread.answer()
+  const bytesAfterwards = await unread.closed()
   const whole = await service.client.ask('POST', '/plants/batch', {
+    headers: { 'content-type': 'application/x-ndjson' },
     body: line(1),
-    headers,
   })
+
+  assertFailure(answer, 50301, mayHaveCreated)
+  expect(answer.headers.get('connection')).toBe('close')
+  expect(answer.headers.get('retry-after')).toBe('1')
+  expect(bytesAfterwards).toHaveLength(0)
   assertFailure(whole, 50301, mayHaveCreated)
   expect(whole.headers.get('connection')).not.toBe('close')
 })
 
-test('however many batches there are, a bounded part of them is under way, and no more is read meanwhile', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>()
+test('two long batches are created and read only up to a limit', async () => {
+  const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
   const waiting: bigint[] = []
   const insert = async ({ id }: Plant) => {
-    if (id === int64Min) {
-      return 'inserted' as const
+    if (id !== int64Min) {
+      waiting.push(id)
+      await isLetGo
     }
-    waiting.push(id)
-    await promise
     return 'inserted' as const
   }
   await using service = await start({ plants: { insert } })
-  const long = Array.from({ length: 6_000 }, (_, n) => line(n, 'x'.repeat(1_000)))
-  const batches = await Promise.all([service.begin(...long), service.begin(...long)])
-  await expect.poll(() => waiting.length).toBeGreaterThan(1_200)
-  expect((await service.client.post(`{"id":${int64Min},"name":"single"}`)).status).toBe(
-    200,
-  )
-  // 1.5 MiB.
-  expect(waiting.length).toBeLessThan(1_400)
-  for (const { bytesRead } of service.sockets) {
-    expect(bytesRead).toBeLessThan(3_000_000)
-  }
+  const name = 'x'.repeat(1_000)
+  const longLines = Array.from({ length: 6_000 }, (_, n) => line(n, name))
 
-  resolve()
-  for (const batch of batches) {
-    batch.end()
-    expect(held(await batch.answer())).toMatchObject({ created: 6_000n })
-    batch[Symbol.dispose]()
-  }
+  using first = await service.begin(...longLines)
+  using second = await service.begin(...longLines)
+  await expect.poll(() => waiting.length).toBeGreaterThan(1_200)
+  const single = await service.client.post(`{"id":${int64Min},"name":"single"}`)
+
+  expect(single.status).toBe(200)
+  // So many of these lines are 1.5 MiB.
+  expect(waiting.length).toBeLessThan(1_400)
+  const mostRead = Math.max(...service.sockets.map(({ bytesRead }) => bytesRead))
+  expect(mostRead).toBeLessThan(3_000_000)
+
+  letGo()
+  first.end()
+  second.end()
+  const firstAnswer = await first.answer()
+  const secondAnswer = await second.answer()
+  expect(held(firstAnswer)).toMatchObject({ created: 6_000n })
+  expect(held(secondAnswer)).toMatchObject({ created: 6_000n })
 })
 
-test('plants are created together until their lines, and 192 bytes for each, reach 32 KiB', async () => {
+test.each([
+  {
+    why: 'the lines fill their parts exactly',
+    lineBytes: 320,
+    count: 192,
+    parts: [64, 64, 64],
+  },
+  {
+    why: 'the lines are one byte shorter',
+    lineBytes: 319,
+    count: 192,
+    parts: [65, 65, 62],
+  },
+  {
+    why: 'a line fills a part',
+    lineBytes: 32 * 1024 - 192,
+    count: 2,
+    parts: [1, 1],
+  },
+])('a part ends where its lines and 192 bytes each reach 32 KiB: $why', async given => {
   const counts: number[] = []
   const insertAll = async (all: readonly Plant[]) => {
     counts.push(all.length)
     return all.map(() => 'inserted' as const)
   }
   await using service = await start({ plants: { insertAll } })
-  const partsOf = async (lineBytes: number, count: number) => {
-    counts.length = 0
-    const name = 'x'.repeat(lineBytes - line(1, '').length + 1)
-    using batch = await service.begin(line(1, name).repeat(count))
-    batch.end()
-    expect(held(await batch.answer())).toMatchObject({ created: BigInt(count) })
-    return counts.filter(each => each > 0)
-  }
-  expect(await partsOf(320, 192)).toEqual([64, 64, 64])
-  expect(await partsOf(319, 192)).toEqual([65, 65, 62])
-  expect(await partsOf(32 * 1024 - 192, 2)).toEqual([1, 1])
+
+  using batch = await service.begin(lineOfBytes(1, given.lineBytes).repeat(given.count))
+  batch.end()
+  const answer = await batch.answer()
+
+  expect(held(answer)).toMatchObject({ created: BigInt(given.count) })
+  const parts = counts.filter(count => count > 0)
+  expect(parts).toEqual(given.parts)
 })
 
-test('as many parts are under way as fit in 1.5 MiB, and a longer line is alone', async () => {
-  const gate = Promise.withResolvers<void>()
+test('parts up to 1.5 MiB run at once, and a longer line runs alone', async () => {
+  const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
   let underWay = 0
   const insert = async () => {
     underWay++
-    await gate.promise
+    await isLetGo
     return 'inserted' as const
   }
   await using service = await start({
     limits: { bodyBytesMax: 4 * 2 ** 20 },
     plants: { insert },
   })
-  const half = 768 * 1024 - 192
-  const halves = [1, 2].map(id => line(id, 'x'.repeat(half - line(id, '').length + 1)))
-  using exact = await service.begin(...halves)
+  const halfBytes = 768 * 1024 - 192
+
+  using exact = await service.begin(lineOfBytes(1, halfBytes), lineOfBytes(2, halfBytes))
   await expect.poll(() => underWay).toBe(2)
   using long = await service.begin(line(3, 'x'.repeat(2 * 2 ** 20)))
   await service.isRead(2 * 2 ** 20, expect)
+
   expect(underWay).toBe(2)
-  gate.resolve()
-  for (const batch of [exact, long]) {
-    batch.end()
-  }
-  expect(held(await exact.answer())).toMatchObject({ created: 2n })
-  expect(held(await long.answer())).toMatchObject({ created: 1n })
+
+  letGo()
+  exact.end()
+  long.end()
+  const exactAnswer = await exact.answer()
+  const longAnswer = await long.answer()
+  expect(held(exactAnswer)).toMatchObject({ created: 2n })
+  expect(held(longAnswer)).toMatchObject({ created: 1n })
 })
 
 test('a batch holds only what it has not created yet', async () => {
   await using service = await start({ limits: { heldBytesMax: 100_000 } })
   const count = 5_000
   using first = await service.begin(...lines(count))
-  // All but the last part.
+  // This plant is in the last part but one, or near it.
   await expect.poll(() => service.plants.find(plantId(count - 200))).toBeDefined()
+
   using second = await service.begin(' '.repeat(90_000))
   await service.isRead(90_000, expect)
   second.send(`\n${line(count)}`)
-  for (const batch of [first, second]) {
-    batch.end()
-  }
-  expect(held(await first.answer())).toMatchObject({ created: BigInt(count) })
-  expect(held(await second.answer())).toMatchObject({ created: 1n, refused: 1n })
+  first.end()
+  second.end()
+  const firstAnswer = await first.answer()
+  const secondAnswer = await second.answer()
+
+  expect(held(firstAnswer)).toMatchObject({ created: BigInt(count) })
+  expect(held(secondAnswer)).toMatchObject({ created: 1n, refused: 1n })
 })
 
-test('a server that stops answers batches that are still arriving, once their time is over', async () => {
+test('a stopping server answers an unfinished batch after its time', async () => {
   await using service = await start({ limits: { batchRequestDrainMs: 600 } })
   using idle = await service.begin(...lines(manyLines), '{"id":')
   using quick = await service.begin(line(manyLines))
   await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
+
   const stopped = stopServer(service.app, 20_000)
   quick.send(line(manyLines + 1))
   quick.end()
-  const answer = await quick.answer()
-  expect(held(answer)).toMatchObject({ created: 2n })
-  expect(answer.headers.get('connection')).toBe('close')
-  assertFailure(await idle.answer(), 50303, mayHaveCreated)
+  const quickAnswer = await quick.answer()
+  const idleAnswer = await idle.answer()
+
+  expect(held(quickAnswer)).toMatchObject({ created: 2n })
+  expect(quickAnswer.headers.get('connection')).toBe('close')
+  assertFailure(idleAnswer, 50303, mayHaveCreated)
   expect(await stopped).toBe(0)
 })
-
-const plantId = (id: number) => parsePlant({ id: BigInt(id), name: '' }).id

@@ -31,7 +31,6 @@ test.each([
 
 test.each([
   [{}, ['12345', '6', '7']],
-  // Before it arrives.
   [{ 'content-length': '6' }, []],
 ])(
   'a body that exceeds the limit is refused once, and then ignored: %j',
@@ -90,7 +89,7 @@ test('a body has room for 16 KiB and a packet until it is read', () => {
   expect(body.hasRoom).toBe(false)
 })
 
-test('memory above 16 KiB is counted twice, also what came before the request was admitted, until it is discarded', () => {
+test('bytes above 16 KiB are counted twice until they are dropped', () => {
   const stream = new PassThrough()
   const body = new Body(stream, response, carrier)
   const hold = vi.fn()

@@ -27,12 +27,15 @@ async function askWithoutReading(service: Service, path: string) {
   return socket
 }
 
-/** Resolves once the server has read this many bytes of the connection that was opened last. */
+/**
+ * Resolves once the server has read this many bytes of the connection that was opened
+ * last.
+ */
 const isRead = ({ sockets }: Service, bytes: number) =>
   expect.poll(() => sockets.at(-1)?.bytesRead).toBeGreaterThanOrEqual(bytes)
 
 test.each(['/plants/1', '/plants'])(
-  'the answers to %s that nobody takes are bounded, and those after them are served again',
+  'unread answers to %s are limited until their clients leave',
   async path => {
     const long = longPlant(1n, 15 * mib)
     const find = async (id: bigint) => ({
@@ -103,7 +106,7 @@ test('a body in pieces of one byte takes no more memory than one in a piece', as
   expect(heapUsed() - before).toBeLessThan(5 * mib)
 })
 
-test('a page is shorter while there is little room for it, which it has again once it was taken', async () => {
+test('a page is shortened to the free memory, and frees it when read', async () => {
   await using service = await startService({ limits: { heldBytesMax: 150_000 } })
   for (let id = 1n; id <= 5n; id++) {
     await service.plants.insert(longPlant(id, 20_000))
@@ -160,7 +163,7 @@ test('the limit may be reached, and what is released is free', () => {
   expect(budget.free()).toBe(4)
 })
 
-test('a request alone may hold any number, and others only once it holds less', () => {
+test('a single request may exceed the limit, and then no other holds any', () => {
   const budget = createBudget(10)
   const one = newResponse()
   budget.setHeld(one, 20)
@@ -170,7 +173,7 @@ test('a request alone may hold any number, and others only once it holds less', 
   budget.setHeld(newResponse(), 1)
 })
 
-test('a response that is closed, has left or cannot leave any more holds nothing, and is watched once', () => {
+test('a closed, finished or destroyed response holds nothing', () => {
   const budget = createBudget(10)
   const [one, finished, destroyed] = [newResponse(), newResponse(), newResponse()]
   for (let bytes = 1; bytes <= 6; bytes++) {

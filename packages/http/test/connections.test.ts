@@ -15,7 +15,7 @@ const plant = toJson({ id: 1n, name: 'n' })
 const health = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const post = { method: 'POST', target: '/plants' }
 
-test('a server starts with any two time limits, also with one that Node holds against the other', async () => {
+test('a server starts although the headers may take longer than the request', async () => {
   await using service = await startService({
     limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 },
   })
@@ -62,7 +62,8 @@ test.each<[string, () => Promise<never>, number, object]>([
       throw new DomainError('store-unavailable', 'the store could not be read', { cause })
     },
     50302,
-    // As often as clients ask: above the level debug, the line of the request is all.
+    // Clients could fill a log, so above the level debug only the line of the request
+    // appears.
     {
       logged: [],
       debugged: Array(6).fill({
@@ -106,7 +107,7 @@ test.each<[string, () => Promise<never>, number, object]>([
 })
 
 describe('a connection', () => {
-  test('on which rubbish follows a request is answered for the request first, however long that takes', async () => {
+  test('that sends rubbish after a slow request gets both answers in order', async () => {
     const { plants, begun, letGo } = heldInserts()
     await using service = await startService({ plants })
     using wire = await service.client.open()
@@ -165,7 +166,7 @@ describe('a connection', () => {
     expect(service.logged).toEqual([])
   })
 
-  test('whose body is too large gives the answer to a client that is still sending', async () => {
+  test('with a body that is too large gets the answer while it still sends', async () => {
     await using service = await startService()
     const bytes = 4 * 2 ** 20
     const [head] = `${plantRequest(service.client, plant)}`.split('content-length')
@@ -190,7 +191,7 @@ describe('a connection', () => {
     }
   })
 
-  test('that was refused is cut after a second, though the client keeps its end open', async () => {
+  test('that was refused is cut after a second if the client keeps it open', async () => {
     await using service = await startService()
     using both = await service.connect()
     const closed = new Promise(resolve => both.served.once('close', resolve))
@@ -213,29 +214,26 @@ describe('a connection', () => {
       `POST /plants HTTP/1.1\r\nhost: h\r\ncontent-length: 200000\r\n\r\n${' '.repeat(200_000)}`,
     ],
     ['rubbish', 'rubbish\r\n\r\n'],
-  ])(
-    'beyond the limit on which %s is sent is told so, and ends with its client',
-    async (_, sent) => {
-      await using service = await startService({ limits: { connectionsMax: 1 } })
-      using wire = await service.client.open()
-      const accepted = once(service.app.server, 'connection')
-      // Whoever waits for a time limit waits forever.
-      vi.useFakeTimers({ toFake: ['setTimeout'] })
-      const socket = service.open()
-      const [served] = await accepted
-      const closed = once(served, 'close')
-      socket.write(sent)
-      expect(`${(await once(socket, 'data'))[0]}`).toMatch(
-        /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s,
-      )
-      await closed
-      wire.send(health)
-      assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), {
-        status: 'ok',
-      })
-      expect(service.answered).toMatchObject([{ error: 50304 }, {}])
-    },
-  )
+  ])('beyond the limit that sends $sent is refused and closed', async (_, sent) => {
+    await using service = await startService({ limits: { connectionsMax: 1 } })
+    using wire = await service.client.open()
+    const accepted = once(service.app.server, 'connection')
+    // Whoever waits for a time limit waits forever.
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    const socket = service.open()
+    const [served] = await accepted
+    const closed = once(served, 'close')
+    socket.write(sent)
+    expect(`${(await once(socket, 'data'))[0]}`).toMatch(
+      /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s,
+    )
+    await closed
+    wire.send(health)
+    assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), {
+      status: 'ok',
+    })
+    expect(service.answered).toMatchObject([{ error: 50304 }, {}])
+  })
 
   test('beyond twice the limit is closed at once', async () => {
     await using service = await startService({ limits: { connectionsMax: 3 } })
@@ -275,7 +273,7 @@ describe('a client that is silent beyond the limit', () => {
     }
   })
 
-  test('is not cut while its token is looked up, whether or not it sends its body before', async () => {
+  test('is not cut while its token is looked up', async () => {
     const admitted = Promise.withResolvers<{ name: string }>()
     await using service = await startService({ gate: () => admitted.promise, limits })
     using both = await service.connect()
@@ -318,7 +316,7 @@ describe('a client that sends requests without waiting for answers', () => {
     await held.begun
     const count = 100_000
     socket.write(health.repeat(count))
-    // What the client sends is on its way once the server, asked by somebody else, has gone round so often.
+    // So many turns of the server's event loop suffice to read whatever it would read.
     for (let turn = 0; turn < 200; turn++) {
       await client.ask('GET', '/healthz')
     }
@@ -357,7 +355,7 @@ describe('a client that sends requests without waiting for answers', () => {
       ),
     )
     await client.ask('GET', '/healthz')
-    // What is late for its own fault is told so: whatever was read of the others is older.
+    // A late request is refused in time, although older ones wait for longer.
     using late = await client.open()
     late.send('GET /healthz HTTP/1.1\r\nhost: ')
     assertFailure(await late.answer(undefined), 40801)
@@ -369,7 +367,7 @@ describe('a client that sends requests without waiting for answers', () => {
     expect(most).toBe(1)
   })
 
-  test('is closed if more than 16 wait on its connection, while thousands wait on all', async () => {
+  test('is cut with 17 waiting requests while thousands wait on all', async () => {
     using held = heldInserts()
     await using service = await startService({ plants: held.plants })
     const { client } = service
@@ -424,7 +422,8 @@ describe('a client that sends requests without waiting for answers', () => {
       for (const socket of sockets) {
         socket.write(head + tiny.repeat(times))
       }
-      // Some are cut before their first answer: together they wait with too many requests.
+      // Some are cut before their first answer: together they wait with too many
+      // requests.
       await Promise.all(sockets.map(answeredOrCut))
       expect(most).toBeGreaterThan(times / 2)
       expect(most).toBeLessThan(4 * times)

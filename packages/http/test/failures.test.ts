@@ -91,7 +91,7 @@ test.each([
   new Error('secret'),
   'secret',
   unknown(new DomainError('id-taken', 'secret')),
-  // What every object has.
+  // Every object has a member of this name.
   Object.assign(new Error('secret'), { code: 'toString' }),
 ])('%o is a defect, of which a client is told nothing', thrown => {
   const body = { error: 50001, message: 'the server failed to answer this request' }

@@ -24,7 +24,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** What a gate may return or throw, whatever its type promises. */
+/** A gate that may return or throw anything, whatever its type promises. */
 type AnyGate = () => unknown
 
 const holder = { name: 'flora' }
@@ -50,7 +50,7 @@ test.each<[string, AnyGate]>([
   expect(created).toHaveLength(1)
 })
 
-test('a gate sees the token, the scope, and the header fields by names in lower case', async () => {
+test('a gate sees the token, the scope and the names of fields in lower case', async () => {
   const seen: unknown[] = []
   given = ({ token, headers }, scope) => {
     seen.push([token, headers['x-tenant'], scope])

@@ -3,8 +3,9 @@ import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
 /**
- * Before a request is admitted, and often before it is refused, expressions look at what anybody may send. Each must do
- * so in linear time: the slow ones took hundreds of times as long as a whole request for one header section of 16 KiB.
+ * Before a request is admitted, and often before it is refused, expressions look at what
+ * anybody may send. Each must do so in linear time: the slow ones took hundreds of times
+ * as long as a whole request for one header section of 16 KiB.
  */
 const limits = { headerBytesMax: 2 ** 20 }
 const service = await startService({
@@ -19,9 +20,12 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** How many plain requests the worst one may take. A header section of this size alone takes several. */
+/**
+ * How many plain requests the worst one may take. A header section of this size alone
+ * takes several.
+ */
 const ratioMax = 25
-/** What is left of the header section for a field, or a target. */
+/** The length of a hostile field or target. It fits into the header section. */
 const length = 15_600
 
 interface Sent {
@@ -119,7 +123,7 @@ test.each(Object.keys(places))(
         const sent = places[name]?.(text) as Sent
         const ratio = () => Math.min(...times) / plain
         const times = await timesOf(sent, 1)
-        // What others do on the machine passes; what the request takes stays.
+        // Measure again, because a busy machine delays single requests only.
         for (let n = 0; n < 20 && ratio() > ratioMax; n++) {
           times.push(...(await timesOf(sent, 2)))
         }

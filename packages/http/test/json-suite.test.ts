@@ -5,7 +5,9 @@ import { expect, test } from 'vitest'
 import { toFailure } from '../src/errors/failures.ts'
 import { readJson } from '../src/request/json.ts'
 
-/** The package contains texts, so these cases, which are not UTF-8, are restored as bytes. */
+/**
+ * The package contains texts, so these cases, which are not UTF-8, are restored as bytes.
+ */
 const byteCases: Readonly<Record<string, string>> = {
   'i_string_UTF-16LE_with_BOM': '\xff\xfe[\0"\0\xe9\0"\0]\0',
   'i_string_UTF-8_invalid_sequence': '["\xe6\x97\xa5\xd1\x88\xfa"]',
@@ -37,10 +39,14 @@ const byteCases: Readonly<Record<string, string>> = {
 /** Valid JSON that the contract refuses: a repeated member (RFC 7493). */
 const refusedOnPurpose = ['y_object_duplicated_key', 'y_object_duplicated_key_and_value']
 
-/** The cases that the suite leaves open. The store refuses only bytes that are not UTF-8. */
+/**
+ * The cases that the suite leaves open. The store refuses only bytes that are not UTF-8.
+ */
 const freeAndRefused = (bytes: Buffer) => !isUtf8(bytes)
 
-/** A byte order mark is ignored in front of a body only, as a case of the contract shows. */
+/**
+ * A byte order mark is ignored in front of a body only, as a case of the contract shows.
+ */
 const markedCase = 'i_structure_UTF-8_BOM_empty_object'
 
 /** Returns the plant in a body, or the number of the failure. */

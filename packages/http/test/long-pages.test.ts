@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
 import { startService } from './memory-service.ts'
 
-test('new connections are answered between long pages, and pages that wait for long when the server stops are told so', async () => {
+test('new connections are served between long pages, and a stop ends them', async () => {
   let reads = 0
   const page = async () => {
     reads++

