@@ -37,6 +37,9 @@ export function backupFolder(folder: string, store: string): BackupFolder {
     next,
     keepNewest(count) {
       const storeId = readStoreId(next)
+      if (storeId === undefined) {
+        return 0
+      }
       // The clock may have been set back, so `next` is not among those to choose from.
       const others = withFile(folder, () => readdirSync(folder)).filter(
         name =>

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 
 /** Where SQLite keeps `application_id` in the first page of a file. */
@@ -30,18 +30,24 @@ export function setStoreId(connection: Database.Database, id: number): void {
 }
 
 /**
- * Returns the id of the store that a backup is of, or `undefined` if the file is too
- * short.
+ * Returns the id of the store that a backup is of, or `undefined` if this user can read none:
+ * the file is no backup, belongs to another user, or was removed.
  *
  * @param file not open in this process: closing it would drop the locks on it
  */
 export function readStoreId(file: string): number | undefined {
-  const descriptor = openSync(file, 'r')
+  const bytes = Buffer.alloc(idBytes)
   try {
-    const bytes = Buffer.alloc(idBytes)
-    const isRead = readSync(descriptor, bytes, 0, idBytes, idOffset) === idBytes
-    return isRead ? bytes.readUInt32BE() : undefined
-  } finally {
-    closeSync(descriptor)
+    // Opening a pipe would wait for a writer.
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      readSync(descriptor, bytes, 0, idBytes, idOffset)
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch {
+    return undefined
   }
+  const id = bytes.readUInt32BE()
+  return id === 0 ? undefined : id
 }
