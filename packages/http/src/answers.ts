@@ -12,23 +12,16 @@ import { type Budget, countedBytesMin } from './wire/budget.ts'
  */
 export function finishAnswers(app: FastifyInstance, budget: Budget): void {
   app.addHook<unknown>('onSend', (request, reply, payload, done) => {
-    // Pages have their own, which lets browsers keep them.
-    if (reply.statusCode < 400 && !reply.hasHeader('cache-control')) {
-      reply.header('cache-control', 'no-store')
-      reply.header('x-content-type-options', 'nosniff')
-    }
+    keepFromCaches(reply)
     const isHead = request.method === 'HEAD'
-    if (reply.statusCode === 204 || reply.statusCode === 304) {
+    if (hasNoContent(reply)) {
       reply.removeHeader('content-type')
       // Fastify would announce 0 bytes for a HEAD without a stream (RFC 9110, 8.6).
       done(null, isHead ? Readable.from([]) : null)
       return
     }
-    if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
-      // JSON has no charset (RFC 8259, 11).
-      reply.header('content-type', 'application/json')
-    }
 
+    dropCharsetOfJson(reply)
     const isRead = isHead || request.method === 'GET'
     if (typeof payload !== 'string' || !isRead) {
       done()
@@ -40,6 +33,25 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
       done(error as Error)
     }
   })
+}
+
+/** Pages have a Cache-Control of their own, which lets browsers keep them. */
+function keepFromCaches(reply: FastifyReply): void {
+  if (reply.statusCode < 400 && !reply.hasHeader('cache-control')) {
+    reply.header('cache-control', 'no-store')
+    reply.header('x-content-type-options', 'nosniff')
+  }
+}
+
+/** Fastify adds a charset, which JSON does not have (RFC 8259, 11). */
+function dropCharsetOfJson(reply: FastifyReply): void {
+  if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
+    reply.header('content-type', 'application/json')
+  }
+}
+
+function hasNoContent({ statusCode }: FastifyReply): boolean {
+  return statusCode === 204 || statusCode === 304
 }
 
 /**
@@ -80,8 +92,8 @@ export function createErrorHandler(logger: FailureLog) {
     notes.errorNumber = body.error
     const advice = status === 412 ? changedTagAdvice(request.headers['if-match']) : ''
     const message = `${body.message}${notes.failureSuffix ?? ''}${advice}`
-    // Fastify closes after each fault of a body. `endEarlyAnswers` does only if the rest of
-    // it is still on its way. What Node's response already has, stays.
+    // Fastify closes after each fault of a body. `endEarlyAnswers` does only if the rest
+    // of it is still on its way. What Node's response already has, stays.
     if (!reply.raw.hasHeader('connection')) {
       reply.removeHeader('connection')
     }

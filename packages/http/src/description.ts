@@ -29,7 +29,10 @@ const tags = [
 /** The schemas that the description has under their own names. */
 const namedSchemas: readonly object[] = [FailureBody, Status, ...plantSchemas]
 
-/** The statuses of failures that every route has, one that needs a token, and one with a body. */
+/**
+ * The statuses of failures that every route has, one that needs a token, and one with a
+ * body.
+ */
 const commonStatuses = [400, 408, 417, 431, 500, 503]
 const tokenStatuses = [401, 403]
 const bodyStatuses = [413, 415]
@@ -45,7 +48,8 @@ interface DescribedRoute {
 /**
  * Returns the interface description (OpenAPI 3.1.0) as JSON text.
  *
- * @param serverUrl the base of every path; without a host it is relative to the description's URL
+ * @param serverUrl the base of every path; without a host it is relative to the
+ *   description's URL
  */
 export function describeInterface(
   routes: readonly RouteOptions[],
@@ -255,7 +259,9 @@ function componentsOf(schemas: readonly object[]): object {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Refers to schemas with a name, and leaves out their examples, as a replacer of JSON. */
+/**
+ * Refers to schemas with a name, and leaves out their examples, as a replacer of JSON.
+ */
 function writeReference(key: string, value: unknown): unknown {
   if (key === 'examples' && Array.isArray(value)) {
     return undefined

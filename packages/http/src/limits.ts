@@ -1,29 +1,47 @@
 export const defaultServerLimits = {
-  /** Also applies to each line of a batch, whose number of lines is unlimited. */
+  /**
+   * The largest body. It also applies to each line of a batch, which may have any number
+   * of lines.
+   */
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
-  /** UTF-8 bytes of the texts in one answer. A page ends there, with at least one entity. */
+  /**
+   * The UTF-8 bytes of the texts on one page. A page ends there, but has at least one
+   * plant.
+   */
   pageTextBytesMax: 2 * 1024 * 1024,
-  /** Half for long bodies, half for long answers, from admission until the answer has left. Beyond it, 503. */
+  /**
+   * The memory that requests hold from their admission until their answer has left: one
+   * half for long bodies, the other for long answers. Above it, the answer is 503.
+   */
   heldBytesMax: 48 * 1024 * 1024,
-  /** From the first byte to the last. In a batch, for each line. */
+  /** How long a request may take to arrive. In a batch, each line has this time. */
   requestTimeoutMs: 30_000,
-  /** For the header section. */
+  /** How long the header section may take to arrive. */
   headersTimeoutMs: 10_000,
-  /** Between two requests of a connection. */
+  /** How long a connection may be idle between two requests. */
   keepAliveTimeoutMs: 72_000,
-  /** For a client to send or to read the next byte. While it waits for the server, no time passes. */
+  /**
+   * How long a client may take to send or to read the next byte. The clock stops while
+   * the server has something to do.
+   */
   inactivityTimeoutMs: 60_000,
-  /** For batches that are still arriving when the server stops. Then they are answered, complete or not. */
+  /**
+   * How long batches may still arrive once the server stops. Then they are answered,
+   * whether they are complete or not.
+   */
   batchRequestDrainMs: 4_000,
-  /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
+  /**
+   * Above it, the answer is 503. Above twice this number, connections are closed at
+   * once.
+   */
   connectionsMax: 1_000,
 }
 
 export type ServerLimits = Readonly<typeof defaultServerLimits>
 
-/** Faults in the answer to a batch. The others are only counted. */
+/** How many faults the answer to a batch lists. It only counts the others. */
 export const faultsMax = 100
 
-/** For a client to stop sending and to read its last answer. */
+/** How long a client may take to stop sending and to read its last answer. */
 export const lingerTimeoutMs = 1_000

@@ -17,7 +17,7 @@ import type { RouteScope } from './request/authenticate.ts'
 import { slashAdvice } from './request/paths.ts'
 
 declare module 'fastify' {
-  /** What a schema says for the interface description, besides the types. */
+  /** The members of a schema that only the interface description uses. */
   interface FastifySchema {
     readonly operationId?: string
     readonly tags?: readonly string[]
@@ -87,14 +87,19 @@ type RouteReply<Schema extends FastifySchema> = FastifyReply<
   TypeBoxTypeProvider
 >
 
-/** What a handler answers: a value of the schema, or a text of another media type. */
+/**
+ * The value that a handler returns: one of the schema, or a text of another media type.
+ */
 type Answer<Schema extends RouteSchema> = {
   [Status in keyof Schema['response']]: Schema['response'][Status] extends TSchema
     ? Readonly<Static<Schema['response'][Status]>>
     : string
 }[keyof Schema['response']]
 
-/** Collects the routes that are added from now on, without those that Fastify adds for HEAD. */
+/**
+ * Collects the routes that are added from now on, without those that Fastify adds for
+ * HEAD.
+ */
 export function collectRoutes(app: FastifyInstance): readonly RouteOptions[] {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => {

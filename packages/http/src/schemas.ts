@@ -1,7 +1,10 @@
 import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
 
-/** What the schemas of several routes have in common. They describe, and judge nothing. */
+/**
+ * The parts that schemas of several routes share. Schemas only describe. The domain
+ * judges.
+ */
 
 export const int64 = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })

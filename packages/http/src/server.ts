@@ -41,7 +41,10 @@ export interface ServerOptions extends Probes {
   readonly unannounced: PlantUseCases
   readonly gate: Gate
   readonly logger: FastifyBaseLogger
-  /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
+  /**
+   * The folder of the page at `/browse`, with a slash at the end. Without it there is
+   * none.
+   */
   readonly page?: URL
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
@@ -50,7 +53,7 @@ export interface ServerOptions extends Probes {
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** The public URL: the description names it, and every route is under its path. */
   readonly baseUrl?: URL
-  /** By default {@link defaultServerLimits}. */
+  /** The limits that differ from {@link defaultServerLimits}. */
   readonly limits?: Partial<ServerLimits>
   /** Addresses or networks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -62,7 +65,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const limits = { ...defaultServerLimits, ...options.limits }
   const app = createFastify(options, limits)
   const authenticate = createAuthentication(options.gate)
-  // Apart, so that slow uploads do not use up the memory for answers.
+  // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   const stop = noticeStop(app, limits)
@@ -106,7 +109,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
           return description
         },
       })
-      // Written by the build. The path is right for the sources and for a bundle.
+      // The build writes this folder. The path is right for the sources and for a bundle.
       addPages(prefixed, new URL('../dist/docs/', import.meta.url), page)
       prefixed.after(() => refuseOtherMethods(prefixed, [...routes]))
     },
@@ -124,14 +127,14 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
   const app = fastify({
     genReqId: requestId,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
-    // Otherwise Fastify opens a second server for localhost, without these options.
+    // Without a factory, Fastify opens a second server for localhost with other options.
     serverFactory: handle =>
       createNodeServer(
         limits,
         createRefusals(onAnswer),
         allowOrigins(corsOrigins, handle),
       ),
-    // `createNodeServer` handles them.
+    // `createNodeServer` handles errors of clients.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
@@ -150,8 +153,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
       handleError(error, request, reply)
     },
   })
-  // Fastify takes these as they are, so that a path answers 405 to every method that Node
-  // parses.
+  // A path answers 405 to every method that Node parses, so Fastify must know them all.
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method)) {
       app.addHttpMethod(method)
@@ -184,7 +186,10 @@ function noticeStop(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits)
   }
 }
 
-/** Proxies in a row. Following a long list from a client would take milliseconds. */
+/**
+ * How many proxies in a row are followed. A long list from a client would take
+ * milliseconds.
+ */
 const proxyHopsMax = 16
 
 function trustNear(
@@ -194,7 +199,10 @@ function trustNear(
   return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
 }
 
-/** Removes the port that some proxies write behind an address in X-Forwarded-For, and the brackets of IPv6. */
+/**
+ * Removes the port that some proxies write behind an address in X-Forwarded-For, and the
+ * brackets of IPv6.
+ */
 function withoutPort(text: string): string {
   const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? []
   return ipv6 ?? ipv4 ?? text

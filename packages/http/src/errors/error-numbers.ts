@@ -4,7 +4,10 @@ import type { DomainErrorCode } from '@plant-store/domain'
 /** A published number, status × 100 + n, never with another meaning and never reused. */
 export type FailureRow = readonly [number: number, meaning: string]
 
-/** The published error numbers. A code without one does not compile. 40008 was published once. */
+/**
+ * The published error numbers. A code without one does not compile. 40008 and 42901 are
+ * used up.
+ */
 export const failures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],

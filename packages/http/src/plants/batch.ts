@@ -14,13 +14,19 @@ import { isEmptyLine, readLines } from '../request/lines.ts'
 import { notesOf } from '../request/notes.ts'
 import type { Body } from '../wire/body.ts'
 
-/** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
+/**
+ * How many bytes of a batch are created at once. Larger parts would delay the other
+ * requests of this thread, and other changes, by more than a few milliseconds.
+ */
 const partSizeMax = 32 * 1024
-/** The cost of a plant besides the bytes of its line. */
+/** The cost of a plant in addition to the bytes of its line. */
 const plantSize = 192
-/** The bytes of parts in progress, of all batches of this server: enough for many in one transaction. */
+/**
+ * How many bytes all batches of this server may have in progress. One transaction can
+ * take many parts of that size.
+ */
 const underWaySizeMax = 1536 * 1024
-/** For the message of a fault, which may quote the line. */
+/** The longest message of a fault. It may quote the line. */
 const messageLengthMax = 300
 
 export interface BatchOptions {
@@ -35,7 +41,7 @@ export interface BatchOutcome {
   readonly created: number
   readonly existing: number
   readonly refused: number
-  /** Those of the first refused lines. */
+  /** The faults of the first refused lines. */
   readonly faults: LineFault[]
 }
 
@@ -94,7 +100,7 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
         counted.catch(() => {
           isFailed = true
         })
-        // Lets other requests of this thread run.
+        // Let other requests of this thread run.
         await nextTurn()
       }
     } finally {
@@ -114,7 +120,7 @@ interface Part {
 }
 
 interface LineFault {
-  /** From 1. */
+  /** The number of the line, counted from 1. */
   readonly line: number
   readonly error: number
   readonly message: string
@@ -171,7 +177,7 @@ function faultOf(line: number, error: unknown): LineFault {
   if (isDefect) {
     throw error
   }
-  // A copy: a slice would keep the whole message in memory.
+  // Copy it, because a slice would keep the whole message in memory.
   return {
     line,
     error: body.error,

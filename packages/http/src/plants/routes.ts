@@ -2,6 +2,7 @@ import {
   DomainError,
   isMet,
   type PlantId,
+  type PlantListQuery,
   type PlantUseCases,
   parsePlant,
   parsePlantId,
@@ -51,112 +52,129 @@ export interface PlantRoutesOptions {
 
 /** Adds the routes of plants. */
 export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions): void {
-  const { plants, unannounced, limits, readPage, bodyBudget } = options
-
+  const { limits, bodyBudget } = options
   app.register(async instance => {
     checkQueries(instance)
     takeJson(instance, bodyBudget, limits.bodyBytesMax)
-    const routes: Routes = instance
-
-    routes.post(
-      '/plants',
-      { config: { scope: 'plants:write' }, schema: createPlant },
-      async request => {
-        const plant = parsePlant(readJsonBody(request))
-        notesOf(request).logFields = { plantId: `${plant.id}` }
-        await plants.create(plant)
-        return plant
-      },
-    )
-
-    routes.get(
-      '/plants',
-      { config: { scope: 'plants:read' }, schema: listPlants },
-      async (request, reply) => {
-        const { limit, after, tag, name_contains, count } = request.query
-        const query = parsePlantPageQuery({
-          limit: readLimit(limit),
-          after: readInteger(after),
-          tag,
-          name_contains,
-          count: readBoolean(count),
-        })
-        const page = await readPage(reply, textBytesMax =>
-          plants.list({ ...query, textBytesMax }),
-        )
-        if (page.next !== undefined) {
-          const link = nextPage(request, page.next, query, limits.headerBytesMax)
-          reply.header('link', link)
-        }
-        if (page.total !== undefined) {
-          reply.header('total-count', page.total)
-        }
-        return page.plants
-      },
-    )
-
-    routes.get(
-      '/plants/:id',
-      { config: { scope: 'plants:read' }, schema: readPlant },
-      async (request, reply) => {
-        const id = readId(request)
-        const { matches, differs } = readCondition(request) ?? {}
-        const { plant, version } = await plants.find(id, { matches })
-        reply.header('etag', toEntityTag(version))
-        if (isMet({ differs }, version)) {
-          return plant
-        }
-        reply.code(304)
-        return null
-      },
-    )
-
-    routes.put(
-      '/plants/:id',
-      { config: { scope: 'plants:write' }, schema: replacePlant },
-      async (request, reply) => {
-        const id = readId(request)
-        const sent = readJsonBody(request)
-        const plant = parsePlant(sent, id)
-        const version = await plants.replace(plant, readCondition(request))
-        if (hasOnlyMembers(sent)) {
-          reply.header('etag', toEntityTag(version))
-        }
-        return plant
-      },
-    )
-
-    routes.delete(
-      '/plants/:id',
-      { config: { scope: 'plants:write' }, schema: removePlant },
-      async (request, reply) => {
-        const id = readId(request)
-        await plants.remove(id, readCondition(request))
-        reply.code(204)
-        return null
-      },
-    )
+    addRoutes(instance, options)
   })
-
   app.register(async instance => {
     checkQueries(instance)
     takeLines(instance, bodyBudget)
-    const routes: Routes = instance
-    const createLines = createBatches(options)
-
-    routes.post(
-      '/plants/batch',
-      { config: { scope: 'plants:write' }, schema: createPlants },
-      async request => {
-        const announce = readBoolean(request.query.announce) ?? true
-        if (typeof announce === 'string') {
-          throw new DomainError('invalid-query', 'announce must be true or false')
-        }
-        const body = request.body as Body | undefined
-        return createLines(request, body, announce ? plants : unannounced)
-      },
-    )
+    addBatchRoute(instance, options)
   })
+}
+
+function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
+  const { plants, limits, readPage } = options
+
+  routes.post(
+    '/plants',
+    { config: { scope: 'plants:write' }, schema: createPlant },
+    async request => {
+      const plant = parsePlant(readJsonBody(request))
+      notesOf(request).logFields = { plantId: `${plant.id}` }
+      await plants.create(plant)
+      return plant
+    },
+  )
+
+  routes.get(
+    '/plants',
+    { config: { scope: 'plants:read' }, schema: listPlants },
+    async (request, reply) => {
+      const query = readListQuery(request.query)
+      const page = await readPage(reply, textBytesMax =>
+        plants.list({ ...query, textBytesMax }),
+      )
+      if (page.next !== undefined) {
+        reply.header('link', nextPage(request, page.next, query, limits.headerBytesMax))
+      }
+      if (page.total !== undefined) {
+        reply.header('total-count', page.total)
+      }
+      return page.plants
+    },
+  )
+
+  routes.get(
+    '/plants/:id',
+    { config: { scope: 'plants:read' }, schema: readPlant },
+    async (request, reply) => {
+      const id = readId(request)
+      const { matches, differs } = readCondition(request) ?? {}
+      const { plant, version } = await plants.find(id, { matches })
+      reply.header('etag', toEntityTag(version))
+      if (isMet({ differs }, version)) {
+        return plant
+      }
+      reply.code(304)
+      return null
+    },
+  )
+
+  routes.put(
+    '/plants/:id',
+    { config: { scope: 'plants:write' }, schema: replacePlant },
+    async (request, reply) => {
+      const id = readId(request)
+      const sent = readJsonBody(request)
+      const plant = parsePlant(sent, id)
+      const version = await plants.replace(plant, readCondition(request))
+      if (hasOnlyMembers(sent)) {
+        reply.header('etag', toEntityTag(version))
+      }
+      return plant
+    },
+  )
+
+  routes.delete(
+    '/plants/:id',
+    { config: { scope: 'plants:write' }, schema: removePlant },
+    async (request, reply) => {
+      await plants.remove(readId(request), readCondition(request))
+      reply.code(204)
+      return null
+    },
+  )
+}
+
+function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
+  const { plants, unannounced } = options
+  const createLines = createBatches(options)
+
+  routes.post(
+    '/plants/batch',
+    { config: { scope: 'plants:write' }, schema: createPlants },
+    async request => {
+      const useCases = readAnnounce(request.query.announce) ? plants : unannounced
+      return createLines(request, request.body as Body | undefined, useCases)
+    },
+  )
+}
+
+type ListQuery = Readonly<
+  Record<'limit' | 'after' | 'tag' | 'name_contains' | 'count', string | undefined>
+>
+
+/** @throws DomainError `invalid-query` */
+function readListQuery(query: Partial<ListQuery>): PlantListQuery {
+  return parsePlantPageQuery({
+    limit: readLimit(query.limit),
+    after: readInteger(query.after),
+    tag: query.tag,
+    name_contains: query.name_contains,
+    count: readBoolean(query.count),
+  })
+}
+
+/** @throws DomainError `invalid-query` */
+function readAnnounce(text: string | undefined): boolean {
+  const announce = readBoolean(text) ?? true
+  if (typeof announce === 'string') {
+    throw new DomainError('invalid-query', 'announce must be true or false')
+  }
+  return announce
 }
 
 function readId(

@@ -213,7 +213,7 @@ const field = (name: string, description: string) => ({
   schema: { type: 'string' },
 })
 
-/** What a webhook is sent, as OpenAPI describes it. */
+/** The request that a webhook gets, as OpenAPI describes it. */
 export const plantAdded = {
   post: {
     operationId: 'plantAdded',

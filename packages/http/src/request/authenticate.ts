@@ -88,7 +88,10 @@ function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
   notesOf(request).holderName = nameOf(holder)
 }
 
-/** Fails closed, as a gate may break the promise of its type. Functions and errors have names too. */
+/**
+ * Fails closed, as a gate may break the promise of its type. Functions and errors have
+ * names too.
+ */
 function nameOf(holder: Holder | undefined): string {
   const isHolder = typeof holder === 'object' && !(holder instanceof Error)
   const name = isHolder ? holder?.name : undefined
@@ -99,8 +102,8 @@ function nameOf(holder: Holder | undefined): string {
 }
 
 /**
- * @throws Error always, unless the token only lacks the scope and any scope will do. It is
- *   an error, because Fastify takes a falsy value for success.
+ * @throws Error always, unless the token only lacks the scope and any scope will do. It
+ *   is an error, because Fastify takes a falsy value for success.
  */
 function refuse(
   thrown: unknown,
@@ -138,8 +141,8 @@ function withForm(refusal: AccessError, authorization: string | undefined): Acce
 
 /**
  * Returns the token (RFC 6750, 2.1), with the scheme in any case (RFC 9110, 11.1).
- * Searching for the end of the spaces, as `/^bearer +(.*?) *$/` does, would take quadratic
- * time.
+ * Searching for the end of the spaces, as `/^bearer +(.*?) *$/` does, would take
+ * quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
   const token = authorization.replace(/^bearer +(?=[^ ])/i, '')

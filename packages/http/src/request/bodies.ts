@@ -19,7 +19,7 @@ export function takeJson(
 ): void {
   app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
     if (bodyOf(raw) === undefined || headers['content-length'] === '0') {
-      // Otherwise Fastify would look for a parser of the media type.
+      // Fastify would look for a parser of the media type.
       delete raw.headers['content-type']
     }
     done()
@@ -32,20 +32,28 @@ export function takeJson(
         done(null)
         return
       }
-      admit(request, body, budget, done, () => readWhole(request, stream, done))
+      const refusal = admit(request, body, budget)
+      if (refusal === undefined) {
+        readWhole(request, stream, done)
+      } else {
+        done(refusal)
+      }
     })
   })
 }
 
-/** Has the routes of this instance take bodies of lines, which they get as they arrive. */
+/**
+ * Has the routes of this instance take bodies of lines, which they get as they arrive.
+ */
 export function takeLines(app: FastifyInstance, budget: Budget): void {
   takeMediaType(app, linesMediaType, (request, stream, done) => {
     const body = bodyOf(stream)
     if (body === undefined) {
       done(null)
-    } else {
-      admit(request, body, budget, done, () => done(null, body))
+      return
     }
+    const refusal = admit(request, body, budget)
+    done(refusal ?? null, body)
   })
 }
 
@@ -104,36 +112,31 @@ function isEmpty(body: Body): boolean {
   return body.isEnded && body.length === 0
 }
 
-/** Counts the memory of a body and reads it, unless its description is at fault. */
+/** Counts the memory of a body, or returns why it is refused. */
 function admit(
   request: FastifyRequest,
   body: Body,
   budget: Budget,
-  done: Done,
-  read: () => void,
-): void {
-  try {
-    checkBody(request)
-  } catch (error) {
-    done(error as Error)
-    return
+): RequestError | undefined {
+  const refusal = refusalOf(request)
+  if (refusal === undefined) {
+    body.admit(budget, expectationOf(request) !== undefined)
   }
-  body.admit(budget, expectationOf(request) !== undefined)
-  read()
+  return refusal
 }
 
-/** @throws RequestError if the description of the body is at fault */
-function checkBody({ method, headers }: FastifyRequest): void {
+/** Returns what is at fault in the description of a body, besides its media type. */
+function refusalOf({ method, headers }: FastifyRequest): RequestError | undefined {
   // The part would replace the whole resource (RFC 9110, 14.5).
   if (method === 'PUT' && headers['content-range'] !== undefined) {
     const message = 'PUT replaces the whole resource: remove Content-Range'
-    throw new RequestError('partial-put', message)
+    return new RequestError('partial-put', message)
   }
 
   const contentCoding = headers['content-encoding']
   if (contentCoding !== undefined && contentCoding.toLowerCase() !== 'identity') {
     const message = 'the body must be sent without Content-Encoding'
-    throw new RequestError('unsupported-coding', message, {
+    return new RequestError('unsupported-coding', message, {
       'accept-encoding': 'identity',
     })
   }
@@ -142,8 +145,9 @@ function checkBody({ method, headers }: FastifyRequest): void {
   const transferCoding = headers['transfer-encoding']
   if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked') {
     const message = 'chunked is the only transfer coding accepted'
-    throw new RequestError('unsupported-coding', message)
+    return new RequestError('unsupported-coding', message)
   }
+  return undefined
 }
 
 function isUtf8Type(contentType = '', mediaType: string): boolean {

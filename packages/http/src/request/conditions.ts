@@ -27,7 +27,7 @@ export function readCondition({
   }
 }
 
-/** What proxies that compress add to the opaque part of a tag. */
+/** The end that a proxy adds to the opaque part of a tag when it compresses. */
 const proxySuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)"$/i
 
 /**
@@ -45,7 +45,10 @@ const changedTag =
 
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
-/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no version can be. */
+/**
+ * Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time. Leaves out tags
+ * that no version can have.
+ */
 function readVersions(
   field: 'If-Match' | 'If-None-Match',
   value: string | undefined,
@@ -56,24 +59,34 @@ function readVersions(
   if (value === '*') {
     return 'any'
   }
-  // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).
+  // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110,
+  // 8.8.3.2).
   const takesWeak = field === 'If-None-Match'
-  const versions: Version[] = []
+  return tagsIn(field, value)
+    .filter(({ isWeak }) => takesWeak || !isWeak)
+    .map(({ opaque }) => opaque)
+    .filter(isVersion)
+}
+
+interface EntityTag {
+  readonly isWeak: boolean
+  readonly opaque: string
+}
+
+/** @throws RequestError `bad-condition` */
+function tagsIn(field: string, value: string): readonly EntityTag[] {
+  const tags: EntityTag[] = []
   let isAfterTag = false
   for (const [part, weak, opaque] of value.matchAll(parts)) {
     if (part === ',') {
       isAfterTag = false
     } else if (opaque !== undefined && !isAfterTag) {
-      if ((takesWeak || weak === undefined) && isVersion(opaque)) {
-        versions.push(opaque)
-      }
+      tags.push({ isWeak: weak !== undefined, opaque })
       isAfterTag = true
     } else if (!/^[ \t]/.test(part)) {
-      throw new RequestError(
-        'bad-condition',
-        `${field} must be * or a list of entity tags in quotation marks`,
-      )
+      const message = `${field} must be * or a list of entity tags in quotation marks`
+      throw new RequestError('bad-condition', message)
     }
   }
-  return versions
+  return tags
 }

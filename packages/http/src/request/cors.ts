@@ -4,8 +4,8 @@ import { requestIdField } from './notes.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 /**
- * Tracing tools add fields of their own, which `*` allows, such as `sentry-trace`. It never
- * includes Authorization (Fetch standard).
+ * Tracing tools add fields of their own, which `*` allows, such as `sentry-trace`. It
+ * never includes Authorization (Fetch standard).
  */
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate, baggage, *`
 const exposedHeaders = `etag, link, total-count, www-authenticate, retry-after, allow, ${requestIdField}`
@@ -13,8 +13,9 @@ const exposedHeaders = `etag, link, total-count, www-authenticate, retry-after, 
 const preflightSeconds = '7200'
 
 /**
- * Lets pages of these origins call the service (CORS, Fetch standard). It wraps everything that can fail, because a
- * page can read an error only with these headers. Pages send the token themselves, so credentials stay off.
+ * Lets pages of these origins call the service (CORS, Fetch standard). It wraps
+ * everything that can fail, because a page can read an error only with these headers.
+ * Pages send the token themselves, so credentials stay off.
  *
  * @param origins as browsers write them: scheme, host, and port if it is not the default
  */

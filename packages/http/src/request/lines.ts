@@ -4,22 +4,27 @@ import { curlAdvice } from './json.ts'
 
 export interface LineLimits {
   readonly lineBytesMax: number
-  /** For each line to arrive. Time in which the caller does not read is not counted. */
+  /**
+   * How long each line may take to arrive, not counting the time in which the caller
+   * does not read.
+   */
   readonly lineTimeoutMs: number
-  /** Ends reading. */
+  /** Ends the reading when it is aborted. */
   readonly ending: AbortSignal
 }
 
-/** What arrives while the caller is busy with the lines before. */
+/** How much is read while the caller works on earlier lines. */
 const readAheadBytes = 64 * 1024
 
 const newline = 0x0a
 const carriageReturn = 0x0d
 
 /**
- * Yields the lines of a body as they arrive, several at a time. The last newline is optional.
+ * Yields the lines of a body as they arrive, several at a time. The last newline is
+ * optional.
  *
- * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, or the error of the body
+ * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, or
+ *   the error of the body
  */
 export async function* readLines(
   body: Body,
@@ -40,7 +45,7 @@ export async function* readLines(
   try {
     for (;;) {
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
-      const length = body.isEnded ? body.length : body.lengthThrough(newline)
+      const length = completeLength(body)
       body.waitForMore(body.length - length + readAheadBytes, changed)
       if (body.error !== undefined) {
         throw body.error
@@ -52,7 +57,7 @@ export async function* readLines(
       } else if (body.isEnded) {
         return
       }
-      // One byte more may be a carriage return.
+      // The byte after the longest line may be a carriage return.
       else if (body.length > lineBytesMax + 1) {
         throw tooLong(lineBytesMax)
       } else {
@@ -65,7 +70,13 @@ export async function* readLines(
   }
 }
 
-// One by one: a line that is not kept costs the garbage collector nothing.
+/** Returns how many bytes of whole lines have arrived. */
+function completeLength(body: Body): number {
+  return body.isEnded ? body.length : body.lengthThrough(newline)
+}
+
+// Yields them one by one, because a line that is not kept costs the garbage collector
+// nothing.
 function* linesIn(bytes: Buffer, lineBytesMax: number): Generator<Buffer, void, void> {
   let start = 0
   while (start < bytes.length) {

@@ -8,7 +8,7 @@ import {
   requestIdField,
 } from './notes.ts'
 
-/** Is told of each answered request, to write its log line and to count it. */
+/** Gets each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
 
 /** Starts the trace of a request, once its header section has arrived. */
@@ -28,12 +28,12 @@ export function logRequests(
     notes.startedMs = performance.now()
     notes.trace = begin?.(request)
     reply.header(requestIdField, request.id)
-    // The socket caches the address on the first read, and has none after the client has left.
+    // Read the address now: the socket caches it, and has none once the client has left.
     void request.ip
     done()
   })
   if (begin !== undefined) {
-    // Not earlier: reading the body loses the async context.
+    // It runs after the body is read, because reading loses the async context.
     app.addHook('preHandler', (request, _reply, done) => {
       const { trace } = notesOf(request)
       if (trace === undefined) {
@@ -49,7 +49,10 @@ export function logRequests(
   })
 }
 
-/** Logs a request once its answer was handed over or can no longer be. Fastify's onResponse misses the second. */
+/**
+ * Logs a request once its answer was handed over, or can no longer be. Fastify's
+ * onResponse misses the second case.
+ */
 export function logOnceAnswered(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -88,8 +91,8 @@ const prefix = `${randomBytes(8).toString('base64url')}-`
 let count = 0
 
 /**
- * Returns the id that the client sent if it is safe in a log and a header, and otherwise a new one, unique among all
- * threads and processes.
+ * Returns the id that the client sent if it is safe in a log and a header. Otherwise
+ * returns a new one, which is unique among all threads and processes.
  */
 export function requestId(request?: IncomingMessage): string {
   const given = request?.headers[requestIdField] as string | undefined

@@ -4,8 +4,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 export const requestIdField = 'x-request-id'
 
 /**
- * A request with an answer, failures included. These are the members of its log line, with
- * what {@link Notes.logFields} adds. Those that are `undefined` are left out.
+ * A request with an answer, failures included. These are the members of its log line,
+ * with what {@link Notes.logFields} adds. Those that are `undefined` are left out.
  */
 export interface AnsweredRequest {
   readonly reqId: string
@@ -21,7 +21,7 @@ export interface AnsweredRequest {
   /** Why the token was refused. */
   readonly reason?: string | undefined
   readonly traceId?: string | undefined
-  /** From the end of the header section until the answer is handed over. */
+  /** The time from the end of the header section until the answer is handed over. */
   readonly ms: number
 }
 
@@ -32,7 +32,9 @@ export interface RequestTrace {
   end(answered: Pick<AnsweredRequest, 'method' | 'route' | 'status'>): void
 }
 
-/** What hooks and handlers note on a request for its log line and its failure. */
+/**
+ * Facts about a request that hooks and handlers note for its log line and its failure.
+ */
 class Notes {
   /** When its header section had arrived, by `performance.now`. */
   startedMs: number | undefined
@@ -44,12 +46,12 @@ class Notes {
   /** Why the gate refused. */
   refusal: AccessError | undefined
   /**
-   * More members of the log line: the id of an entity, as a text, which programs that read
-   * logs do not round, or the counts of a batch.
+   * More members of the log line: the id of an entity, as a text, which programs that
+   * read logs do not round, or the counts of a batch.
    */
   logFields: Readonly<Record<string, string | number>> | undefined
   errorNumber: number | undefined
-  /** What a failure must add to its message, as changes may have been made. */
+  /** The end of the message of a failure, because changes may have been made. */
   failureSuffix: string | undefined
 }
 

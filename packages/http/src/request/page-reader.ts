@@ -37,12 +37,15 @@ export function createPageReader(options: PageReaderOptions): ReadPage {
     })
 }
 
-/** Reading pages, in one turn of the event loop. A page of 2 MiB takes 20 ms. */
+/** How long one turn of the event loop may read pages. A page of 2 MiB takes 20 ms. */
 const readMsMax = 5
-/** Then others have as many turns: Node accepts one connection in a turn. */
+/** How many turns the others then have. Node accepts one connection in a turn. */
 const restTurns = 20
 
-/** Returns what runs reads one after another, in turns, so that many long pages do not hold up everybody else. */
+/**
+ * Returns a function that runs reads one after another, in turns, so that many long
+ * pages do not hold up other requests.
+ */
 export function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
   const waiting: (() => void)[] = []
   let turnsToRest = 0

@@ -1,7 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 
-/** Refuses paths without a route, because a 404 handler would run after the body is read. */
+/**
+ * Refuses paths without a route, because a 404 handler would run after the body is read.
+ */
 export function refuseUnknownPaths(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (!request.is404) {

@@ -3,8 +3,8 @@ import type { TObject } from 'typebox'
 import { RequestError } from '../errors/failures.ts'
 
 /**
- * Reads the query of each request. Refuses parameters that the schema of the route does not
- * have.
+ * Reads the query of each request. Refuses parameters that the schema of the route does
+ * not have.
  */
 export function checkQueries(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
@@ -25,7 +25,8 @@ export function checkQueries(app: FastifyInstance): void {
 }
 
 /**
- * Returns the query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
+ * Returns the query parameters, percent-decoded. `+` is a space, as in forms and
+ * URLSearchParams.
  *
  * @param names of those that the operation has
  * @throws RequestError `bad-target`, `repeated-parameter`, `unknown-parameter`
@@ -87,18 +88,26 @@ function decode(text: string): string {
   }
 }
 
-/** Returns the integer in a text without leading zeros, or the text itself, for the domain to refuse. */
+/**
+ * Returns the integer in a text without leading zeros, or the text itself, for the
+ * domain to refuse.
+ */
 export function readInteger(text: string | undefined): bigint | string | undefined {
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
 }
 
-/** Returns the same as {@link readInteger}, but as a number. Only a number far beyond any limit is rounded. */
+/**
+ * Returns the same as {@link readInteger}, but as a number. Only a number far beyond any
+ * limit is rounded.
+ */
 export function readLimit(text: string | undefined): number | string | undefined {
   const limit = readInteger(text)
   return typeof limit === 'bigint' ? Number(limit) : limit
 }
 
-/** Returns `true` and `false` as booleans, or the text itself, for the domain to refuse. */
+/**
+ * Returns `true` and `false` as booleans, or the text itself, for the domain to refuse.
+ */
 export function readBoolean(text: string | undefined): boolean | string | undefined {
   return text === 'true' || text === 'false' ? text === 'true' : text
 }
@@ -107,11 +116,12 @@ export function readBoolean(text: string | undefined): boolean | string | undefi
 const answerFieldsBytesMax = 1024
 
 /**
- * Returns the Link to the next page (RFC 8288), relative so that it is right behind any proxy that keeps the path.
+ * Returns the Link to the next page (RFC 8288), relative so that it is right behind any
+ * proxy that keeps the path.
  *
  * @param query of this page; all but `limit` and `after` are filters
- * @throws RequestError `headers-too-large` if the link would exceed the limit for the next request's or this answer's
- *   header section
+ * @throws RequestError `headers-too-large` if the link would exceed the limit for the
+ *   next request's or this answer's header section
  */
 export function nextPage(
   { raw }: Pick<FastifyRequest, 'raw'>,

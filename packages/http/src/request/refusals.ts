@@ -4,7 +4,10 @@ import type { WriteRefusal } from '../wire/node-server.ts'
 import { type RequestLog, requestId } from './log.ts'
 import { requestIdField } from './notes.ts'
 
-/** Returns what answers, and logs, the requests that are refused before Fastify sees them. */
+/**
+ * Returns what answers, and logs, the requests that are refused before Fastify sees
+ * them.
+ */
 export function createRefusals(logRequest: RequestLog): WriteRefusal {
   return (error, { remoteAddress: client }, request) => {
     const { status, headers, body } = requestFailure(error)

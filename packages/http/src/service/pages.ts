@@ -5,7 +5,10 @@ import type { FastifyInstance } from 'fastify'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { addVary } from '../request/cors.ts'
 
-/** Adds the API reference, the page at `/browse` if there is one, and the way from the root to the first of them. */
+/**
+ * Adds the API reference, the page at `/browse` if there is one, and the way from the
+ * root to the first of them.
+ */
 export function addPages(
   app: FastifyInstance,
   docsFolder: URL,
@@ -46,7 +49,10 @@ const mediaTypes: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
 }
 
-/** @param folder with a slash at the end. The build has written the gzip of each file beside it, as `.gz` */
+/**
+ * @param folder with a slash at the end. The build has written the gzip of each file
+ * beside it, as `.gz`
+ */
 function addPage(
   app: FastifyInstance,
   name: string,

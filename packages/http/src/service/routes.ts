@@ -66,7 +66,10 @@ const metrics = {
   },
 } as const satisfies RouteSchema
 
-/** Adds the routes about the service itself. They ignore queries, because monitors add some. */
+/**
+ * Adds the routes about the service itself. They ignore queries, because monitors add
+ * some.
+ */
 export function addServiceRoutes(
   app: FastifyInstance,
   options: ServiceRoutesOptions,

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 import { type Budget, countedBytesMin } from './budget.ts'
 
-/** What a body arrives over. */
+/** The connection that a body arrives over. */
 interface Carrier {
   /** Notes that a chunk was parsed. */
   note(bytes: number): void
@@ -12,14 +12,17 @@ interface Carrier {
   resumeOrPause(): void
 }
 
-/** A property, as a WeakMap with an entry for each request would cost the garbage collector a fifth of the time. */
+/**
+ * The property of a request that holds its body. A WeakMap with an entry for each request
+ * would cost a fifth of the processor time in garbage collection.
+ */
 const arriving = Symbol('body')
 
 type Receiving = Readable & { [arriving]?: Body }
 
 export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 
-// Shared by all bodies: closures would cost every request memory.
+// All bodies share these functions, because closures would cost every request memory.
 function onData(this: Receiving, chunk: Buffer): void {
   this[arriving]?.add(chunk)
 }
@@ -27,7 +30,7 @@ function onEnd(this: Receiving): void {
   this[arriving]?.end()
 }
 function onError(this: Receiving): void {
-  // Such as that of a reset connection.
+  // The connection was reset, for example.
   this[arriving]?.fail(new RequestError('bad-request', 'the body ended early'))
 }
 
@@ -62,25 +65,28 @@ export function createBodyReader(bodyBytesMax: number) {
 }
 
 /**
- * A body on its way, in one buffer: Node would keep an object of 400 bytes for each chunk, even for one of a single byte.
+ * A body on its way, in one buffer. Node would keep an object of 400 bytes for each
+ * chunk, even for a chunk of a single byte. A body is in one of four states:
  *
- * | a body   | from                | room                   | its bytes                             |
- * | -------- | ------------------- | ---------------------- | ------------------------------------- |
- * | arriving | its header section  | 16 KiB                 | are allowed to every connection       |
- * | admitted | `admit`             | 16 KiB                 | are counted twice, as an answer may repeat them |
- * | read     | `waitForMore`       | as its reader says     | are taken, in order, once             |
- * | dropped  | `drop`              | any                    | are forgotten                         |
+ * - Arriving, from its header section on. It has room for 16 KiB, which every connection
+ *   may use.
+ * - Admitted, from `admit` on. It has the same room, and its bytes are counted twice,
+ *   because an answer may repeat them.
+ * - Read, from `waitForMore` on. Its reader sets the room, and takes the bytes in order,
+ *   once.
+ * - Dropped, from `drop` on. Its bytes are forgotten.
  *
- * It ends once, whole or with an error. Never: more than its room and a packet in memory.
+ * A body ends once, whole or with an error. It must never hold more than its room and
+ * one packet.
  */
 export class Body {
-  /** The number of bytes that have arrived and were not taken. */
+  /** The number of bytes that have arrived and are not taken yet. */
   length = 0
   /** Whether its reader limits its time. */
   isTimed = false
   /** Whether all has arrived. */
   isEnded = false
-  /** What ended it early. */
+  /** The error that ended it early. */
   error: RequestError | undefined
   readonly #response: ServerResponse
   readonly #carrier: Carrier
@@ -148,7 +154,10 @@ export class Body {
     this.#count()
   }
 
-  /** Reads on, up to this length and a packet. Calls back once, when more has arrived, at the end or at an error. */
+  /**
+   * Reads on, up to this length and a packet. Calls back once: when more has arrived, at
+   * the end or at an error.
+   */
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
@@ -173,11 +182,14 @@ export class Body {
     return this.#buffer.subarray(0, this.length).lastIndexOf(byte) + 1
   }
 
-  /** Removes and returns this many bytes. Those of a whole body are counted until its answer has left. */
+  /**
+   * Removes and returns this many bytes. The bytes of a whole body are counted until its
+   * answer has left.
+   */
   take(length: number): Buffer {
     const taken =
       length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, length)
-    // A copy: a slice would keep what was taken in memory.
+    // Copy the rest, because a slice would keep the taken bytes in memory.
     this.#buffer =
       length === this.length
         ? nothing
@@ -193,7 +205,7 @@ export class Body {
   #append(chunk: Buffer): void {
     const length = this.length + chunk.length
     if (this.length === 0) {
-      // Most bodies have one chunk, and are not copied.
+      // Most bodies have one chunk, which need not be copied.
       this.#buffer = chunk
     } else {
       if (length > this.#buffer.length) {

@@ -1,10 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { RequestError } from '../errors/failures.ts'
 
-/** Bodies and answers below it are not counted: every connection may have one. */
+/** Shorter bodies and answers are not counted: every connection may have one. */
 export const countedBytesMin = 16 * 1024
 
-/** Bounds the memory that requests hold together. One alone may hold any number of bytes. */
+/**
+ * Bounds the memory that requests hold together. A single one may hold any number of
+ * bytes.
+ */
 export interface Budget {
   free(): number
   /**
@@ -17,33 +20,37 @@ export interface Budget {
 
 export function createBudget(bytesMax: number): Budget {
   const shares = new Map<ServerResponse, number>()
-  let held = 0
+  let heldBytes = 0
+
+  const freeOnceLeft = (response: ServerResponse) =>
+    response.once('close', () => {
+      heldBytes -= shares.get(response) ?? 0
+      shares.delete(response)
+    })
+
   return {
-    free: () => Math.max(0, bytesMax - held),
+    free: () => Math.max(0, bytesMax - heldBytes),
     setHeld(response, bytes) {
-      const share = shares.get(response)
-      if (share === undefined && bytes === 0) {
+      const share = shares.get(response) ?? 0
+      if (bytes === share) {
         return
       }
-      const others = held - (share ?? 0)
-      if (bytes > (share ?? 0) && others > 0 && others + bytes > bytesMax) {
-        throw new RequestError(
-          'too-many-bytes',
-          'the server is at its memory limit for bodies and answers: try again later',
-        )
+      const otherBytes = heldBytes - share
+      const fits = otherBytes === 0 || otherBytes + bytes <= bytesMax
+      if (bytes > share && !fits) {
+        const message =
+          'the server is at its memory limit for bodies and answers: try again later'
+        throw new RequestError('too-many-bytes', message)
       }
       if (response.destroyed || response.writableFinished) {
         return
       }
-      held = others + bytes
-      shares.set(response, bytes)
-      if (share !== undefined) {
-        return
+
+      heldBytes = otherBytes + bytes
+      if (!shares.has(response)) {
+        freeOnceLeft(response)
       }
-      response.once('close', () => {
-        held -= shares.get(response) as number
-        shares.delete(response)
-      })
+      shares.set(response, bytes)
     },
   }
 }

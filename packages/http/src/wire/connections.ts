@@ -5,23 +5,27 @@ import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 
 /**
- * The connections of a server. Fastify has one request of each at a time, whatever its client sends ahead.
+ * The connections of a server. Fastify has one request of each at a time, however many
+ * its client sends ahead. A connection is in one of four states:
  *
- * | a connection | `current` | `waiting` | is read                                            |
- * | ------------ | --------- | --------- | -------------------------------------------------- |
- * | idle         | none      | none      | yes                                                |
- * | serving      | one       | none      | while the body has room                            |
- * | ahead        | one       | some      | no: one packet may hold 2,400 requests             |
- * | refused      | any       | any       | as above: later requests are dropped               |
+ * - Idle: no request. It is read.
+ * - Serving: one request is answered (`current`). It is read while the body has room.
+ * - Ahead: more requests wait (`waiting`). It is not read, because one packet may hold
+ *   2,400 requests.
+ * - Refused: an error ends it after the answers to what has arrived. Later requests are
+ *   dropped.
  *
- * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection rests until its turn.
- * Must never happen: an answer after the refusal. Bytes that are read, but are neither counted nor dropped. A turn of the
- * event loop that is long because it parses packets of many connections.
+ * A packet of tiny requests or chunks takes 30 ms to parse. After it, a connection rests
+ * until its turn. Three things must never happen:
+ *
+ * - An answer follows the refusal.
+ * - Bytes are read, but are neither counted nor dropped.
+ * - A turn of the event loop parses packets of many connections.
  */
 export class Connections {
   readonly open = new Map<Socket, Connection>()
   readonly handle: RequestListener
-  /** Requests that wait on all of them. */
+  /** How many requests wait on all connections. */
   waitingCount = 0
   #longReads = 0
   readonly #resting: Connection[] = []
@@ -45,7 +49,7 @@ export class Connections {
     return connection
   }
 
-  /** Has a connection read on at its turn. */
+  /** Lets a connection read on at its turn. */
   rest(connection: Connection): void {
     if (this.#resting.push(connection) === 1) {
       setImmediate(this.#nextTurn)
@@ -74,21 +78,27 @@ export class Connections {
   }
 }
 
-/** Packets that take long to parse, in one turn of the event loop. */
+/** How many packets that take long to parse one turn of the event loop may have. */
 const longReadsMax = 2
-/** What a connection parses before it rests: bytes, and for each request or chunk `pieceBytes` besides. */
+/**
+ * How many bytes a connection parses before it rests. Each request or chunk counts as
+ * `pieceBytes` more.
+ */
 const restAfterBytes = 16 * 1024
 const pieceBytes = 64
-/** Pipelined requests that may always wait. */
+/** How many pipelined requests of a connection may always wait. */
 const waitingPerConnection = 16
-/** Those that wait on all connections, about 4 kB each. Beyond it, who sent more than may always wait is cut. */
+/**
+ * How many pipelined requests may wait on all connections together, at about 4 kB each.
+ * Above this, a connection with more than `waitingPerConnection` of them is closed.
+ */
 const waitingMax = 5_000
 
 export class Connection {
   readonly socket: Socket
-  /** Of the request that is being answered. */
+  /** The response to the request that is being answered. */
   current: ServerResponse | undefined
-  /** Of the requests behind it. */
+  /** The responses to the requests behind it. */
   readonly waiting: ServerResponse[] = []
   readBytes = 0
   readonly #all: Connections
@@ -107,7 +117,8 @@ export class Connection {
       headers['content-length'] !== undefined ||
       headers['transfer-encoding'] !== undefined
     const body = hasBody ? new Body(response.req, response, this) : undefined
-    // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
+    // Close the connection after this answer. The bytes that follow may belong to another
+    // protocol, or a proxy may see one request where Node sees two (RFC 9112, 6.1).
     if (
       headers.upgrade !== undefined ||
       (headers['transfer-encoding'] && httpVersion === '1.0')
@@ -115,7 +126,7 @@ export class Connection {
       response.setHeader('connection', 'close')
     }
     if (this.#sendRefusal !== undefined) {
-      // The refusal is the last answer. After it the body of one request is read, which may be on its way already.
+      // The refusal is the last answer. The body of one more request may be on its way.
       body?.drop()
       this.#isOver = this.current !== undefined
       this.current ??= response
@@ -154,7 +165,7 @@ export class Connection {
     }
     this.#all.waitingCount--
     this.#begin(next)
-    // In a turn of its own, so that other connections have theirs.
+    // Each request has a turn of its own, so that other connections have theirs.
     setImmediate(() => {
       if (!this.socket.writable) {
         return
@@ -182,7 +193,7 @@ export class Connection {
     if (this.#mayRead) {
       this.socket.resume()
     }
-    // In a microtask, as Node resumes the socket after each request and chunk that it has parsed.
+    // Pause in a microtask, because Node resumes the socket after each request and chunk.
     else {
       queueMicrotask(() => this.#mayRead || this.socket.pause())
     }
@@ -195,7 +206,7 @@ export class Connection {
     return this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
   }
 
-  /** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */
+  /** Whether the client waits: it has neither bytes to send nor an answer to read. */
   get waitsForServer(): boolean {
     const { socket, current } = this
     if (current === undefined || current.writableEnded || socket.writableLength > 0) {
@@ -204,13 +215,16 @@ export class Connection {
     return current.req.complete || !bodyOf(current.req)?.waitsForClient
   }
 
-  /** Ends the connection with what `write` returns, after the answers to what has arrived. */
+  /**
+   * Ends the connection with what `write` returns, after the answers to what has
+   * arrived.
+   */
   refuse(error: RequestError, write: () => string): void {
     if (this.#sendRefusal !== undefined) {
       return
     }
     const last = this.waiting.at(-1) ?? this.current
-    // The answer is that of the request.
+    // A request in the middle of its body gets the refusal as its answer.
     const isInBody = last?.req.complete === false
     this.#sendRefusal = () => {
       if (!isInBody) {
@@ -226,7 +240,10 @@ export class Connection {
     }
   }
 
-  /** Ends what the client may still send to: closing with unread bytes at once could lose the answer. */
+  /**
+   * Ends the connection, but reads on for a while: closing with unread bytes could lose
+   * the answer.
+   */
   #end(): void {
     this.socket.end()
     this.socket.resume()

@@ -4,8 +4,9 @@ import { lingerTimeoutMs } from '../limits.ts'
 import { bodyOf } from './body.ts'
 
 /**
- * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to
- * stop sending: closing with unread bytes could lose the answer.
+ * Makes an answer the last of its connection if it is sent before the body has arrived.
+ * Its end waits until the client stops sending, because closing with unread bytes could
+ * lose the answer.
  */
 export function endEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -15,7 +16,7 @@ export function endEarlyAnswers(app: FastifyInstance): void {
       return done()
     }
     body.drop()
-    // What came in one packet with the header section has arrived by then.
+    // The bytes in the packet of the header section have arrived by then.
     setImmediate(() => {
       if (body.isEnded || raw.destroyed) {
         return done()

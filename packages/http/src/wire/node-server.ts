@@ -25,14 +25,21 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
-/** Returns a whole answer, the last on its connection. The request is absent if it could not be parsed. */
+/**
+ * Returns a whole answer, the last on its connection.
+ *
+ * @param request absent if it could not be parsed
+ */
 export type WriteRefusal = (
   error: RequestError,
   socket: Socket,
   request?: IncomingMessage,
 ) => string
 
-/** Returns Node's server. It hands requests to {@link Connections}, and answers what Node does not route. */
+/**
+ * Returns Node's server. It hands requests to {@link Connections}, and answers what Node
+ * does not route.
+ */
 export function createNodeServer(
   limits: ServerLimits,
   writeRefusal: WriteRefusal,
@@ -92,33 +99,37 @@ export function createNodeServer(
     })
     refuse(connections.open.get(socket) as Connection, error, request)
   })
-  server.on('clientError', ({ code }: Error & { code?: string }, socket: Socket) => {
+  server.on('clientError', (error: ClientError, socket: Socket) => {
     const connection = connections.open.get(socket)
-    // What follows the last request gets no answer.
-    if (
-      connection === undefined ||
-      !socket.writable ||
-      code === 'HPE_CLOSED_CONNECTION'
-    ) {
+    // Bytes after the last request get no answer.
+    const isOver = !socket.writable || error.code === 'HPE_CLOSED_CONNECTION'
+    if (connection === undefined || isOver) {
       return
     }
-    // A browser opens connections that it may never use. Such a one ends without an answer.
+    // A browser opens connections that it may never use. Such a one ends without an
+    // answer.
     if (socket.bytesRead === 0) {
       socket.destroy()
       return
     }
-    // A request that waits for the server is not late.
-    const { current, waiting, waitsForServer } = connection
-    const isExcused =
-      waiting.length > 0 || (current?.req.complete === false && waitsForServer)
-    if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) {
-      return
+    if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT' || !isExcused(connection)) {
+      refuse(connection, refusalOf(error))
     }
-    const [failure, message] = parserFailures[`${code}`] ?? [
-      'bad-request',
-      'the request is not well-formed HTTP',
-    ]
-    refuse(connection, new RequestError(failure, message))
   })
   return server
+}
+
+type ClientError = Error & { readonly code?: string }
+
+/** Whether a late request waits for the server, and so is not at fault. */
+function isExcused({ current, waiting, waitsForServer }: Connection): boolean {
+  return waiting.length > 0 || (current?.req.complete === false && waitsForServer)
+}
+
+function refusalOf({ code }: ClientError): RequestError {
+  const [failure, message] = parserFailures[`${code}`] ?? [
+    'bad-request',
+    'the request is not well-formed HTTP',
+  ]
+  return new RequestError(failure, message)
 }

@@ -4,26 +4,29 @@ import type { FastifyInstance } from 'fastify'
 import { connectionsOf } from './node-server.ts'
 
 /**
- * How long a connection without a request stays open. A client that sends another request in that time learns from the
- * answer that it was the last. If the connection were closed at once, the client could not know whether the request was
- * received.
+ * How long a connection without a request stays open. A client that sends another
+ * request in that time learns from the answer that it was the last. If the connection
+ * were closed at once, the client could not know whether the request was received.
  */
 const idleGraceMs = 500
 
-/** For a client to read some of an answer that waits for it. */
+/** How long the stop waits for a client that reads nothing of its answer. */
 const stalledTimeoutMs = 1_000
 
 const lookEveryMs = 50
 
-/** For connections that the kernel has already accepted. A flood would never end. */
+/**
+ * How long the stop still accepts connections that wait in the kernel. It is limited
+ * because new ones might arrive forever.
+ */
 const acceptTimeoutMs = 500
 
 /**
- * Resolves once clients know that their connection ends: Fastify says so in every answer from now on. For a hook before
- * the server closes.
+ * Resolves once clients know that their connection ends, because Fastify says so in every
+ * answer from now on. A hook calls it before the server closes.
  */
 export async function prepareStop(server: Server): Promise<void> {
-  // For answers whose header fields have left.
+  // Answers whose header fields have left can no longer say that they are the last.
   server.keepAliveTimeout = 1
   server.keepAliveTimeoutBuffer = 0
   const open = connectionsOf(server)
@@ -39,8 +42,8 @@ export async function prepareStop(server: Server): Promise<void> {
 }
 
 /**
- * Accepts pending connections, and then no more: the kernel resets those that wait when a server stops to listen. Open
- * connections stay.
+ * Accepts pending connections, and then no more, because the kernel resets those that
+ * wait when a server stops listening. Open connections stay.
  */
 export async function stopListening(server: Server): Promise<void> {
   // Node accepts one in each turn of its loop.
@@ -62,8 +65,9 @@ export async function stopListening(server: Server): Promise<void> {
 }
 
 /**
- * Closes a server: answers every request that has arrived, and closes each connection after its answer. Cuts clients
- * that read nothing for a second, and all others after the timeout.
+ * Closes a server: answers every request that has arrived, and closes each connection
+ * after its answer. Cuts clients that read nothing for a second, and all others after
+ * the timeout.
  *
  * @returns the number of connections closed with a request unanswered
  */
@@ -82,7 +86,7 @@ export async function stopServer(
   }, lookEveryMs)
   const cutting = setTimeout(() => {
     for (const { socket, current } of open.values()) {
-      // What is sent to a refused connection gets no answer.
+      // A request on a refused connection gets no answer.
       if (socket.writable && current?.req.complete && !current.writableEnded) {
         unanswered++
       }
