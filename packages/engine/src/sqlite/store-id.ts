@@ -30,8 +30,8 @@ export function setStoreId(connection: Database.Database, id: number): void {
 }
 
 /**
- * Returns the id of the store that a backup is of, or `undefined` if this user can read none:
- * the file is no backup, belongs to another user, or was removed.
+ * Returns the id of the store that a backup is of, or `undefined` if this user can read
+ * none: the file is no backup, belongs to another user, or was removed.
  *
  * @param file not open in this process: closing it would drop the locks on it
  */
