@@ -1,13 +1,6 @@
 import { parseJsonRecord } from '@plant-store/json'
 import { NoAnswerError, RefusedError } from './errors.ts'
-import type { OperationRequest } from './send.ts'
-
-/** An answer that arrived whole. */
-export interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-}
+import type { Answer, OperationRequest } from './request.ts'
 
 /** The store has refused these before it handled the request: nothing was changed. */
 const unchanged = new Set([50301, 50303, 50304, 50305, 50306])

@@ -1,6 +1,5 @@
-import type { Answer } from './answer.ts'
 import { NoAnswerError } from './errors.ts'
-import type { ClientOptions, OperationRequest } from './send.ts'
+import type { Answer, ClientOptions, OperationRequest } from './request.ts'
 import { aborted, within } from './within.ts'
 
 const timeoutMsDefault = 10_000

@@ -6,7 +6,7 @@ import type {
   EntityContext,
   ListQuery,
   Versioned,
-} from './entity-client.ts'
+} from './entity.ts'
 import { conditionFields, readVersion } from './entity-tag.ts'
 import { errorNumbers, RefusedError } from './errors.ts'
 

@@ -1,5 +1,5 @@
 import { type Identified, type Page, type Total, totalMax } from '@plant-store/domain'
-import type { EntityClient, EntityContext, ListQuery } from './entity-client.ts'
+import type { EntityClient, EntityContext, ListQuery } from './entity.ts'
 import { readVersion } from './entity-tag.ts'
 
 type Reads<Item extends Identified, Query> = Pick<

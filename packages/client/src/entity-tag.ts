@@ -1,5 +1,5 @@
 import { isVersion, type Version } from '@plant-store/domain'
-import type { ChangeOptions } from './entity-client.ts'
+import type { ChangeOptions } from './entity.ts'
 
 /**
  * The end that proxies give an entity tag when they compress, such as Apache, Caddy and

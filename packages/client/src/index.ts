@@ -1,16 +1,16 @@
 export type { Int64, Page, Plant, PlantId, Version } from '@plant-store/domain'
 export { DomainError, isDomainError, isVersion } from '@plant-store/domain'
 export type { ManyCreated, PlantFault } from './create-many.ts'
-export {
-  type CallOptions,
-  type ChangeOptions,
-  createEntityClient,
-  type EntityClient,
-  type EntityOptions,
-  type Input,
-  type ListQuery,
-  type Versioned,
-} from './entity-client.ts'
+export type {
+  CallOptions,
+  ChangeOptions,
+  EntityClient,
+  EntityOptions,
+  Input,
+  ListQuery,
+  Versioned,
+} from './entity.ts'
+export { createEntityClient } from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'
 export {
   createPlantClient,
@@ -18,4 +18,4 @@ export {
   type PlantInput,
   type PlantListQuery,
 } from './plant-client.ts'
-export type { ClientOptions } from './send.ts'
+export type { ClientOptions } from './request.ts'

@@ -1,4 +1,4 @@
-import type { ClientOptions } from './send.ts'
+import type { ClientOptions } from './request.ts'
 
 /**
  * Returns the URL of an operation below the base URL, which may have a path.

@@ -1,15 +1,11 @@
 import type { Plant } from '@plant-store/domain'
 import { parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
 import { createMany, type ManyCreated } from './create-many.ts'
-import {
-  type CallOptions,
-  createEntityClient,
-  type EntityClient,
-  type Input,
-  type ListQuery,
-} from './entity-client.ts'
+import type { CallOptions, EntityClient, Input, ListQuery } from './entity.ts'
+import { createEntityClient } from './entity-client.ts'
 import { operationUrl } from './operation-url.ts'
-import { type ClientOptions, createSend } from './send.ts'
+import type { ClientOptions } from './request.ts'
+import { createSend } from './send.ts'
 
 /**
  * Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-id`,

@@ -9,22 +9,15 @@ import { decodeJwt } from 'jose'
 import { type Grant, grantOf } from './grant.ts'
 import { type KeySetOptions, openKeySet } from './key-set.ts'
 import { foreignFault, invalidToken } from './refusals.ts'
-import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
-import { createVerifier } from './verifier.ts'
+import { jwtAlgorithms, parseJwksUrl } from './settings.ts'
+import { createVerifier, type VerifierOptions } from './verifier.ts'
 
 const tokenBytesMax = 8 * 1024
 const rememberedTokensMax = 1000
 
-export interface JwtGateOptions extends KeySetOptions {
-  /** Must equal the claim `iss` exactly. */
-  readonly issuer: string
-  /** The claim `aud` must contain one of these. */
-  readonly audience: string | readonly string[]
+export interface JwtGateOptions extends KeySetOptions, VerifierOptions {
   /** Where the provider publishes its keys: https, or http on this machine. */
   readonly jwksUrl: string
-  readonly algorithms: readonly JwtAlgorithm[]
-  /** The tolerated difference between the provider's clock and ours. */
-  readonly clockSkewMs: number
   /** Checks other tokens, such as opaque ones. */
   readonly otherwise: Gate
 }

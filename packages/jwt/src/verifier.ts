@@ -1,12 +1,17 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
-import type { JwtGateOptions } from './jwt-gate.ts'
 import type { KeySet } from './key-set.ts'
 import { refusalOf } from './refusals.ts'
+import type { JwtAlgorithm } from './settings.ts'
 
-type VerifierOptions = Pick<
-  JwtGateOptions,
-  'issuer' | 'audience' | 'algorithms' | 'clockSkewMs'
->
+export interface VerifierOptions {
+  /** Must equal the claim `iss` exactly. */
+  readonly issuer: string
+  /** The claim `aud` must contain one of these. */
+  readonly audience: string | readonly string[]
+  readonly algorithms: readonly JwtAlgorithm[]
+  /** The tolerated difference between the provider's clock and ours. */
+  readonly clockSkewMs: number
+}
 
 /**
  * Resolves to the claims of a token that is valid, and rejects with an AccessError
