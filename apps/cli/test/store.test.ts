@@ -28,78 +28,104 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
+/** Creates plants from 16 clients at the same time until it is stopped. */
+function startClients({ create }: Awaited<ReturnType<Place['serve']>>) {
+  const answeredIds: number[] = []
+  let isStopping = false
+  let nextId = 10_000
+  async function createPlants() {
+    while (!isStopping) {
+      const id = nextId
+      nextId++
+      const status = await create(id)
+      expect(status, `the create of ${id}`).toBe(200)
+      answeredIds.push(id)
+    }
+  }
+  const clients = Array.from({ length: 16 }, createPlants)
+  return {
+    answeredIds,
+    async stop() {
+      isStopping = true
+      await Promise.all(clients)
+    },
+  }
+}
+
 test('a backup beside a server has every create answered before', async () => {
   await place.load(0, 2_000)
   await place.run('token create --name shop')
   const server = await place.serve()
-  const isInUse = /is in use: stop the server first\n$/
-  let next = 10_000
-  const answered: number[] = []
-  let stopping = false
-  const clients = Array.from({ length: 16 }, async () => {
-    while (!stopping) {
-      const id = next++
-      expect(await server.create(id)).toBe(200)
-      answered.push(id)
-    }
-  })
-  await until('some are answered', () => answered.length > 16)
-  const before = [...answered]
+  const clients = startClients(server)
+  await until('some are answered', () => clients.answeredIds.length > 16)
+  const idsBefore = [...clients.answeredIds]
+
   const { code, stdout, stderr } = await place.run('backup first.db --json')
+
+  const sentMax = 2_000 + clients.answeredIds.length + 16
+  await clients.stop()
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   await using copy = new Place(`file:${place.path('first.db')}`)
-  const ids = new Set((await copy.plants()).map(({ id }) => Number(id)))
-  expect(before.filter(id => !ids.has(id))).toEqual([])
-  const schemaVersion = expect.any(Number)
-  expect(JSON.parse(stdout)).toMatchObject({
-    store: 'first.db',
-    plants: ids.size,
-    schemaVersion,
-  })
-  expect(ids.size).toBeLessThanOrEqual(2_000 + answered.length + 16)
-  stopping = true
-  await Promise.all(clients)
+  const plants = await copy.plants()
+  const ids = new Set(plants.map(({ id }) => Number(id)))
+  expect(idsBefore.filter(id => !ids.has(id))).toEqual([])
+  expect(ids.size).toBeLessThanOrEqual(sentMax)
+  expect(JSON.parse(stdout)).toMatchObject({ store: 'first.db', plants: ids.size })
+})
 
-  const counts = countsInWords({ plants: '[\\d,]+', tokens: 1 })
-  const words = `^.*store.db: ${counts} in [\\d,]+ bytes, schema version \\d+: intact; last backup: [-\\d]+ [:\\d]+Z\n$`
-  expect(await place.run('check')).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(words),
-    stderr: '',
-  })
-  for (const args of ['restore first.db', 'restore first.db --force']) {
-    await place.fails(args, 4, isInUse)
-  }
-  await using other = new Place()
-  await other.load(0, 1)
-  linkSync(place.store, other.path('hard-link'))
-  for (const target of [place.store, 'hard-link']) {
-    for (const command of ['backup', 'export']) {
-      await other.fails(`${command} ${target} --force`, 4, isInUse)
-    }
-  }
-  expect(await server.create(1_000_000)).toBe(200)
-  rmSync(other.path('hard-link'))
-  await server.end()
+test('a check works beside a server', async () => {
+  await place.load(0, 2_000)
+  await place.run('token create --name shop')
+  await place.run('backup first.db')
+  const server = await place.serve()
+  await server.create(10_000)
 
-  const checked = JSON.parse((await place.run('check --json')).stdout)
-  const numbers = { bytes: expect.any(Number), schemaVersion }
-  expect(checked).toEqual({
+  const { code, stdout, stderr } = await place.run('check')
+  const json = await place.run('check --json')
+
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const counts = countsInWords({ plants: '2,001', tokens: 1 })
+  expect(stdout).toMatch(
+    new RegExp(
+      `^.*store.db: ${counts} in [\\d,]+ bytes, schema version \\d+: intact; last backup: [-\\d]+ [:\\d]+Z\n$`,
+    ),
+  )
+  expect(JSON.parse(json.stdout)).toEqual({
     store: place.store,
-    ...numbers,
+    bytes: expect.any(Number),
+    schemaVersion: expect.any(Number),
     ...(await place.counts()),
-    plants: 2_000 + answered.length + 1,
+    plants: 2_001,
     tokens: 1,
     intact: true,
     lastBackup: expect.stringMatching(/^2.*Z$/),
   })
+})
+
+test('no command replaces a store that a server has open', async () => {
+  await place.load(0, 20)
+  await place.run('backup first.db')
+  const server = await place.serve()
+  await using other = new Place()
+  await other.load(0, 1)
+  const isInUse = /is in use: stop the server first\n$/
+
+  await place.fails('restore first.db', 4, isInUse)
+  await place.fails('restore first.db --force', 4, isInUse)
+  linkSync(place.store, other.path('hard-link'))
+  for (const target of [place.store, 'hard-link']) {
+    await other.fails(`backup ${target} --force`, 4, isInUse)
+    await other.fails(`export ${target} --force`, 4, isInUse)
+  }
+  const status = await server.create(10_000)
+
+  expect(status).toBe(200)
+  rmSync(other.path('hard-link'))
+  await server.end()
+  expect(await place.count()).toBe(21)
   const restored = await place.run('restore first.db --force --json')
-  expect(JSON.parse(restored.stdout)).toMatchObject({
-    plants: ids.size,
-    tokens: 1,
-    store: place.store,
-  })
-  expect(await place.count()).toBe(ids.size)
+  expect(JSON.parse(restored.stdout)).toMatchObject({ plants: 20, store: place.store })
+  expect(await place.count()).toBe(20)
   expect(readdirSync(place.folder).sort()).toEqual(['data', 'first.db'])
 })
 
