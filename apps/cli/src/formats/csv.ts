@@ -252,11 +252,8 @@ class CsvReader<Item> {
           },
         })
       } catch (error) {
-        const { code = '', message } = error as NodeJS.ErrnoException
-        let fault = faults[code] ?? message
-        if (fault === unclosed && piece.length - at > lineBytesMax) {
-          fault = tooLong
-        }
+        const isTooLong = piece.length - at > lineBytesMax
+        const fault = faultIn(error, isTooLong ? tooLong : unclosed)
         if (fault === unclosed && !isLast) {
           break
         }
@@ -275,6 +272,13 @@ class CsvReader<Item> {
       this.#line++
     }
   }
+}
+
+/** @param unclosedWords what it returns if a quote is never closed */
+function faultIn(error: unknown, unclosedWords: string): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const fault = faults[code] ?? message
+  return fault === unclosed ? unclosedWords : fault
 }
 
 /** Returns words such as `the columns id and name, and perhaps tag`. */
