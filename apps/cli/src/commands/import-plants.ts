@@ -56,7 +56,7 @@ as a line such as sep=; before it says. Rows without content are skipped, and th
 
 A file is UTF-8, or UTF-16 as spreadsheets write it. Lines end in LF, CR LF, or all of them in CR alone.
 
-Plants are stored 10,000 at a time. After an interruption, run the import again: plants already stored are counted as
+Plants are stored 1,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace. --dry-run does not look for ids in the store.`,
   )
   .action(runImport)
