@@ -14,15 +14,14 @@ import type { Version } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/wire/budget.ts'
-import { type Service, startService } from './memory-service.ts'
+import { getRequest, type Service, startService } from './memory-service.ts'
 
 const mib = 2 ** 20
 
 /** A client that asks, and takes no more of the answer than its beginning. */
 async function askWithoutReading(service: Service, path: string) {
   const socket = service.open()
-  const fields = `host: h\r\nauthorization: Bearer ${service.tokens.full}\r\n`
-  socket.write(`GET ${path} HTTP/1.1\r\n${fields}\r\n`)
+  socket.write(getRequest(service, path))
   await once(socket, 'readable')
   return socket
 }
@@ -55,39 +54,48 @@ test.each(['/plants/1', '/plants'])(
       await askWithoutReading(service, path),
     ]
     const refused = await client.ask('GET', path)
+    // Bodies are counted apart, and short answers are not.
+    const longBody = toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })
+    const created = await client.post(longBody)
+    const shortPlant = await client.ask('GET', '/plants/4')
+    const shortPage = await client.ask('GET', '/plants?after=3')
+
     assertFailure(refused, 50305)
     expect(refused.headers.get('retry-after')).toBe('1')
-    // Bodies are counted apart, and short answers are not.
-    assertSuccess(
-      await client.post(toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })),
-      { name: 'n' },
-    )
-    expect((await client.ask('GET', '/plants/4')).status).toBe(200)
-    expect((await client.ask('GET', '/plants?after=3')).status).toBe(200)
+    assertSuccess(created, { name: 'n' })
+    expect(shortPlant.status).toBe(200)
+    expect(shortPage.status).toBe(200)
 
     for (const socket of sockets) {
       socket.destroy()
     }
-    await expect.poll(async () => (await client.ask('HEAD', path)).status).toBe(200)
+    const statusOfHead = async () => {
+      const answer = await client.ask('HEAD', path)
+      return answer.status
+    }
+    await expect.poll(statusOfHead).toBe(200)
   },
 )
 
 test('bodies that have not ended are bounded', async () => {
   await using service = await startService({ limits: { heldBytesMax: 3 * mib } })
   const { client } = service
-  const body = toJson(longPlant(1n, mib / 2))
+  const request = plantRequest(client, toJson(longPlant(1n, mib / 2)))
   using wire = await client.open()
-  const request = plantRequest(client, body)
   wire.send(request.subarray(0, -100))
   await isRead(service, request.length - 100)
+
   const other = toJson({ id: 2n, name: 'n', more: 'x'.repeat(mib / 2) })
-  assertFailure(await client.post(other), 50305)
-  assertSuccess(await client.post(toJson({ id: 3n, name: 'a short one' })), {
-    name: 'a short one',
-  })
+  const refused = await client.post(other)
+  const short = await client.post(toJson({ id: 3n, name: 'a short one' }))
   wire.send(request.subarray(-100))
-  expect((await wire.answer(client.asked('POST /plants'))).status).toBe(200)
-  expect((await client.post(other)).status).toBe(200)
+  const ended = await wire.answer(client.asked('POST /plants'))
+  const repeated = await client.post(other)
+
+  assertFailure(refused, 50305)
+  assertSuccess(short, { name: 'a short one' })
+  expect(ended.status).toBe(200)
+  expect(repeated.status).toBe(200)
 })
 
 test('a body in pieces of one byte takes no more memory than one in a piece', async () => {
@@ -99,11 +107,14 @@ test('a body in pieces of one byte takes no more memory than one in a piece', as
     return process.memoryUsage().heapUsed
   }
   using wire = await service.client.open()
-  const before = heapUsed()
+  const bytesBefore = heapUsed()
+
   const pieces = '1\r\n \r\n'.repeat(50_000)
   wire.send(plantRequest(service.client, '', ['transfer-encoding: chunked']), pieces)
   await isRead(service, pieces.length)
-  expect(heapUsed() - before).toBeLessThan(5 * mib)
+
+  const addedBytes = heapUsed() - bytesBefore
+  expect(addedBytes).toBeLessThan(5 * mib)
 })
 
 test('a page is shortened to the free memory, and frees it when read', async () => {
@@ -111,10 +122,14 @@ test('a page is shortened to the free memory, and frees it when read', async () 
   for (let id = 1n; id <= 5n; id++) {
     await service.plants.insert(longPlant(id, 20_000))
   }
-  for (const _ of ['once', 'again']) {
-    const page = await service.client.ask('GET', '/plants')
-    expect([page.status, page.headers.has('link')]).toEqual([200, true])
-  }
+
+  const page = await service.client.ask('GET', '/plants')
+  const again = await service.client.ask('GET', '/plants')
+
+  expect(page.status).toBe(200)
+  expect(page.headers.has('link'), 'more plants follow').toBe(true)
+  expect(again.status).toBe(200)
+  expect(again.headers.has('link'), 'more plants follow again').toBe(true)
 })
 
 test('a body that was refused, and then broken, breaks nothing else', async () => {
@@ -127,34 +142,35 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
     plants: { page },
     limits: { bodyBytesMax: 1_000 },
   })
-  const { client, tokens } = service
+  const { client } = service
   using wire = await client.open()
-  const head = (method: string, more: string) =>
-    `${method} /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n${more}\r\n`
+  const head = plantRequest(client, '', ['transfer-encoding: chunked'])
   const body = `${chunk('x'.repeat(2_000))}no size\r\n`
-  wire.send(
-    head('GET', '') +
-      head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') +
-      body,
-  )
+
+  wire.send(getRequest(service, '/plants'), head, body)
   await isRead(service, body.length)
   letGo.resolve()
-  expect((await wire.answer(client.asked('GET /plants'))).status).toBe(200)
-  expect((await wire.answer(client.asked('POST /plants'))).status).toBeGreaterThanOrEqual(
-    400,
-  )
-  expect((await client.ask('GET', '/healthz')).status).toBe(200)
+  const list = await wire.answer(client.asked('GET /plants'))
+  const refused = await wire.answer(client.asked('POST /plants'))
+  const liveness = await client.ask('GET', '/healthz')
+
+  expect(list.status).toBe(200)
+  expect(refused.status).toBeGreaterThanOrEqual(400)
+  expect(liveness.status).toBe(200)
 })
 
 const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))
 
 test('the limit may be reached, and what is released is free', () => {
   const budget = createBudget(10)
-  const [one, other] = [newResponse(), newResponse()]
+  const one = newResponse()
+  const other = newResponse()
+
   budget.setHeld(one, 6)
   budget.setHeld(other, 4)
   expect(budget.free()).toBe(0)
   expect(() => budget.setHeld(other, 5)).toThrow('memory limit')
+
   budget.setHeld(one, 4)
   budget.setHeld(other, 6)
   expect(() => budget.setHeld(newResponse(), 1)).toThrow('memory limit')
@@ -175,17 +191,20 @@ test('a single request may exceed the limit, and then no other holds any', () =>
 
 test('a closed, finished or destroyed response holds nothing', () => {
   const budget = createBudget(10)
-  const [one, finished, destroyed] = [newResponse(), newResponse(), newResponse()]
+  const closed = newResponse()
+  const finished = newResponse()
+  const destroyed = newResponse()
+
   for (let bytes = 1; bytes <= 6; bytes++) {
-    budget.setHeld(one, bytes)
+    budget.setHeld(closed, bytes)
   }
-  expect(one.listenerCount('close')).toBe(1)
-  one.emit('close')
+  expect(closed.listenerCount('close'), 'listeners of six calls').toBe(1)
+
+  closed.emit('close')
   Object.defineProperty(finished, 'writableFinished', { value: true })
+  budget.setHeld(finished, 10)
   destroyed.destroy()
-  for (const response of [finished, destroyed]) {
-    budget.setHeld(response, 10)
-  }
+  budget.setHeld(destroyed, 10)
   expect(budget.free()).toBe(10)
 })
 
@@ -198,17 +217,22 @@ test('bodies and answers up to 16 KiB are not counted', async () => {
   await service.plants.insert(plant(2n, 'x'.repeat(nameBytes - 1)))
   await service.plants.insert(plant(3n, 'x'.repeat(nameBytes)))
   using wire = await client.open()
-  const head = `${plantRequest(client, '')}`
-  wire.send(
-    head.replace('content-length: 0', `content-length: ${mib}`),
-    ' '.repeat(90_000),
-  )
-  // Counted twice.
+  const emptyRequest = `${plantRequest(client, '')}`
+  const head = emptyRequest.replace('content-length: 0', `content-length: ${mib}`)
+  // These bytes are counted twice.
+  wire.send(head, ' '.repeat(90_000))
   await isRead(service, 90_000)
-  const post = (bytes: number) => client.post(toJson({ id: 1n, name: 'n' }).padEnd(bytes))
-  expect((await post(16 * 1024)).status).toBe(200)
-  assertFailure(await post(16 * 1024 + 1), 50305)
-  for (const path of ['/plants/2', '/plants/3', '/plants?limit=1']) {
-    expect((await client.ask('GET', path)).status).toBe(200)
-  }
+
+  const body = toJson({ id: 1n, name: 'n' })
+  const uncounted = await client.post(body.padEnd(16 * 1024))
+  const counted = await client.post(body.padEnd(16 * 1024 + 1))
+  const short = await client.ask('GET', '/plants/2')
+  const long = await client.ask('GET', '/plants/3')
+  const page = await client.ask('GET', '/plants?limit=1')
+
+  expect(uncounted.status).toBe(200)
+  assertFailure(counted, 50305)
+  expect(short.status, 'a plant of 16 KiB less a byte').toBe(200)
+  expect(long.status, 'a plant of 16 KiB').toBe(200)
+  expect(page.status, 'a page of one plant').toBe(200)
 })

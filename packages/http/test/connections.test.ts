@@ -2,17 +2,24 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { assertFailure, assertSuccess, plantRequest, toJson } from '@plant-store/contract'
+import {
+  assertFailure,
+  assertSuccess,
+  held as jsonOf,
+  plantRequest,
+  toJson,
+} from '@plant-store/contract'
 import { DomainError } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
-import { heldInserts, type Service, startService } from './memory-service.ts'
+import { getRequest, heldInserts, type Service, startService } from './memory-service.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 const plant = toJson({ id: 1n, name: 'n' })
 const health = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
+const longBodyHead = 'POST /plants HTTP/1.1\r\nhost: h\r\ncontent-length: 200000\r\n\r\n'
 const post = { method: 'POST', target: '/plants' }
 
 test('a server starts although the headers may take longer than the request', async () => {
@@ -20,17 +27,19 @@ test('a server starts although the headers may take longer than the request', as
     limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 },
   })
   using wire = await service.client.open()
+
   wire.send('GET /healthz HTTP/1.1\r\nhost: ')
-  assertFailure(await wire.answer(undefined), 40801)
+  const answer = await wire.answer(undefined)
+
+  assertFailure(answer, 40801)
 })
 
 test('an id of any length in a path is judged as one', async () => {
   await using service = await startService()
-  assertFailure(
-    await service.client.askBare(`GET /plants/${'9'.repeat(1_000)}`),
-    40004,
-    'id',
-  )
+
+  const answer = await service.client.askBare(`GET /plants/${'9'.repeat(1_000)}`)
+
+  assertFailure(answer, 40004, 'id')
 })
 
 test('localhost is one server, however many addresses it has', async () => {
@@ -54,57 +63,75 @@ test('localhost is one server, however many addresses it has', async () => {
   }
 })
 
-test.each<[string, () => Promise<never>, number, object]>([
-  [
-    'is told as 503, and the reason only at the level debug',
-    async () => {
+interface FailingStore {
+  readonly why: string
+  readonly fail: () => Promise<never>
+  readonly error: number
+  readonly retryAfter: string | null
+  /** The log of six failed requests. */
+  readonly log: { readonly logged: unknown[]; readonly debugged: unknown[] }
+}
+
+const failingStores: readonly FailingStore[] = [
+  {
+    // Clients could fill a log. Above the level debug, it has the lines of requests only.
+    why: 'is unavailable is told as 503, with the reason at the level debug',
+    fail: async () => {
       const cause = new Error('the secret disk is on fire')
       throw new DomainError('store-unavailable', 'the store could not be read', { cause })
     },
-    50302,
-    // Clients could fill a log, so above the level debug only the line of the request
-    // appears.
-    {
+    error: 50302,
+    retryAfter: '1',
+    log: {
       logged: [],
       debugged: Array(6).fill({
         reqId: expect.any(String),
         err: expect.any(DomainError),
       }),
     },
-  ],
-  [
-    'is told as 500 when it is a defect, with the reason in the log only',
-    async () => {
+  },
+  {
+    why: 'has a defect is told as 500, with the reason in the log',
+    fail: async () => {
       throw new TypeError('undefined is not a function, at /secret/path')
     },
-    50001,
-    {
+    error: 50001,
+    retryAfter: null,
+    log: {
       logged: Array(6).fill(['error', expect.stringContaining('/secret/path')]),
       debugged: [],
     },
-  ],
-])('a store that fails %s, whatever the operation', async (_, fail, error, log) => {
-  const plants = { insert: fail, save: fail, remove: fail, find: fail, page: fail }
-  await using service = await startService({ plants, check: fail })
-  const { client } = service
-  for (const request of [
-    client.ask('POST', '/plants', { body: plant }),
-    client.ask('PUT', '/plants/1', { body: plant }),
-    client.ask('DELETE', '/plants/1'),
-    client.ask('GET', '/plants/1'),
-    client.ask('GET', '/plants'),
-    client.ask('GET', '/readyz', { token: null }),
-  ]) {
-    const answer = await request
-    assertFailure(answer, error)
-    if (error === 50302) {
-      expect(answer.headers.get('retry-after')).toBe('1')
+  },
+]
+
+test.each(failingStores)(
+  'a store that $why',
+  async ({ fail, error, retryAfter, log }) => {
+    const plants = { insert: fail, save: fail, remove: fail, find: fail, page: fail }
+    await using service = await startService({ plants, check: fail })
+    const { client } = service
+
+    const answers = await Promise.all([
+      client.ask('POST', '/plants', { body: plant }),
+      client.ask('PUT', '/plants/1', { body: plant }),
+      client.ask('DELETE', '/plants/1'),
+      client.ask('GET', '/plants/1'),
+      client.ask('GET', '/plants'),
+      client.ask('GET', '/readyz', { token: null }),
+    ])
+    const liveness = await client.ask('GET', '/healthz', { token: null })
+
+    for (const answer of answers) {
+      assertFailure(answer, error)
     }
-    expect(`${answer.body}`).not.toMatch(/undefined|secret/)
-  }
-  expect(service).toMatchObject(log)
-  assertSuccess(await client.ask('GET', '/healthz', { token: null }), { status: 'ok' })
-})
+    const retries = answers.map(({ headers }) => headers.get('retry-after') ?? null)
+    const bodies = answers.map(({ body }) => `${body}`).join('\n')
+    expect(retries).toEqual(Array(6).fill(retryAfter))
+    expect(bodies).not.toMatch(/undefined|secret/)
+    expect(service).toMatchObject(log)
+    assertSuccess(liveness, { status: 'ok' })
+  },
+)
 
 describe('a connection', () => {
   test('that sends rubbish after a slow request gets both answers in order', async () => {
@@ -113,6 +140,7 @@ describe('a connection', () => {
     using wire = await service.client.open()
     wire.send(plantRequest(service.client, plant))
     await begun
+
     // Every packet is one more error to Node's parser.
     for (const rubbish of ['rubbish', 'more rubbish']) {
       const refused = refusedBy(service)
@@ -120,9 +148,13 @@ describe('a connection', () => {
       await refused
     }
     letGo()
-    assertSuccess(await wire.answer(post), { name: 'n' })
-    assertFailure(await wire.answer(undefined), 40000)
-    expect(`${await wire.closed()}`).toBe('')
+    const created = await wire.answer(post)
+    const refusal = await wire.answer(undefined)
+    const bytesAfterwards = await wire.closed()
+
+    assertSuccess(created, { name: 'n' })
+    assertFailure(refusal, 40000)
+    expect(`${bytesAfterwards}`).toBe('')
     await expect
       .poll(() => service.answered.map(({ status }) => status).sort())
       .toEqual([200, 400])
@@ -135,59 +167,73 @@ describe('a connection', () => {
     using wire = await service.client.open()
     wire.send(plantRequest(service.client, plant))
     await begun
+
     const refused = refusedBy(service)
     wire.send('POST /plants HTTP/1.1\r\nhost: h\r\n')
     await refused
     wire.send('content-length: 2\r\n\r\n{}')
     await service.client.ask('GET', '/healthz')
     letGo()
-    assertSuccess(await wire.answer(post), { name: 'n' })
-    assertFailure(await wire.answer(undefined), 40801)
-    expect(`${await wire.closed()}`).toBe('')
+    const created = await wire.answer(post)
+    const refusal = await wire.answer(undefined)
+    const bytesAfterwards = await wire.closed()
+
+    assertSuccess(created, { name: 'n' })
+    assertFailure(refusal, 40801)
+    expect(`${bytesAfterwards}`).toBe('')
   })
 
-  test('that is reset in the middle of a body, or between two requests, is no defect of the server', async () => {
-    await using service = await startService()
-    const { client, answered } = service
-    for (const [sent, lines] of [
-      [
+  test.each([
+    {
+      why: 'in the middle of a body',
+      send: ({ client }: Service) =>
         plantRequest(client, plant, ['expect: 100-continue']).subarray(0, -3),
-        [{ status: 400, error: 40000 }],
-      ],
-      [health, [{}, { status: 200 }]],
-    ] as const) {
-      using both = await service.connect()
-      both.socket.write(sent)
-      await once(both.socket, 'data')
-      both.socket.resetAndDestroy()
-      await new Promise(resolve => both.served.once('close', resolve))
-      await expect.poll(() => answered).toMatchObject(lines)
-    }
+      line: { status: 400, error: 40000 },
+    },
+    {
+      why: 'after an answer',
+      send: () => health,
+      line: { status: 200 },
+    },
+  ])('that is reset $why is no defect of the server', async ({ send, line }) => {
+    await using service = await startService()
+    using both = await service.connect()
+    const closed = new Promise(resolve => both.served.once('close', resolve))
+    both.socket.write(send(service))
+    await once(both.socket, 'data')
+
+    both.socket.resetAndDestroy()
+    await closed
+
+    await expect.poll(() => service.answered).toMatchObject([line])
     expect(service.logged).toEqual([])
   })
 
   test('with a body that is too large gets the answer while it still sends', async () => {
     await using service = await startService()
-    const bytes = 4 * 2 ** 20
+    const bodyBytes = 4 * 2 ** 20
+    const piece = Buffer.alloc(2 ** 16, 0x20)
     const [head] = `${plantRequest(service.client, plant)}`.split('content-length')
-    for (let time = 0; time < 5; time++) {
+
+    for (let time = 1; time <= 5; time++) {
       const socket = service.open()
       const failed = vi.fn()
       socket.on('error', failed)
-      socket.write(`${head}content-length: ${bytes}\r\n\r\n`)
-      const answer = once(socket, 'data')
-      socket.write(Buffer.alloc(2 ** 16, 0x20))
-      expect(`${(await answer)[0]}`).toMatch(/^HTTP\/1\.1 413 /)
-      // It has not looked at the answer yet.
-      for (let sent = 2 ** 16; sent < bytes; sent += 2 ** 16) {
-        if (!socket.write(Buffer.alloc(2 ** 16, 0x20)) && !socket.destroyed) {
-          await Promise.race([once(socket, 'drain'), once(socket, 'close')])
-        }
+      socket.write(`${head}content-length: ${bodyBytes}\r\n\r\n`)
+      const answered = once(socket, 'data')
+      socket.write(piece)
+      const [answer] = await answered
+
+      // The client sends the rest of its body before it looks at the answer.
+      for (let sent = piece.length; sent < bodyBytes; sent += piece.length) {
+        await sendPiece(socket, piece)
       }
       if (!socket.destroyed) {
         await once(socket.end(), 'close')
       }
-      expect(failed).not.toHaveBeenCalled()
+
+      expect(`${answer}`, `time ${time}`).toMatch(/^HTTP\/1\.1 413 /)
+      expect(failed, `time ${time}`).not.toHaveBeenCalled()
     }
   })
 
@@ -196,81 +242,95 @@ describe('a connection', () => {
     using both = await service.connect()
     const closed = new Promise(resolve => both.served.once('close', resolve))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+
     both.socket.resume().write('rubbish\r\n\r\n')
     await once(both.socket, 'end')
-    expect(both.socket.writable).toBe(true)
+    expect(both.socket.writable, "the client's end is open").toBe(true)
+
     vi.advanceTimersByTime(999)
     await nextTurn()
-    expect(connectionsOf(service.app.server).size).toBe(1)
+    expect(connectionsOf(service.app.server).size, 'after 999 ms').toBe(1)
+
     vi.advanceTimersByTime(1)
     await closed
   })
 
   test.each([
-    ['nothing', ''],
-    ['a request', health],
-    [
-      'a long body',
-      `POST /plants HTTP/1.1\r\nhost: h\r\ncontent-length: 200000\r\n\r\n${' '.repeat(200_000)}`,
-    ],
-    ['rubbish', 'rubbish\r\n\r\n'],
-  ])('beyond the limit that sends $sent is refused and closed', async (_, sent) => {
+    { sent: 'nothing', bytes: '' },
+    { sent: 'a request', bytes: health },
+    { sent: 'a long body', bytes: `${longBodyHead}${' '.repeat(200_000)}` },
+    { sent: 'rubbish', bytes: 'rubbish\r\n\r\n' },
+  ])('beyond the limit that sends $sent is refused and closed', async ({ bytes }) => {
     await using service = await startService({ limits: { connectionsMax: 1 } })
     using wire = await service.client.open()
     const accepted = once(service.app.server, 'connection')
-    // Whoever waits for a time limit waits forever.
+    // A test that relies on a time limit waits forever.
     vi.useFakeTimers({ toFake: ['setTimeout'] })
+
     const socket = service.open()
     const [served] = await accepted
     const closed = once(served, 'close')
-    socket.write(sent)
-    expect(`${(await once(socket, 'data'))[0]}`).toMatch(
-      /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s,
-    )
+    socket.write(bytes)
+    const [refusal] = await once(socket, 'data')
     await closed
     wire.send(health)
-    assertSuccess(await wire.answer({ method: 'GET', target: '/healthz' }), {
-      status: 'ok',
-    })
+    const answer = await wire.answer({ method: 'GET', target: '/healthz' })
+
+    expect(`${refusal}`).toMatch(/^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"error":50304/s)
+    assertSuccess(answer, { status: 'ok' })
     expect(service.answered).toMatchObject([{ error: 50304 }, {}])
   })
 
   test('beyond twice the limit is closed at once', async () => {
     await using service = await startService({ limits: { connectionsMax: 3 } })
-    const all = connectionsOf(service.app.server)
-    const dropped = new Promise(resolve =>
-      service.app.server.once('drop', () => resolve(all.size)),
+    const { server } = service.app
+    const connections = connectionsOf(server)
+    const countAtDrop = new Promise(resolve =>
+      server.once('drop', () => resolve(connections.size)),
     )
+
     const sockets = Array.from({ length: 12 }, () =>
       service.open({ allowHalfOpen: true }),
     )
-    expect(await dropped).toBe(6)
-    for (const socket of sockets) {
-      socket.destroy()
-    }
+
+    expect(await countAtDrop).toBe(6)
+    destroyAll(sockets)
   })
 })
 
 describe('a client that is silent beyond the limit', () => {
   const limits = { inactivityTimeoutMs: 100 }
 
-  test.each<[string, (service: Service) => Uint8Array | string]>([
-    ['a create', ({ client }) => plantRequest(client, plant)],
-    [
-      'a batch that has not ended',
-      ({ tokens }) =>
-        `POST /plants/batch HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000000\r\n\r\n${`${plant}\n`.repeat(1_000)}`,
-    ],
-  ])('is not cut while the store is busy with %s', async (_, send) => {
+  test.each([
+    {
+      why: 'a create',
+      send: ({ client }: Service) => plantRequest(client, plant),
+    },
+    {
+      why: 'a batch that has not ended',
+      send: ({ tokens }: Service) => {
+        const head = [
+          'POST /plants/batch HTTP/1.1',
+          'host: h',
+          `authorization: Bearer ${tokens.full}`,
+          'content-type: application/x-ndjson',
+          'content-length: 1000000',
+        ]
+        return `${head.join('\r\n')}\r\n\r\n${`${plant}\n`.repeat(1_000)}`
+      },
+    },
+  ])('is not cut while the store is busy with $why', async ({ send }) => {
     using held = heldInserts()
     await using service = await startService({ plants: held.plants, limits })
     using both = await service.connect()
     both.socket.write(send(service))
     await held.begun
-    for (const _ of ['once', 'twice']) {
-      await once(both.served, 'timeout')
-      expect(both.served.destroyed).toBe(false)
-    }
+
+    await once(both.served, 'timeout')
+    expect(both.served.destroyed, 'after one limit').toBe(false)
+
+    await once(both.served, 'timeout')
+    expect(both.served.destroyed, 'after two limits').toBe(false)
   })
 
   test('is not cut while its token is looked up', async () => {
@@ -278,17 +338,17 @@ describe('a client that is silent beyond the limit', () => {
     await using service = await startService({ gate: () => admitted.promise, limits })
     using both = await service.connect()
     const { socket, served } = both
-    socket.write(
-      plantRequest(service.client, plant, ['expect: 100-continue']).subarray(
-        0,
-        -plant.length,
-      ),
-    )
+    const request = plantRequest(service.client, plant, ['expect: 100-continue'])
+
+    socket.write(request.subarray(0, -plant.length))
     await once(served, 'timeout')
-    expect(served.destroyed).toBe(false)
+    expect(served.destroyed, 'while its token is looked up').toBe(false)
+
     admitted.resolve({ name: 'flora' })
-    expect(`${(await once(socket, 'data'))[0]}`).toBe('HTTP/1.1 100 Continue\r\n\r\n')
-    // Now it is its turn.
+    const [interim] = await once(socket, 'data')
+    expect(`${interim}`).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+
+    // Now the server waits for the body, so the connection is cut.
     await once(served, 'close')
   })
 
@@ -296,11 +356,9 @@ describe('a client that is silent beyond the limit', () => {
     const find = async () => ({ plant: longPlant(1n, 2 ** 20), version: '1' as never })
     await using service = await startService({ plants: { find }, limits })
     using both = await service.connect()
-    both.socket.write(
-      `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`.repeat(
-        50,
-      ),
-    )
+
+    both.socket.write(getRequest(service, '/plants/1').repeat(50))
+
     await once(both.served, 'close')
   })
 })
@@ -314,13 +372,15 @@ describe('a client that sends requests without waiting for answers', () => {
     const { socket, served } = both
     socket.write(plantRequest(client, plant))
     await held.begun
+
     const count = 100_000
     socket.write(health.repeat(count))
     // So many turns of the server's event loop suffice to read whatever it would read.
     for (let turn = 0; turn < 200; turn++) {
       await client.ask('GET', '/healthz')
     }
-    expect(served.bytesRead).toBeLessThan(256 * 1024)
+    expect(served.bytesRead, 'while the first waits').toBeLessThan(256 * 1024)
+
     held.letGo()
     let answers = 0
     for await (const text of socket.setEncoding('latin1')) {
@@ -329,7 +389,8 @@ describe('a client that sends requests without waiting for answers', () => {
         break
       }
     }
-    expect(served.bytesRead).toBeGreaterThan((count / 10) * health.length)
+    const bytesOfTenth = (count / 10) * health.length
+    expect(served.bytesRead, 'afterwards').toBeGreaterThan(bytesOfTenth)
   })
 
   test('gets every answer, one after the other, also to what was read late', async () => {
@@ -337,34 +398,38 @@ describe('a client that sends requests without waiting for answers', () => {
     let underWay = 0
     let most = 0
     const page = async () => {
-      most = Math.max(most, ++underWay)
+      underWay++
+      most = Math.max(most, underWay)
       await nextTurn()
       underWay--
       return []
     }
     const limits = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
     await using service = await startService({ plants: { ...held.plants, page }, limits })
-    const { client, tokens } = service
+    const { client } = service
     using wire = await client.open()
     wire.send(plantRequest(client, plant))
     await held.begun
+
     const count = 2_000
-    wire.send(
-      `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`.repeat(
-        count,
-      ),
-    )
+    wire.send(getRequest(service, '/plants').repeat(count))
     await client.ask('GET', '/healthz')
     // A late request is refused in time, although older ones wait for longer.
     using late = await client.open()
     late.send('GET /healthz HTTP/1.1\r\nhost: ')
-    assertFailure(await late.answer(undefined), 40801)
+    const refusal = await late.answer(undefined)
     held.letGo()
-    assertSuccess(await wire.answer(post), { name: 'n' })
-    for (let n = 0; n < count; n++) {
-      assertSuccess(await wire.answer(client.asked('GET /plants')), [])
+    const created = await wire.answer(post)
+    const lists: unknown[] = []
+    while (lists.length < count) {
+      const list = await wire.answer(client.asked('GET /plants'))
+      lists.push([list.status, jsonOf(list)])
     }
-    expect(most).toBe(1)
+
+    assertFailure(refusal, 40801)
+    assertSuccess(created, { name: 'n' })
+    expect(lists).toEqual(Array(count).fill([200, []]))
+    expect(most, 'pages read at once').toBe(1)
   })
 
   test('is cut with 17 waiting requests while thousands wait on all', async () => {
@@ -374,64 +439,72 @@ describe('a client that sends requests without waiting for answers', () => {
     const [patient, greedy, ...flooding] = await service.connectMany(6)
     const send = (socket: Socket | undefined, count: number) =>
       socket?.write(plantRequest(client, plant) + health.repeat(count))
+    const connections = connectionsOf(service.app.server)
+    const countWaiting = () => {
+      const counts = [...connections.values()].map(({ waiting }) => waiting.length)
+      return counts.reduce((sum, count) => sum + count, 0)
+    }
     for (const { socket } of flooding) {
       send(socket, 1_249)
     }
-    const all = connectionsOf(service.app.server)
-    const waits = () =>
-      [...all.values()].reduce((sum, each) => sum + each.waiting.length, 0)
-    await expect.poll(waits).toBe(4 * 1_249)
+    await expect.poll(countWaiting).toBe(4 * 1_249)
+
     send(patient?.socket, 16)
     send(greedy?.socket, 17)
     await client.ask('GET', '/healthz')
-    expect([patient, greedy].map(each => each?.served.destroyed)).toEqual([false, true])
-    for (const socket of service.sockets) {
-      socket.destroy()
-    }
+
+    expect(patient?.served.destroyed, '16 requests wait').toBe(false)
+    expect(greedy?.served.destroyed, '17 requests wait').toBe(true)
+    destroyAll(service.sockets)
   })
 
   test.each([
-    ['requests', '', health, 2_400, 50],
-    [
-      'chunks',
-      'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n',
-      '1\r\nx\r\n',
-      10_900,
-      30,
-    ],
-  ])(
-    'with tiny %s is read at its turn, however many send them at once',
-    async (_, head, tiny, times, count) => {
-      await using service = await startService()
-      let inTurn = 0
-      let most = 0
-      const note = () => {
-        if (inTurn++ === 0) {
-          setImmediate(() => (inTurn = 0))
-        }
-        most = Math.max(most, inTurn)
-      }
-      service.app.server.on('request', request => {
-        note()
-        request.on('data', note)
-      })
-      const sockets = Array.from({ length: count }, () =>
-        service.open({ allowHalfOpen: true }),
-      )
-      await expect.poll(() => service.sockets.length).toBe(count)
-      for (const socket of sockets) {
-        socket.write(head + tiny.repeat(times))
-      }
-      // Some are cut before their first answer: together they wait with too many
-      // requests.
-      await Promise.all(sockets.map(answeredOrCut))
-      expect(most).toBeGreaterThan(times / 2)
-      expect(most).toBeLessThan(4 * times)
-      for (const socket of sockets) {
-        socket.destroy()
-      }
+    {
+      what: 'requests',
+      head: '',
+      tiny: health,
+      times: 2_400,
+      clients: 50,
     },
-  )
+    {
+      what: 'chunks',
+      head: 'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n',
+      tiny: '1\r\nx\r\n',
+      times: 10_900,
+      clients: 30,
+    },
+  ])('with tiny $what is read at its turn beside others', async given => {
+    await using service = await startService()
+    let inTurn = 0
+    let most = 0
+    const note = () => {
+      if (inTurn === 0) {
+        setImmediate(() => {
+          inTurn = 0
+        })
+      }
+      inTurn++
+      most = Math.max(most, inTurn)
+    }
+    service.app.server.on('request', request => {
+      note()
+      request.on('data', note)
+    })
+    const sockets = Array.from({ length: given.clients }, () =>
+      service.open({ allowHalfOpen: true }),
+    )
+    await expect.poll(() => service.sockets.length).toBe(given.clients)
+
+    for (const socket of sockets) {
+      socket.write(given.head + given.tiny.repeat(given.times))
+    }
+    // Some are cut before their first answer: together they wait with too many requests.
+    await Promise.all(sockets.map(answeredOrCut))
+
+    expect(most).toBeGreaterThan(given.times / 2)
+    expect(most).toBeLessThan(4 * given.times)
+    destroyAll(sockets)
+  })
 
   test('and was refused is read no further than a packet or two', async () => {
     await using service = await startService({ limits: { connectionsMax: 1 } })
@@ -447,3 +520,17 @@ const answeredOrCut = (socket: Socket) =>
   new Promise<unknown>(resolve => socket.once('data', resolve).once('close', resolve))
 
 const refusedBy = ({ app }: Service) => once(app.server, 'clientError')
+
+/** Sends this unless the server has closed the connection, and waits until it has left. */
+async function sendPiece(socket: Socket, piece: Buffer): Promise<void> {
+  const hasLeft = socket.write(piece)
+  if (!hasLeft && !socket.destroyed) {
+    await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+  }
+}
+
+function destroyAll(sockets: readonly Socket[]): void {
+  for (const socket of sockets) {
+    socket.destroy()
+  }
+}

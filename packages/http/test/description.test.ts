@@ -30,77 +30,204 @@ test('docs/openapi.json is what the server serves', async () => {
 test('docs/http.md ends with every error number, each with one meaning', async () => {
   const page = '../../../docs/http.md'
   const written = readFileSync(new URL(page, import.meta.url), 'utf8')
-  const [text = ''] = written.split(/(?<=^\| error .*\n.*\n)/m)
-  const rows = Object.values(failures).map(
-    ([number, meaning]) => `| ${number} | ${meaning} |\n`,
-  )
-  expect(new Set(Object.values(failures).map(([number]) => number)).size).toBe(
-    rows.length,
-  )
-  await expect(text + rows.sort().join('')).toMatchFileSnapshot(page)
+  const [textBefore = ''] = written.split(/(?<=^\| error .*\n.*\n)/m)
+
+  const known = Object.values(failures)
+  const numbers = new Set(known.map(([number]) => number))
+  const rows = known.map(([number, meaning]) => `| ${number} | ${meaning} |\n`)
+
+  expect(numbers.size).toBe(known.length)
+  await expect(textBefore + rows.sort().join('')).toMatchFileSnapshot(page)
 })
 
-test('Spectral finds nothing, by its own rules, those of OWASP and ours, and the public URL has no last slash', async () => {
-  await using published = await startService({
-    baseUrl: new URL('https://plants.example/green/'),
-  })
-  const described = await describeOf(published)
-  expect(JSON.parse(described).servers).toEqual([{ url: 'https://plants.example/green' }])
+test('the public URL in the description has no last slash', async () => {
+  const baseUrl = new URL('https://plants.example/green/')
+  await using published = await startService({ baseUrl })
+
+  const description = await describeOf(published)
+
+  const { servers } = JSON.parse(description)
+  expect(servers).toEqual([{ url: 'https://plants.example/green' }])
+})
+
+test('Spectral finds nothing, by its own rules, those of OWASP and ours', () => {
   const file = join(temporaryFolder(), 'openapi.json')
-  writeFileSync(file, described)
+  writeFileSync(file, text)
   const spectral = join(import.meta.dirname, '../node_modules/.bin/spectral')
   const ruleset = join(import.meta.dirname, 'spectral.yaml')
   const args = ['lint', file, '--ruleset', ruleset, '--fail-severity', 'hint']
-  expect(spawnSync(spectral, args, { encoding: 'utf8' }).stdout).toMatch(/^No results/)
+
+  const { stdout } = spawnSync(spectral, args, { encoding: 'utf8' })
+
+  expect(stdout).toMatch(/^No results/)
 })
 
 test('every shared component of the description is referred to', () => {
   const { components } = JSON.parse(text) as { components: Record<string, object> }
+  // Security schemes are referred to by their names alone.
   const { securitySchemes: _, ...shared } = components
-  for (const [kind, named] of Object.entries(shared)) {
-    expect(
-      Object.keys(named).filter(name => !text.includes(`"#/components/${kind}/${name}"`)),
-    ).toEqual([])
-  }
+
+  const references = Object.entries(shared).flatMap(([kind, named]) =>
+    Object.keys(named).map(name => `"#/components/${kind}/${name}"`),
+  )
+
+  const unused = references.filter(reference => !text.includes(reference))
+  expect(unused).toEqual([])
 })
 
-test('the recorder of the contract finds out what departs from the description', () => {
+const post = { method: 'POST', target: '/plants' }
+const read = { method: 'GET', target: '/plants/1' }
+const head = { method: 'HEAD', target: '/plants/1' }
+const patch = { method: 'PATCH', target: '/plants' }
+const unknown = { method: 'GET', target: '/x' }
+
+/** An answer as the recorder is given it. Its media type is JSON unless fields say otherwise. */
+interface Exchange {
+  readonly why: string
+  readonly asked: typeof post | undefined
+  readonly status: number
+  readonly body: string
+  readonly fields?: Readonly<Record<string, string>>
+}
+
+/** Checks an answer as each test of the contract does. */
+function record({ asked, status, body, fields }: Exchange): void {
+  const headers = new Map(
+    Object.entries({ 'content-type': 'application/json', ...fields }),
+  )
   const { check } = createRecorder(text)
-  const post = { method: 'POST', target: '/plants' }
-  const read = { method: 'GET', target: '/plants/1' }
-  const head = { method: 'HEAD', target: '/plants/1' }
-  const patch = { method: 'PATCH', target: '/plants' }
-  const nowhere = { method: 'GET', target: '/x' }
-  const given = (status: number, body: string, headers: Record<string, string> = {}) => ({
-    status,
-    headers: new Map(Object.entries({ 'content-type': 'application/json', ...headers })),
-    body: Buffer.from(body),
-    interim: [],
-  })
-  const failure = (error: number) => JSON.stringify({ error, message: 'm' })
-  for (const [asked, answer, fault] of [
-    [read, given(200, '{"id":9223372036854775807,"name":"n"}'), ''],
-    [head, given(200, ''), ''],
-    [patch, given(405, failure(40501), { allow: 'GET, HEAD, POST' }), ''],
-    [undefined, given(400, failure(40000)), ''],
-    [post, given(404, failure(40402)), '404 is not declared'],
-    [post, given(200, '{"name":null}'), '/name must be string'],
-    [read, given(200, '{"id":9223372036854775808,"name":"n"}'), '/id'],
-    [post, given(400, failure(40099)), 'not published'],
-    [post, given(400, failure(41301)), 'another status'],
-    [post, given(400, '{"error":40001,"message":"m","code":"x"}'), 'members'],
-    [post, given(200, '{"name":"n"}', { 'content-type': 'text/html' }), 'content-type'],
-    [post, given(401, failure(40101)), 'WWW-Authenticate'],
-    [patch, given(405, failure(40501), { allow: 'GET' }), 'Allow'],
-    [patch, given(404, failure(40401)), 'declared'],
-    [nowhere, given(200, '{}'), 'nothing is declared'],
-    [head, given(200, '{}'), 'HEAD'],
-    [post, given(400, 'Bad Request'), 'not JSON'],
-  ] as const) {
-    if (fault === '') {
-      check(asked, answer)
-    } else {
-      expect(() => check(asked, answer)).toThrow(fault)
-    }
-  }
+  check(asked, { status, headers, body: Buffer.from(body), interim: [] })
+}
+
+/** Returns the body of a failure with this number. */
+function failure(error: number): string {
+  return JSON.stringify({ error, message: 'm' })
+}
+
+test.each<Exchange>([
+  {
+    why: 'the largest id',
+    asked: read,
+    status: 200,
+    body: '{"id":9223372036854775807,"name":"n"}',
+  },
+  {
+    why: 'HEAD without a body',
+    asked: head,
+    status: 200,
+    body: '',
+  },
+  {
+    why: 'another method, with those that the path has',
+    asked: patch,
+    status: 405,
+    body: failure(40501),
+    fields: { allow: 'GET, HEAD, POST' },
+  },
+  {
+    why: 'a refusal of what is no request',
+    asked: undefined,
+    status: 400,
+    body: failure(40000),
+  },
+])('the recorder of the contract accepts $why', exchange => {
+  expect(() => record(exchange)).not.toThrow()
+})
+
+test.each<Exchange & { readonly fault: string }>([
+  {
+    why: 'a status that the operation does not declare',
+    asked: post,
+    status: 404,
+    body: failure(40402),
+    fault: '404 is not declared',
+  },
+  {
+    why: 'a member of another type',
+    asked: post,
+    status: 200,
+    body: '{"name":null}',
+    fault: '/name must be string',
+  },
+  {
+    why: 'an id above the largest one',
+    asked: read,
+    status: 200,
+    body: '{"id":9223372036854775808,"name":"n"}',
+    fault: '/id',
+  },
+  {
+    why: 'an unknown error number',
+    asked: post,
+    status: 400,
+    body: failure(40099),
+    fault: 'not published',
+  },
+  {
+    why: 'the error number of another status',
+    asked: post,
+    status: 400,
+    body: failure(41301),
+    fault: 'another status',
+  },
+  {
+    why: 'a failure with one more member',
+    asked: post,
+    status: 400,
+    body: '{"error":40001,"message":"m","code":"x"}',
+    fault: 'members',
+  },
+  {
+    why: 'another media type',
+    asked: post,
+    status: 200,
+    body: '{"name":"n"}',
+    fields: { 'content-type': 'text/html' },
+    fault: 'content-type',
+  },
+  {
+    why: '401 without a challenge',
+    asked: post,
+    status: 401,
+    body: failure(40101),
+    fault: 'WWW-Authenticate',
+  },
+  {
+    why: '405 with too few methods',
+    asked: patch,
+    status: 405,
+    body: failure(40501),
+    fields: { allow: 'GET' },
+    fault: 'Allow',
+  },
+  {
+    why: '404 for a path that exists',
+    asked: patch,
+    status: 404,
+    body: failure(40401),
+    fault: 'declared',
+  },
+  {
+    why: 'success of an unknown path',
+    asked: unknown,
+    status: 200,
+    body: '{}',
+    fault: 'nothing is declared',
+  },
+  {
+    why: 'HEAD with a body',
+    asked: head,
+    status: 200,
+    body: '{}',
+    fault: 'HEAD',
+  },
+  {
+    why: 'a body that is not JSON',
+    asked: post,
+    status: 400,
+    body: 'Bad Request',
+    fault: 'not JSON',
+  },
+])('the recorder of the contract refuses $why', ({ fault, ...exchange }) => {
+  expect(() => record(exchange)).toThrow(fault)
 })

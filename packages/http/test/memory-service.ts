@@ -151,6 +151,11 @@ function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
   return plants
 }
 
+/** Returns the bytes of a GET with the token that may do everything. */
+export function getRequest({ tokens }: Service, path: string): string {
+  return `GET ${path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`
+}
+
 /** Inserts that wait until they are let go, which disposal does at the latest. */
 export function heldInserts(onInsert = () => {}) {
   const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,11 +10,12 @@ import { startService } from './memory-service.ts'
 /** A folder with the files of the page, as its build writes them. */
 function writePage(): URL {
   const folder = temporaryFolder()
-  for (const [file, text] of Object.entries({
+  const texts = {
     'browse.html': '<html>',
     'page.js': 'run()',
     'page.css': 'p {}',
-  })) {
+  }
+  for (const [file, text] of Object.entries(texts)) {
     writeFileSync(join(folder, file), text)
     writeFileSync(join(folder, `${file}.gz`), gzipSync(text))
   }
@@ -25,90 +27,163 @@ const policy =
 const docsPolicy = `${policy}; img-src 'self' data:`
 const browsePolicy = `${policy}; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'`
 
-const files: readonly (readonly [
-  path: string,
-  mediaType: string,
-  content: RegExp,
-  policy: string,
-])[] = [
-  ['/docs', 'text/html; charset=utf-8', /<html/, docsPolicy],
-  ['/docs/page.js', 'text/javascript; charset=utf-8', /SwaggerUIBundle/, docsPolicy],
-  ['/docs/page.css', 'text/css; charset=utf-8', /prefers-color-scheme/, docsPolicy],
-  [
-    '/docs/swagger-ui-bundle.js',
-    'text/javascript; charset=utf-8',
-    /swagger/i,
-    docsPolicy,
-  ],
-  ['/docs/swagger-ui.css', 'text/css; charset=utf-8', /\.swagger-ui/, docsPolicy],
-  ['/browse', 'text/html; charset=utf-8', /<html/, browsePolicy],
-  ['/browse/page.js', 'text/javascript; charset=utf-8', /run/, browsePolicy],
-  ['/browse/page.css', 'text/css; charset=utf-8', /p {}/, browsePolicy],
+interface PageFile {
+  readonly path: string
+  readonly mediaType: string
+  readonly content: RegExp
+  readonly policy: string
+}
+
+const files: readonly PageFile[] = [
+  {
+    path: '/docs',
+    mediaType: 'text/html; charset=utf-8',
+    content: /<html/,
+    policy: docsPolicy,
+  },
+  {
+    path: '/docs/page.js',
+    mediaType: 'text/javascript; charset=utf-8',
+    content: /SwaggerUIBundle/,
+    policy: docsPolicy,
+  },
+  {
+    path: '/docs/page.css',
+    mediaType: 'text/css; charset=utf-8',
+    content: /prefers-color-scheme/,
+    policy: docsPolicy,
+  },
+  {
+    path: '/docs/swagger-ui-bundle.js',
+    mediaType: 'text/javascript; charset=utf-8',
+    content: /swagger/i,
+    policy: docsPolicy,
+  },
+  {
+    path: '/docs/swagger-ui.css',
+    mediaType: 'text/css; charset=utf-8',
+    content: /\.swagger-ui/,
+    policy: docsPolicy,
+  },
+  {
+    path: '/browse',
+    mediaType: 'text/html; charset=utf-8',
+    content: /<html/,
+    policy: browsePolicy,
+  },
+  {
+    path: '/browse/page.js',
+    mediaType: 'text/javascript; charset=utf-8',
+    content: /run/,
+    policy: browsePolicy,
+  },
+  {
+    path: '/browse/page.css',
+    mediaType: 'text/css; charset=utf-8',
+    content: /p {}/,
+    policy: browsePolicy,
+  },
 ]
 
-test('each file of a page is compressed for a browser, gets there once, and may run nothing but files of its page', async () => {
-  await using service = await startService({ page: writePage() })
-  let docsBytes = 0
-  for (const [path, mediaType, content, policy] of files) {
-    const ask = (headers: Record<string, string>) =>
-      fetch(service.url + path, { headers })
-    const tags = new Set<string | null>()
-    for (const [accepted, coding] of [
-      ['gzip, deflate, br, zstd', 'gzip'],
-      ['identity', null],
+test.each(files)(
+  'the file $path of a page is cached, limited and compressed',
+  async file => {
+    await using service = await startService({ page: writePage() })
+    const url = service.url + file.path
+
+    const compressed = await fetch(url, {
+      headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
+    })
+    const plain = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
+    const posted = await fetch(url, { method: 'POST' })
+
+    for (const [answer, accepted, coding] of [
+      [compressed, 'gzip, deflate, br, zstd', 'gzip'],
+      [plain, 'identity', null],
     ] as const) {
-      const answer = await ask({ 'accept-encoding': accepted })
-      const etag = answer.headers.get('etag') as string
-      tags.add(etag)
-      expect(answer.headers.get('content-encoding')).toBe(coding)
-      expect(Object.fromEntries(answer.headers)).toMatchObject({
-        'content-type': mediaType,
-        'content-security-policy': policy,
+      const etag = tagOf(answer)
+      expect(answer.headers.get('content-encoding'), accepted).toBe(coding)
+      expect(Object.fromEntries(answer.headers), accepted).toMatchObject({
+        'content-type': file.mediaType,
+        'content-security-policy': file.policy,
         'cross-origin-opener-policy': 'same-origin',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
         vary: 'accept-encoding',
       })
-      expect(await answer.text()).toMatch(content)
-      const again = await ask({ 'accept-encoding': accepted, 'if-none-match': etag })
-      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([
-        304,
-        etag,
-        '',
-      ])
-      if (path.startsWith('/docs') && coding === 'gzip') {
-        docsBytes += Number(answer.headers.get('content-length'))
-      }
-    }
-    expect(tags.size).toBe(2)
-    expect(
-      (await fetch(service.url + path, { method: 'POST' })).headers.get('allow'),
-    ).toBe('GET, HEAD')
-  }
-  expect(docsBytes).toBeGreaterThan(100_000)
-  expect(docsBytes).toBeLessThan(490_000)
+      expect(await answer.text(), accepted).toMatch(file.content)
 
-  const ask = (headers: Record<string, string>) =>
-    fetch(`${service.url}/docs`, { headers })
-  for (const [accepted, coding] of [
-    ['identity;q=1, GZIP ; q=0.5', 'gzip'],
-    ['gzip;q=0, br', null],
-    ['*', null],
-  ] as const) {
-    expect(
-      (await ask({ 'accept-encoding': accepted })).headers.get('content-encoding'),
-    ).toBe(coding)
-  }
-  const etag = (await ask({})).headers.get('etag') as string
-  for (const [tags, status] of [
-    [`"other", W/${etag}`, 304],
-    ['*', 304],
-    ['"other"', 200],
-  ] as const) {
-    expect((await ask({ 'if-none-match': tags })).status).toBe(status)
-  }
+      const again = await fetch(url, {
+        headers: { 'accept-encoding': accepted, 'if-none-match': etag },
+      })
+      expect(again.status, accepted).toBe(304)
+      expect(tagOf(again), accepted).toBe(etag)
+      expect(await again.text(), accepted).toBe('')
+    }
+    expect(tagOf(compressed)).not.toBe(tagOf(plain))
+    expect(posted.headers.get('allow')).toBe('GET, HEAD')
+  },
+)
+
+test('the files of the API reference need between 100 and 490 kB', async () => {
+  await using service = await startService({ page: writePage() })
+  const paths = files.map(({ path }) => path).filter(path => path.startsWith('/docs'))
+
+  const answers = await Promise.all(
+    paths.map(path =>
+      fetch(service.url + path, { headers: { 'accept-encoding': 'gzip' } }),
+    ),
+  )
+
+  const lengths = answers.map(({ headers }) => Number(headers.get('content-length')))
+  const bytes = lengths.reduce((sum, length) => sum + length, 0)
+  expect(bytes).toBeGreaterThan(100_000)
+  expect(bytes).toBeLessThan(490_000)
 })
+
+test.each([
+  {
+    why: 'gzip is accepted in capitals, with a lower weight',
+    accepted: 'identity;q=1, GZIP ; q=0.5',
+    coding: 'gzip',
+  },
+  { why: 'gzip is refused by its weight', accepted: 'gzip;q=0, br', coding: null },
+  { why: 'only an asterisk is accepted', accepted: '*', coding: null },
+])('the coding of a page is $coding where $why', async ({ accepted, coding }) => {
+  await using service = await startService()
+
+  const answer = await fetch(`${service.url}/docs`, {
+    headers: { 'accept-encoding': accepted },
+  })
+
+  expect(answer.headers.get('content-encoding')).toBe(coding)
+})
+
+test.each([
+  {
+    why: 'one of several tags is current, but weak',
+    tagsOf: (current: string) => `"other", W/${current}`,
+    status: 304,
+  },
+  { why: 'any tag will do', tagsOf: () => '*', status: 304 },
+  { why: 'the tag is another', tagsOf: () => '"other"', status: 200 },
+])('a page is answered with $status where $why', async ({ tagsOf, status }) => {
+  await using service = await startService()
+  const url = `${service.url}/docs`
+  const current = tagOf(await fetch(url))
+
+  const answer = await fetch(url, { headers: { 'if-none-match': tagsOf(current) } })
+
+  expect(answer.status).toBe(status)
+})
+
+/** Returns the entity tag of an answer. */
+function tagOf({ headers }: Response): string {
+  const etag = headers.get('etag')
+  assert(etag !== null, 'the answer has an entity tag')
+  return etag
+}
 
 test('a file of the API reference is held in memory once for all clients', async () => {
   await using service = await startService()
@@ -117,51 +192,64 @@ test('a file of the API reference is held in memory once for all clients', async
     headers: { 'accept-encoding': 'identity' },
   })
   const fileBytes = (await uncompressed.arrayBuffer()).byteLength
-  const before = process.memoryUsage().arrayBuffers
+  const bytesBefore = process.memoryUsage().arrayBuffers
   const count = 20
   const clients = await service.connectMany(count)
-  // More than the system holds for both ends of a connection.
+
+  // So many answers are more than the system holds for both ends of a connection.
   for (const { socket } of clients) {
     socket.pause().write(`GET ${path} HTTP/1.1\r\nhost: h\r\n\r\n`.repeat(16))
   }
   await expect
     .poll(() => clients.filter(({ served }) => served.writableLength > 0))
     .toHaveLength(count)
-  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(5 * fileBytes)
+
+  const heldBytes = process.memoryUsage().arrayBuffers - bytesBefore
+  expect(heldBytes).toBeLessThan(5 * fileBytes)
   for (const { socket } of clients) {
     socket.destroy()
   }
 })
 
 test.each([
-  ['', 'docs', ['/', '/?from=here', '/docs/', '/docs/?']],
-  ['/green', 'docs', ['/green', '/green?from=/here', '/green/', '/green/docs/']],
-  ['', 'browse', ['/', '/browse/']],
-  ['/green', 'browse', ['/green', '/green/', '/green/browse/?']],
-] as const)(
-  'below "%s", the root and a last slash lead to /%s',
-  async (prefix, name, paths) => {
-    await using service = await startService({
-      baseUrl: new URL(`https://plants.example${prefix}`),
-      ...(name === 'browse' && { page: writePage() }),
-    })
-    const { origin } = new URL(service.url)
-    for (const path of paths) {
-      for (const method of ['GET', 'HEAD']) {
-        const answer = await fetch(origin + path, { method })
-        expect([path, answer.redirected, answer.status, answer.url]).toEqual([
-          path,
-          true,
-          200,
-          `${origin}${prefix}/${name}`,
-        ])
-      }
-      const refused = await fetch(origin + path, { method: 'POST' })
-      expect([path, refused.status, refused.headers.get('allow')]).toEqual([
-        path,
-        405,
-        'GET, HEAD',
-      ])
-    }
+  {
+    prefix: '',
+    name: 'docs',
+    paths: ['/', '/?from=here', '/docs/', '/docs/?'],
   },
-)
+  {
+    prefix: '/green',
+    name: 'docs',
+    paths: ['/green', '/green?from=/here', '/green/', '/green/docs/'],
+  },
+  {
+    prefix: '',
+    name: 'browse',
+    paths: ['/', '/browse/'],
+  },
+  {
+    prefix: '/green',
+    name: 'browse',
+    paths: ['/green', '/green/', '/green/browse/?'],
+  },
+])('below "$prefix", the root and a last slash lead to /$name', async given => {
+  await using service = await startService({
+    baseUrl: new URL(`https://plants.example${given.prefix}`),
+    ...(given.name === 'browse' && { page: writePage() }),
+  })
+  const { origin } = new URL(service.url)
+  const pageUrl = `${origin}${given.prefix}/${given.name}`
+
+  for (const path of given.paths) {
+    for (const method of ['GET', 'HEAD']) {
+      const { redirected, status, url } = await fetch(origin + path, { method })
+      const answer = { redirected, status, url }
+      const expected = { redirected: true, status: 200, url: pageUrl }
+      expect(answer, `${method} ${path}`).toEqual(expected)
+    }
+
+    const refused = await fetch(origin + path, { method: 'POST' })
+    expect(refused.status, `POST ${path}`).toBe(405)
+    expect(refused.headers.get('allow'), `POST ${path}`).toBe('GET, HEAD')
+  }
+})
