@@ -62,7 +62,7 @@ function lineOfBytes(id: number, bytes: number): string {
   return line(id, 'x'.repeat(bytes - bytesOfOthers))
 }
 
-/** So many short lines need more than one part. */
+/** This number of short lines needs more than one part. */
 const manyLines = 2_000
 const mayHaveCreated = /plants of earlier lines may have been created$/
 
@@ -164,7 +164,7 @@ test.concurrent('a broken batch is refused and logged once its inserts have ende
 }) => {
   using inserts = heldInserts()
   await using service = await start({ plants: inserts.plants })
-  // So many lines are one part, and the beginning of another.
+  // These lines are one part, and the beginning of another.
   using batch = await service.begin(...lines(200))
   await inserts.begun
 
@@ -228,7 +228,7 @@ test('two long batches are created and read only up to a limit', async () => {
   const single = await service.client.post(`{"id":${int64Min},"name":"single"}`)
 
   expect(single.status).toBe(200)
-  // So many of these lines are 1.5 MiB.
+  // About 1,350 of these lines are 1.5 MiB.
   expect(waiting.length).toBeLessThan(1_400)
   const mostRead = Math.max(...service.sockets.map(({ bytesRead }) => bytesRead))
   expect(mostRead).toBeLessThan(3_000_000)

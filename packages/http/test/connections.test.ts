@@ -375,7 +375,7 @@ describe('a client that sends requests without waiting for answers', () => {
 
     const count = 100_000
     socket.write(health.repeat(count))
-    // So many turns of the server's event loop suffice to read whatever it would read.
+    // After 200 requests of another client, the server has read whatever it would read.
     for (let turn = 0; turn < 200; turn++) {
       await client.ask('GET', '/healthz')
     }
@@ -521,7 +521,7 @@ const answeredOrCut = (socket: Socket) =>
 
 const refusedBy = ({ app }: Service) => once(app.server, 'clientError')
 
-/** Sends this unless the server has closed the connection, and waits until it has left. */
+/** Sends a piece and waits until it has left or the connection is closed. */
 async function sendPiece(socket: Socket, piece: Buffer): Promise<void> {
   const hasLeft = socket.write(piece)
   if (!hasLeft && !socket.destroyed) {

@@ -81,7 +81,7 @@ const head = { method: 'HEAD', target: '/plants/1' }
 const patch = { method: 'PATCH', target: '/plants' }
 const unknown = { method: 'GET', target: '/x' }
 
-/** An answer as the recorder is given it. Its media type is JSON unless fields say otherwise. */
+/** An answer for the recorder. Its media type is JSON unless the fields name another. */
 interface Exchange {
   readonly why: string
   readonly asked: typeof post | undefined

@@ -145,9 +145,8 @@ async function timesOf(
   for (let n = 0; n < count; n++) {
     const startedMs = performance.now()
     const body = method === 'POST' && { body: '{}' }
-    expect((await client.ask(method, path, { headers, ...body })).status).toBeLessThan(
-      500,
-    )
+    const { status } = await client.ask(method, path, { headers, ...body })
+    expect(status, `${method} of a hostile field or path`).toBeLessThan(500)
     times.push(performance.now() - startedMs)
   }
   return times

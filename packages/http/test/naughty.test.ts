@@ -25,10 +25,11 @@ test.each(strings.map((text, n) => [JSON.stringify(text), text, BigInt(n)] as co
       return expect(created.status).toBe(400)
     }
     expect(created.status).toBe(200)
-    const listed = held(
-      await client.ask('GET', `/plants?after=${id - 1n}&tag=${encodeURIComponent(text)}`),
-    )
-    expect((listed as unknown[])[0]).toEqual({ id, name: text, tag: text })
+
+    const query = `after=${id - 1n}&tag=${encodeURIComponent(text)}`
+    const listed = await client.ask('GET', `/plants?${query}`)
+    const plants = held(listed) as readonly unknown[]
+    expect(plants[0]).toEqual({ id, name: text, tag: text })
 
     // Raw, in the bytes of a request.
     const admitted = `host: h\r\nauthorization: Bearer ${service.tokens.full}\r\n`
@@ -43,9 +44,7 @@ test.each(strings.map((text, n) => [JSON.stringify(text), text, BigInt(n)] as co
     ] as const) {
       const { status } = await client.exchange({ method: 'GET', target: path }, request)
       expect(status, place).toBeLessThan(500)
-      if (place === 'token') {
-        expect(status).toBeGreaterThanOrEqual(400)
-      }
+      expect(status, place).toBeGreaterThanOrEqual(place === 'token' ? 400 : 200)
     }
   },
 )

@@ -196,7 +196,7 @@ test('a file of the API reference is held in memory once for all clients', async
   const count = 20
   const clients = await service.connectMany(count)
 
-  // So many answers are more than the system holds for both ends of a connection.
+  // Sixteen answers are more than the system holds for both ends of a connection.
   for (const { socket } of clients) {
     socket.pause().write(`GET ${path} HTTP/1.1\r\nhost: h\r\n\r\n`.repeat(16))
   }

@@ -40,36 +40,31 @@ test.each([
   expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
 })
 
-test('an integer is read exactly, and any other text is left to the domain', () => {
-  for (const text of [
-    '0',
-    '7',
-    '-1',
-    '10',
-    '9223372036854775807',
-    '-9223372036854775808',
-  ]) {
+test.each(['0', '7', '-1', '10', '9223372036854775807', '-9223372036854775808'])(
+  'the integer "%s" is read exactly',
+  text => {
     expect(readInteger(text)).toBe(BigInt(text))
     expect(readLimit(text)).toBe(Number(text))
-  }
-  const others = [
-    '',
-    '-',
-    '-0',
-    '01',
-    '-01',
-    '+1',
-    ' 1',
-    '1 ',
-    '1.0',
-    '1e3',
-    '0x1',
-    '10000000000000000000',
-  ]
-  for (const text of others) {
-    expect([readInteger(text), readLimit(text)]).toEqual([text, text])
-  }
-  expect([readInteger(undefined), readLimit(undefined)]).toEqual([undefined, undefined])
+  },
+)
+
+test.each([
+  { why: 'nothing', text: '' },
+  { why: 'a sign alone', text: '-' },
+  { why: 'a negative zero', text: '-0' },
+  { why: 'a zero in front', text: '01' },
+  { why: 'a zero after the sign', text: '-01' },
+  { why: 'a plus', text: '+1' },
+  { why: 'a space in front', text: ' 1' },
+  { why: 'a space behind', text: '1 ' },
+  { why: 'a fraction', text: '1.0' },
+  { why: 'an exponent', text: '1e3' },
+  { why: 'another base', text: '0x1' },
+  { why: 'more than 64 bits', text: '10000000000000000000' },
+  { why: 'no parameter', text: undefined },
+])('$why is no integer, and left to the domain', ({ text }) => {
+  expect(readInteger(text)).toBe(text)
+  expect(readLimit(text)).toBe(text)
 })
 
 describe('the link to the next page', () => {
@@ -103,23 +98,24 @@ describe('the link to the next page', () => {
 
   test('is refused if it leaves no room for the other header fields', () => {
     const targetBytes = '/plants?limit=2&after=-7'.length
-    const fails = (link: () => string, use = 'a larger limit') =>
-      expect(link).toThrow(
-        expect.objectContaining({
-          code: 'headers-too-large',
-          message: `the link to the next page would be too long: use ${use}`,
-        }),
-      )
-    fails(() => linkOf('/plants', undefined, [], targetBytes + 1024))
-    linkOf('/plants', undefined, [], targetBytes + 1025)
-    const fields = ['x', 'y'.repeat(1_999)]
-    fails(() => linkOf('/plants', undefined, fields, targetBytes + 2_000))
-    linkOf('/plants', undefined, fields, targetBytes + 2_001)
+    const failure = (use: string) =>
+      expect.objectContaining({
+        code: 'headers-too-large',
+        message: `the link to the next page would be too long: use ${use}`,
+      })
+    const withoutFields = (headerBytesMax: number) => () =>
+      linkOf('/plants', undefined, [], headerBytesMax)
+    const withFields = (headerBytesMax: number) => () =>
+      linkOf('/plants', undefined, ['x', 'y'.repeat(1_999)], headerBytesMax)
+    const withTag = (length: number) => () => linkOf('/plants', 'x'.repeat(length))
     const tagMax = 16_384 - 1025 - targetBytes - '&tag='.length
-    fails(
-      () => linkOf('/plants', 'x'.repeat(tagMax + 1)),
-      'a shorter tag or a larger limit',
-    )
-    linkOf('/plants', 'x'.repeat(tagMax))
+
+    expect(withoutFields(targetBytes + 1024)).toThrow(failure('a larger limit'))
+    expect(withoutFields(targetBytes + 1025)).not.toThrow()
+    expect(withFields(targetBytes + 2_000)).toThrow(failure('a larger limit'))
+    expect(withFields(targetBytes + 2_001)).not.toThrow()
+    const shorterTag = failure('a shorter tag or a larger limit')
+    expect(withTag(tagMax + 1)).toThrow(shorterTag)
+    expect(withTag(tagMax)).not.toThrow()
   })
 })
