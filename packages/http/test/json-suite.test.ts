@@ -58,7 +58,7 @@ function read(body: Buffer) {
   }
 }
 
-test('every case of JSONTestSuite is read as it says: as a body, name and tag', () => {
+test('each case of JSONTestSuite is judged right as a body, a name and a tag', () => {
   expect(parsing).toHaveLength(318)
   for (const { name: file, input } of parsing) {
     const name = file.replace(/\.json$/, '')

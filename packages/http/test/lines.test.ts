@@ -29,9 +29,11 @@ async function readAll(pieces: readonly string[]): Promise<string[]> {
     body.write(piece)
   }
   body.end()
-  for (let lines = await read; lines !== undefined; lines = await read) {
+  let lines = await read
+  while (lines !== undefined) {
     all.push(...lines)
     read = next()
+    lines = await read
   }
   return all
 }
@@ -101,6 +103,11 @@ test('a body that was read is not ended later', async () => {
 })
 
 test('a line is empty without bytes, or with a carriage return only', () => {
-  const lines = ['', '\r', '\n', '\r\r', ' '].map(line => isEmptyLine(Buffer.from(line)))
-  expect(lines).toEqual([true, true, false, false, false])
+  const isEmpty = (line: string) => isEmptyLine(Buffer.from(line))
+
+  expect(isEmpty(''), 'no bytes').toBe(true)
+  expect(isEmpty('\r'), 'a carriage return').toBe(true)
+  expect(isEmpty('\n'), 'a line feed').toBe(false)
+  expect(isEmpty('\r\r'), 'two carriage returns').toBe(false)
+  expect(isEmpty(' '), 'a space').toBe(false)
 })
