@@ -333,7 +333,8 @@ describe('on a disk that is full', () => {
   })
   afterEach(() => {
     if (isMounted) {
-      execFileSync('umount', [disk])
+      // This process keeps the store open that it has checked.
+      execFileSync('umount', ['--lazy', disk])
     }
   })
 
