@@ -21,7 +21,10 @@ test('there are recipes', () => {
   expect(recipes).not.toEqual([])
 })
 
-test.each(recipes)('%s applies, and its tests pass', async recipe => {
+/** Each installs a clone and runs three packages' tests beside other tests. */
+const timeout = 600_000
+
+test.each(recipes)('%s applies, and its tests pass', { timeout }, async recipe => {
   const folder = realpathSync(temporaryFolder())
   cpSync(root, folder, {
     recursive: true,

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
+  copyFileSync,
   cpSync,
   globSync,
   mkdirSync,
@@ -346,7 +347,7 @@ test(
       left.push(`plants.db-2020-01-${day}T031700Z.backup`)
     }
     for (const name of left) {
-      writeFileSync(join(backups, name), '')
+      copyFileSync(newest, join(backups, name))
       chownSync(join(backups, name), uid, uid)
       utimesSync(join(backups, name), then, then)
     }
