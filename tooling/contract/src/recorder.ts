@@ -267,7 +267,7 @@ function failureFaults(status: number, value: unknown, published: string): strin
   return faults
 }
 
-type Integer = {
+interface Integer {
   readonly format?: string
   readonly minimum?: bigint
   readonly maximum?: bigint

@@ -71,9 +71,13 @@ export function launch(
   // A program that ends early does not read what is left for it.
   child.stdin.on('error', () => {})
   if (keepsOutput) {
-    child.stdout?.setEncoding('utf8').on('data', text => (output += text))
+    child.stdout?.setEncoding('utf8').on('data', text => {
+      output += text
+    })
   }
-  child.stderr?.setEncoding('utf8').on('data', text => (errors += text))
+  child.stderr?.setEncoding('utf8').on('data', text => {
+    errors += text
+  })
   const ended = new Promise<Ending>((resolve, reject) => {
     child.once('error', reject).once('close', (code, signal) => {
       running.delete(child)

@@ -103,8 +103,8 @@ export interface Operation {
 export class History {
   #moment = 0
   #operations: Operation[] = []
-  #lastSeen = new Map<bigint, State>()
-  #stateOf = new Map<string, string>()
+  readonly #lastSeen = new Map<bigint, State>()
+  readonly #stateOf = new Map<string, string>()
   /** How many operations there were, by outcome. */
   readonly counts = { done: 0, taken: 0, absent: 0, differs: 0, refused: 0, unknown: 0 }
   answeredWrites = 0

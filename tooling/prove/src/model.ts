@@ -24,8 +24,12 @@ type Failure = string | undefined
 /** Few, so that operations meet. */
 const idsOfRun = 6
 
-type Change = { readonly kind: Kind; readonly n: number; readonly text: Text }
-type List = {
+interface Change {
+  readonly kind: Kind
+  readonly n: number
+  readonly text: Text
+}
+interface List {
   readonly kind: 'list'
   readonly after: number
   readonly limit: number

@@ -147,7 +147,7 @@ export function operationsOver(client: Client): Operations {
       const target = `/plants?after=${after}&limit=${limit}${filter}`
       const { is, body } = await ask('GET', target)
       if (is !== 'done') {
-        return undefined
+        return
       }
       const plants = body as readonly (Text & { id: bigint })[]
       return plants.map(plant => [plant.id, toValue(plant)])

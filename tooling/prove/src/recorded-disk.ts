@@ -105,7 +105,17 @@ interface File {
   writes: Write[]
 }
 
+/** What a descriptor stands for. */
+interface Opened {
+  readonly file?: File
+  readonly folder?: string
+  readonly appends: boolean
+  position: number
+}
+
 const isSync = (name: string) => name === 'fsync' || name === 'fdatasync'
+const isStreamWrite = (name: string) => name === 'write' || name === 'writev'
+const pathOf = (text = '') => resolve(bytesOf([text]).toString())
 const known = new Set(
   'openat rename unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(
     ' ',
@@ -126,11 +136,8 @@ export class RecordedDisk {
   readonly #names = new Map<string, File>()
   /** The names that the folders have on disk. */
   readonly #durableNames = new Map<string, File>()
-  #nameChanges: NameChange[] = []
-  readonly #opened = new Map<
-    string,
-    { file?: File; folder?: string; position: number; appends: boolean }
-  >()
+  readonly #nameChanges: NameChange[] = []
+  readonly #opened = new Map<string, Opened>()
   readonly #changesOf = new Map<Call, readonly Change[]>()
 
   /** @param found the durable content of the folder when the recording begins */
@@ -147,95 +154,136 @@ export class RecordedDisk {
   /** @returns the output to anything but a file below the folder */
   begin(call: Call): string | undefined {
     const { name, args, result } = call
-    const opened = this.#opened.get(args[0] ?? '')
-    const isWrite = name === 'write' || name === 'writev'
     if (name === 'exit_group') {
       return `exit ${args[0]}`
     }
-    if (isWrite && !opened) {
-      return bytesOf(args.slice(1)).toString('latin1')
+
+    const opened = this.#opened.get(args[0] ?? '')
+    if (opened === undefined) {
+      return isStreamWrite(name) ? bytesOf(args.slice(1)).toString('latin1') : undefined
     }
-    if (!opened || (result < 0 && !isSync(name))) {
+
+    if (isSync(name)) {
+      this.#beginSync(call, opened)
       return
     }
-    const write = (offset: number, data?: Buffer) => {
-      const change = {
-        offset,
-        ...(data && { data: data.subarray(0, result) }),
-        isDone: false,
-        isDurable: false,
-      }
-      opened.file?.writes.push(change)
-      this.#changesOf.set(call, [change])
+    if (result < 0) {
+      return
     }
-    if (isWrite) {
-      if (opened.appends) {
-        throw new Error('the recording does not know where a write was appended')
-      }
-      write(opened.position, bytesOf(args.slice(1)))
-      opened.position += result
-    } else if (name === 'pwrite64') {
-      write(Number(args[3]), bytesOf(args.slice(1, 2)))
-    } else if (name === 'ftruncate') {
-      write(Number(args[1]))
-    } else if (isSync(name)) {
-      const ofFolder = () =>
-        this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
-      // Only earlier calls.
-      const changes = (opened.file?.writes ?? ofFolder()).filter(({ isDone }) => isDone)
-      this.#changesOf.set(call, changes)
-    }
+    this.#beginWrite(call, opened)
     return
   }
 
-  end(call: Call): void {
+  #beginSync(call: Call, { file, folder = '' }: Opened): void {
+    const changes: readonly Change[] =
+      file?.writes ?? this.#nameChanges.filter(({ folders }) => folders.includes(folder))
+    // Only earlier calls.
+    const doneChanges = changes.filter(({ isDone }) => isDone)
+    this.#changesOf.set(call, doneChanges)
+  }
+
+  #beginWrite(call: Call, opened: Opened): void {
     const { name, args, result } = call
+    if (name === 'pwrite64') {
+      this.#write(call, opened, Number(args[3]), bytesOf(args.slice(1, 2)))
+    } else if (name === 'ftruncate') {
+      this.#write(call, opened, Number(args[1]))
+    }
+    if (!isStreamWrite(name)) {
+      return
+    }
+
+    if (opened.appends) {
+      throw new Error('the recording does not know where a write was appended')
+    }
+    this.#write(call, opened, opened.position, bytesOf(args.slice(1)))
+    opened.position += result
+  }
+
+  #write(call: Call, { file }: Opened, offset: number, data?: Buffer): void {
+    const change = {
+      offset,
+      ...(data && { data: data.subarray(0, call.result) }),
+      isDone: false,
+      isDurable: false,
+    }
+    file?.writes.push(change)
+    this.#changesOf.set(call, [change])
+  }
+
+  end(call: Call): void {
     const changes = this.#changesOf.get(call) ?? []
     this.#changesOf.delete(call)
-    if (result < 0) {
+    if (call.result < 0) {
       for (const change of changes) {
         change.isLost = !change.isDurable
       }
       return
     }
-    for (const change of changes) {
-      if (!isSync(name)) {
-        change.isDone = true
-      } else {
+
+    if (isSync(call.name)) {
+      for (const change of changes) {
         change.isDurable ||= !change.isLost
       }
-    }
-    if (isSync(name)) {
       this.#settle()
+    } else {
+      for (const change of changes) {
+        change.isDone = true
+      }
     }
-    const path = (index: number) =>
-      resolve(bytesOf(args.slice(index, index + 1)).toString())
-    const isOurs = (each: string) =>
-      each === this.#folder || each.startsWith(`${this.#folder}/`)
+    this.#endNaming(call)
+  }
+
+  #endNaming(call: Call): void {
+    const { name, args, result } = call
     if (name === 'close') {
       this.#opened.delete(args[0] ?? '')
-    } else if (name === 'openat' && isOurs(path(1))) {
-      this.#open(path(1), args[2] ?? '', `${result}`)
-    } else if (name === 'unlink' && isOurs(path(0))) {
-      this.#changeNames([path(0)], names => names.delete(path(0)))
-    } else if (name === 'rename' && isOurs(path(1))) {
-      this.#changeNames([path(0), path(1)], names => {
-        const file = names.get(path(0))
-        if (file) {
-          names.set(path(1), file).delete(path(0))
-        }
-      })
+    } else if (name === 'openat') {
+      this.#open(pathOf(args[1]), args[2] ?? '', `${result}`)
+    } else if (name === 'unlink') {
+      this.#unlink(pathOf(args[0]))
+    } else if (name === 'rename') {
+      this.#rename(pathOf(args[0]), pathOf(args[1]))
     } else if (!known.has(name)) {
-      const touched = args.some(
-        each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())),
-      )
-      if (touched || this.#opened.has(args[0] ?? '')) {
-        throw new Error(`the recording does not know ${name}`)
-      }
+      this.#assertUntouched(call)
     }
   }
 
+  /** @throws Error if a call that the recording does not know is about the folder */
+  #assertUntouched({ name, args }: Call): void {
+    const texts = args.filter(each => each.startsWith('"'))
+    const isTouched = texts.some(each => this.#isOurs(pathOf(each)))
+    if (isTouched || this.#opened.has(args[0] ?? '')) {
+      throw new Error(`the recording does not know ${name}`)
+    }
+  }
+
+  #isOurs(path: string): boolean {
+    return path === this.#folder || path.startsWith(`${this.#folder}/`)
+  }
+
+  #unlink(path: string): void {
+    if (this.#isOurs(path)) {
+      this.#changeNames([path], names => names.delete(path))
+    }
+  }
+
+  #rename(from: string, to: string): void {
+    if (!this.#isOurs(to)) {
+      return
+    }
+    this.#changeNames([from, to], names => {
+      const file = names.get(from)
+      if (file) {
+        names.set(to, file).delete(from)
+      }
+    })
+  }
+
   #open(path: string, flags: string, descriptor: string): void {
+    if (!this.#isOurs(path)) {
+      return
+    }
     if (flags.includes('O_CREAT') && !this.#names.has(path)) {
       const created: File = { content: Buffer.alloc(0), writes: [] }
       this.#changeNames([path], names => names.set(path, created), [created])
@@ -323,24 +371,30 @@ function written(
   content.copy(image)
   let length = content.length
   for (const { offset, data, isDurable } of writes) {
+    const isKept = () => isDurable || keeps()
     if (data === undefined) {
-      if (isDurable || keeps()) {
+      if (isKept()) {
         image.fill(0, offset, length)
         length = offset
       }
       continue
     }
-    for (let from = 0; from < data.length; ) {
-      const to = Math.min(
-        data.length,
-        from + sectorBytes - ((offset + from) % sectorBytes),
-      )
-      if (isDurable || keeps()) {
-        data.copy(image, offset + from, from, to)
-        length = Math.max(length, offset + to)
-      }
-      from = to
+    const keptSectors = [...sectorsOf(offset, data.length)].filter(isKept)
+    for (const [from, to] of keptSectors) {
+      data.copy(image, offset + from, from, to)
+      length = Math.max(length, offset + to)
     }
   }
   return image.subarray(0, length)
+}
+
+/** The parts of a write that lie in one sector each. */
+function* sectorsOf(offset: number, length: number): Generator<[number, number]> {
+  let from = 0
+  while (from < length) {
+    const sectorEnd = from + sectorBytes - ((offset + from) % sectorBytes)
+    const to = Math.min(length, sectorEnd)
+    yield [from, to]
+    from = to
+  }
 }

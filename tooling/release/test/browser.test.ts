@@ -125,9 +125,11 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await models.locator('.json-schema-2020-12').first().waitFor()
     await models
       .locator('.json-schema-2020-12-expand-deep-button')
-      .evaluateAll(buttons =>
-        buttons.forEach(button => void (button as HTMLElement).click()),
-      )
+      .evaluateAll(buttons => {
+        for (const button of buttons as HTMLElement[]) {
+          button.click()
+        }
+      })
     await expect
       .poll(() => models.textContent(), { timeout: 15_000 })
       .toContain('int64Identification number of the plant')
@@ -175,11 +177,11 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expect(await widths()).toEqual([375, 375])
     await authorize(page)
     // The page clicks itself, because a click from here waits until nothing moves.
-    await page
-      .locator('.opblock-summary-control')
-      .evaluateAll(controls =>
-        controls.forEach(control => void (control as HTMLElement).click()),
-      )
+    await page.locator('.opblock-summary-control').evaluateAll(controls => {
+      for (const control of controls as HTMLElement[]) {
+        control.click()
+      }
+    })
     const shown = () =>
       page.locator('.opblock textarea, .opblock .example').allTextContents()
     await expect

@@ -76,10 +76,9 @@ test('scripts need no POSIX shell, and build before they pack', () => {
   ]
 
   expect(scripts.filter(script => ofShell.test(script))).toEqual([])
-  for (const { folder, isPrivate, scripts } of manifests) {
-    if (!isPrivate) {
-      expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
-    }
+  const published = manifests.filter(({ isPrivate }) => !isPrivate)
+  for (const { folder, scripts } of published) {
+    expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
   }
 })
 

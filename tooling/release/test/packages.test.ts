@@ -74,16 +74,12 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
       delete paths['plant-store-source']
     }
     expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
-    for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
-      if (dependency.startsWith('@plant-store/')) {
-        expect(range, dependency).toMatch(/^\^/)
-      }
-    }
-    if (['domain', 'json'].includes(name.replace('@plant-store/', ''))) {
-      expect([manifest.dependencies, manifest.peerDependencies]).toEqual([
-        undefined,
-        undefined,
-      ])
+    const dependencies = Object.entries<string>(manifest.dependencies ?? {})
+    const ownDependencies = dependencies.filter(([dependency]) =>
+      dependency.startsWith('@plant-store/'),
+    )
+    for (const [dependency, range] of ownDependencies) {
+      expect(range, dependency).toMatch(/^\^/)
     }
   })
 
@@ -94,6 +90,17 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
     const script = `await import('${name}'); console.log(process.version)`
     expect(runIn(folder, path, '--input-type=module', '-e', script)).toBe(`v${oldest}\n`)
   })
+})
+
+const purePackages = packages.filter(({ name }) =>
+  ['@plant-store/domain', '@plant-store/json'].includes(name),
+)
+
+test.each(purePackages)('$name depends on nothing', ({ name }) => {
+  const manifest = readManifest(join(folder, 'node_modules', name))
+
+  expect(manifest.dependencies).toBeUndefined()
+  expect(manifest.peerDependencies).toBeUndefined()
 })
 
 const examples = [
