@@ -3,7 +3,8 @@ import { metrics } from '../src/telemetry/metrics.ts'
 
 const intro = `# Metrics
 
-Every metric of \`/metrics\`. [Monitoring](operating.md#health-and-metrics) says how to scrape them and which alerts there are.
+Every metric of \`/metrics\`. [Monitoring](operating.md#health-and-metrics) says how to scrape them
+and which alerts there are.
 
 <!-- Written by \`vitest run test/metrics-page.test.ts -u\` in apps/api. -->
 
