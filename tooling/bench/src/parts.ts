@@ -80,16 +80,7 @@ async function compared(
     await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
   }
   for (const load of loads) {
-    const measured = started.running.map((): Measured[] => [])
-    for (let round = 1; round <= effort.rounds; round++) {
-      for (const [column, one] of started.running.entries()) {
-        const result = await measure(one, load)
-        measured[column]?.push(result)
-        console.error(
-          `${load.connections} connections: ${one.title}: ${formatInteger(result.perSecond)} a second`,
-        )
-      }
-    }
+    const measured = await measureInTurns(started.running, load, effort.rounds)
     for (const [column, { title }] of started.running.entries()) {
       const figures = (name: keyof Measured, of = column) =>
         (measured[of] ?? []).map(each => each[name])
@@ -108,6 +99,25 @@ async function compared(
   }
   const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
   return table(['', 'connections', ...head], rows)
+}
+
+/** Returns the results of each contestant. */
+async function measureInTurns(
+  running: readonly Running[],
+  load: Load,
+  rounds: number,
+): Promise<readonly (readonly Measured[])[]> {
+  const measured = running.map((): Measured[] => [])
+  for (let round = 1; round <= rounds; round++) {
+    for (const [column, one] of running.entries()) {
+      const result = await measure(one, load)
+      measured[column]?.push(result)
+      console.error(
+        `${load.connections} connections: ${one.title}: ${formatInteger(result.perSecond)} a second`,
+      )
+    }
+  }
+  return measured
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */

@@ -151,10 +151,7 @@ class Judge {
     const { headers, body } = answer
     const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
     if (mediaType === undefined || content === undefined) {
-      return [
-        ...(body.length > 0 ? ['no body is declared'] : []),
-        ...(headers.has('content-type') ? ['no content-type is declared'] : []),
-      ]
+      return undeclaredFaults(answer)
     }
     const faults: string[] = []
     if (headers.get('content-type') !== mediaType) {
@@ -192,6 +189,17 @@ class Judge {
     }
     return faults
   }
+}
+
+function undeclaredFaults({ headers, body }: Answer): readonly string[] {
+  const faults: string[] = []
+  if (body.length > 0) {
+    faults.push('no body is declared')
+  }
+  if (headers.has('content-type')) {
+    faults.push('no content-type is declared')
+  }
+  return faults
 }
 
 function statusFaults(

@@ -56,6 +56,7 @@ export async function runAnnouncements({
   const answered: bigint[] = []
   const rounds = Math.ceil(100 * scale)
   let nextId = 1n
+  const takeIds = () => (random.chance(0.2) ? [nextId++, nextId++, nextId++] : [nextId++])
   for (let round = 1; round <= rounds; round++) {
     endLeases(file)
     if (random.chance(0.1)) {
@@ -69,7 +70,7 @@ export async function runAnnouncements({
     let created = 0
     const work = async () => {
       while (created < createsOfRound) {
-        const ids = random.chance(0.2) ? [nextId++, nextId++, nextId++] : [nextId++]
+        const ids = takeIds()
         if (!(await create(program, random, ids))) {
           return
         }

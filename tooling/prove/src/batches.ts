@@ -71,18 +71,15 @@ export async function runBatches(circumstances: Circumstances): Promise<Finding>
         linesOf(batch.firstId, batch.lines),
         isEndless,
       )
-      batch.isCounted = answer?.status === 200
-      if (answer === undefined) {
-        endings.cut++
-      } else {
-        endings[batch.isCounted ? 'answered' : 'refused']++
-      }
-      if (answer !== undefined && !batch.isCounted && answer.error !== 50303) {
+      const ending = endingOf(answer)
+      batch.isCounted = ending === 'answered'
+      endings[ending]++
+      if (ending === 'refused' && answer?.error !== 50303) {
         failures.push(
           `batch ${batch.firstId} was answered with ${JSON.stringify(answer)}`,
         )
       }
-      if (isEndless && answer === undefined) {
+      if (isEndless && ending === 'cut') {
         failures.push('a server that was told to stop did not answer')
       }
     })
@@ -104,6 +101,13 @@ const longBatchLines = 10_000_000
 
 /** How much a process may grow after the first tenth of a batch. */
 const growthMaxMiB = 64
+
+function endingOf(answer: Answered | undefined): 'answered' | 'refused' | 'cut' {
+  if (answer === undefined) {
+    return 'cut'
+  }
+  return answer.status === 200 ? 'answered' : 'refused'
+}
 
 function describe(endings: Readonly<Record<string, number>>): string {
   const counts = Object.entries(endings)

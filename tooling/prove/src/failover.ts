@@ -110,6 +110,9 @@ async function startCluster(stack: AsyncDisposableStack): Promise<readonly Node[
 
 const nameOf = (id: bigint) => `Plant ${id}`
 
+const isRefusal = ({ status, headers }: Awaited<ReturnType<Client['ask']>>) =>
+  status === 503 && headers.has('retry-after')
+
 /**
  * Runs clients that create plants with ids of their own, and repeat a create that got
  * 503.
@@ -128,25 +131,28 @@ function startLoad(client: Client) {
       await working
     },
   }
+  const noteSuccess = (id: bigint) => {
+    const pauseMs = performance.now() - load.lastSuccessMs
+    load.answered.add(id)
+    load.longestPauseMs = Math.max(load.longestPauseMs, pauseMs)
+    load.lastSuccessMs = performance.now()
+  }
   const create = async (id: bigint) => {
     for (let attempt = 1; !isOver; attempt++) {
       const answer = await client.ask('POST', '/plants', {
         body: toJson({ id, name: nameOf(id) }),
       })
       if (answer.status === 200) {
-        load.answered.add(id)
-        load.longestPauseMs = Math.max(
-          load.longestPauseMs,
-          performance.now() - load.lastSuccessMs,
-        )
-        load.lastSuccessMs = performance.now()
+        noteSuccess(id)
         return
       }
       // A create that got 503 may have been kept. Then the retry finds its id taken.
-      if ((held(answer) as { error: bigint }).error === 40003n && attempt > 1) {
+      const { error } = held(answer) as { error: bigint }
+      const isKept = error === 40003n && attempt > 1
+      if (isKept) {
         return
       }
-      if (answer.status !== 503 || !answer.headers.has('retry-after')) {
+      if (!isRefusal(answer)) {
         throw new Error(`a create was answered with ${answer.status} ${answer.body}`)
       }
       load.refused++

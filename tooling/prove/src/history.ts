@@ -45,12 +45,17 @@ export interface Outcome {
 }
 
 /** The result of an operation on a plant. `undefined` is no plant. */
+interface Effect {
+  readonly after: Value | undefined
+  readonly outcome: Outcome
+}
+
 export function takeEffect(
   kind: Kind,
   before: Value | undefined,
   written?: Value,
   expected?: Value,
-): { readonly after: Value | undefined; readonly outcome: Outcome } {
+): Effect {
   switch (kind) {
     case 'read':
       return {
@@ -68,24 +73,21 @@ export function takeEffect(
         ? { after: written, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
     case 'removeIf':
-      if (before === undefined) {
-        return { after: undefined, outcome: { is: 'absent' } }
-      }
-      return before === expected
-        ? { after: undefined, outcome: { is: 'done' } }
+      return before === undefined || before === expected
+        ? removal(before)
         : { after: before, outcome: { is: 'differs' } }
     case 'remove':
-      return {
-        after: undefined,
-        outcome: { is: before === undefined ? 'absent' : 'done' },
-      }
+      return removal(before)
   }
 }
 
-/**
- * An operation on one id, with the times of its call and its answer on a monotonic clock.
- */
-export interface Operation {
+function removal(before: Value | undefined): Effect {
+  const is = before === undefined ? 'absent' : 'done'
+  return { after: undefined, outcome: { is } }
+}
+
+/** An operation on one id, as a client asks for it. */
+interface Asked {
   readonly id: bigint
   readonly kind: Kind
   readonly written?: Value | undefined
@@ -94,6 +96,10 @@ export interface Operation {
    * plant.
    */
   readonly expected?: Value | undefined
+}
+
+/** An operation with the times of its call and its answer on a monotonic clock. */
+export interface Operation extends Asked {
   readonly calledAt: number
   readonly answeredAt: number
   readonly outcome: Outcome
@@ -109,24 +115,11 @@ export class History {
   readonly counts = { done: 0, taken: 0, absent: 0, differs: 0, refused: 0, unknown: 0 }
   answeredWrites = 0
 
-  async perform(
-    id: bigint,
-    kind: Kind,
-    written: Value | undefined,
-    act: () => Promise<Outcome>,
-    expected?: Value,
-  ) {
+  async perform(asked: Asked, act: () => Promise<Outcome>): Promise<Outcome> {
+    const { id, written } = asked
     const calledAt = this.#moment++
     const outcome = await act()
-    this.#add({
-      id,
-      kind,
-      written,
-      expected,
-      calledAt,
-      answeredAt: this.#moment++,
-      outcome,
-    })
+    this.#add({ ...asked, calledAt, answeredAt: this.#moment++, outcome })
     const value = outcome.seen ?? written
     if (outcome.version !== undefined && value !== undefined) {
       this.#see(id, { value, version: outcome.version })

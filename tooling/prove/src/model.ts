@@ -91,6 +91,17 @@ export function runModels(
   })
 }
 
+function listOf(
+  plants: ReadonlyMap<bigint, Value>,
+  after: bigint,
+  tag: string | undefined,
+): (readonly [bigint, Value])[] {
+  return [...plants]
+    .filter(([id]) => id > after)
+    .filter(([, value]) => tag === undefined || JSON.parse(value).tag === tag)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
 /** Runs operations one after another, each compared with a Map. */
 export function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
   let base = 0n
@@ -109,47 +120,43 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
       const versions = new Map<bigint, string | undefined>()
       const history = new History()
       const act = recorded(store, history)
-      for (const step of steps) {
-        if (step.kind === 'list') {
-          const { limit, tag } = step
-          const after = base + BigInt(step.after)
-          const found = await store.list({ after, limit, tag })
-          const expected = [...plants]
-            .filter(
-              ([id, value]) =>
-                id > after && (tag === undefined || JSON.parse(value).tag === tag),
-            )
-            .sort(([a], [b]) => (a < b ? -1 : 1))
-            .slice(0, limit)
-          // Other runs have larger ids.
-          const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
-          const list = `the list after ${after} of tag ${tag}`
-          assert.deepEqual(ofThisRun, expected, list)
+      const checkList = async (step: List) => {
+        const { limit, tag } = step
+        const after = base + BigInt(step.after)
+        const found = await store.list({ after, limit, tag })
+        const expected = listOf(plants, after, tag).slice(0, limit)
+        // Other runs have larger ids.
+        const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
+        const list = `the list after ${after} of tag ${tag}`
+        assert.deepEqual(ofThisRun, expected, list)
+      }
+      const checkChange = async (step: Change) => {
+        const id = base + BigInt(step.n % idsUsed)
+        const before = plants.get(id)
+        const expected = history.lastSeen(id)
+        const isExpected = expected?.version === versions.get(id)
+        const { after, outcome } = takeEffect(
+          step.kind,
+          before,
+          toValue(step.text),
+          expected && (isExpected ? before : 'another state'),
+        )
+        const { version, ...found } = await act(step.kind, id, step.text)
+        const observed = `${step.kind} of plant ${id}: ${JSON.stringify(found)}`
+        assert.deepEqual(found, outcome, observed)
+        if (after === undefined) {
+          plants.delete(id)
         } else {
-          const id = base + BigInt(step.n % idsUsed)
-          const before = plants.get(id)
-          const expected = history.lastSeen(id)
-          const isExpected = expected?.version === versions.get(id)
-          const { after, outcome } = takeEffect(
-            step.kind,
-            before,
-            toValue(step.text),
-            expected && (isExpected ? before : 'another state'),
-          )
-          const { version, ...found } = await act(step.kind, id, step.text)
-          const observed = `${step.kind} of plant ${id}: ${JSON.stringify(found)}`
-          assert.deepEqual(found, outcome, observed)
-          if (after === undefined) {
-            plants.delete(id)
-          } else {
-            plants.set(id, after)
-          }
-          // A create does not return its version, so no client can expect it before a
-          // read.
-          if (version !== undefined || outcome.is === 'done') {
-            versions.set(id, version)
-          }
+          plants.set(id, after)
         }
+        // A create does not return its version, so no client can expect it before a
+        // read.
+        if (version !== undefined || outcome.is === 'done') {
+          versions.set(id, version)
+        }
+      }
+      for (const step of steps) {
+        await (step.kind === 'list' ? checkList(step) : checkChange(step))
       }
     },
   )

@@ -83,6 +83,32 @@ function headersOf(
   return list === '' ? {} : { 'if-match': list }
 }
 
+type Answer = Awaited<ReturnType<Client['ask']>>
+
+/** Stands for the answer of a server that was killed, which ends the connection. */
+function noAnswer(error: { readonly code?: string }): undefined {
+  if (!['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(`${error.code}`)) {
+    throw error
+  }
+}
+
+/** @throws Error for an answer that an outage of the store cannot explain */
+function outcomeOf(asked: string, answer: Answer): Outcome & { body?: unknown } {
+  if (answer.status === 204) {
+    return { is: 'done' }
+  }
+  const body = held(answer) as { error?: bigint }
+  const version = answer.headers.get('etag')?.slice(1, -1)
+  if (answer.status === 200) {
+    return { is: 'done', body, ...(version !== undefined && { version }) }
+  }
+  const is = outcomes[`${body.error}`]
+  if (is === undefined) {
+    throw new Error(`${asked} was answered with ${answer.status} ${answer.body}`)
+  }
+  return { is }
+}
+
 /** Throws for an answer that an outage of the store cannot explain. */
 export function operationsOver(client: Client): Operations {
   const ask = async (
@@ -91,38 +117,12 @@ export function operationsOver(client: Client): Operations {
     plant?: object,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Outcome & { body?: unknown }> => {
-    let answer: Awaited<ReturnType<Client['ask']>>
-    try {
-      answer = await client.ask(method, path, {
-        headers,
-        ...(plant && { body: toJson(plant) }),
-      })
-    } catch (error) {
-      // The connection ends if the server is killed.
-      if (
-        ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(
-          `${(error as { code?: string }).code}`,
-        )
-      ) {
-        return { is: 'unknown' }
-      }
-      throw error
-    }
-    if (answer.status === 204) {
-      return { is: 'done' }
-    }
-    const body = held(answer) as { error?: bigint }
-    const version = answer.headers.get('etag')?.slice(1, -1)
-    if (answer.status === 200) {
-      return { is: 'done', body, ...(version !== undefined && { version }) }
-    }
-    const is = outcomes[`${body.error}`]
-    if (is === undefined) {
-      throw new Error(
-        `${method} ${path} was answered with ${answer.status} ${answer.body}`,
-      )
-    }
-    return { is }
+    const body = plant && { body: toJson(plant) }
+    const asked = client.ask(method, path, { headers, ...body })
+    const answer = await asked.catch(noAnswer)
+    return answer === undefined
+      ? { is: 'unknown' }
+      : outcomeOf(`${method} ${path}`, answer)
   }
   return {
     async act(kind, id, text, expected) {
@@ -218,7 +218,7 @@ export function recorded(operations: Operations, history: History) {
     const expected = isConditional(kind) ? history.lastSeen(id) : undefined
     const written = ['POST', 'PUT'].includes(methods[kind]) ? toValue(text) : undefined
     const act = () => operations.act(kind, id, text, expected?.version)
-    return history.perform(id, kind, written, act, expected?.value)
+    return history.perform({ id, kind, written, expected: expected?.value }, act)
   }
 }
 

@@ -182,21 +182,20 @@ function serving(
       const url = listening.exec(program.output())?.[1] as string
       const { client, operations } = await connect(url)
       let hasFailed = false
+      const write = async (id: number, version: number) => {
+        const kind = version === 0 ? 'create' : 'replace'
+        const { is } = await operations.act(kind, BigInt(id), {
+          name: nameOf(id, version),
+        })
+        hasFailed ||= inject !== undefined && is === 'unknown'
+        if (!hasFailed && is !== 'done') {
+          throw new Error(`version ${version} of plant ${id} is ${is}`)
+        }
+      }
       const work = async (first: number) => {
-        for (let id = first; id < first + plants; id++) {
-          for (let version = 0; version < versions; version++) {
-            const kind = version === 0 ? 'create' : 'replace'
-            const { is } = await operations.act(kind, BigInt(id), {
-              name: nameOf(id, version),
-            })
-            hasFailed ||= inject !== undefined && is === 'unknown'
-            if (hasFailed) {
-              return
-            }
-            if (is !== 'done') {
-              throw new Error(`version ${version} of plant ${id} is ${is}`)
-            }
-          }
+        const writes = plants * versions
+        for (let n = 0; n < writes && !hasFailed; n++) {
+          await write(first + Math.floor(n / versions), n % versions)
         }
       }
       const firstIds = Array.from({ length: clients }, (_, n) => n * 1_000)

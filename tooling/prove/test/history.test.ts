@@ -86,7 +86,7 @@ test.each([
 test('a version that names two states of a plant is noticed', async () => {
   const history = new History()
   const see = (id: bigint, seen: string) =>
-    history.perform(id, 'read', undefined, async () => ({
+    history.perform({ id, kind: 'read' }, async () => ({
       is: 'done',
       seen,
       version: 'v',

@@ -75,57 +75,7 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ),
 ]
 
-/** Returns the cases of what every operation on an entity refuses. */
-export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] => [
-  ...aroundPaths(paths),
-
-  ...casesForEach(
-    clause,
-    operationsOf(paths),
-    operation => `${operation} refuses a query parameter that it does not have`,
-    async (client, operation) => {
-      const [method, target] = operation.split(' ') as [string, string]
-
-      const answer = await client.ask(method, `${target}?unheard_of=1`)
-
-      assertFailure(answer, 40012, 'unheard_of', 'this operation has')
-      if (method === 'GET') {
-        const head = await client.ask('HEAD', `${target}?unheard_of=1`)
-        assert.equal(head.status, 400)
-      }
-    },
-  ),
-
-  ...casesForEach(
-    `paths near ${path}`,
-    [
-      path.slice(0, -1),
-      `${path}/1/`,
-      `${path}/1/x`,
-      `${path}//`,
-      `/${path}`,
-      `/v1${path}`,
-    ],
-    near => `get 404 where nothing is: ${near}`,
-    async (client, near) => {
-      assertFailure(await client.ask('GET', near), 40401)
-      assertFailure(await client.ask('POST', near), 40401)
-      assertFailure(await client.ask('DELETE', near), 40401)
-    },
-  ),
-
-  ...casesOf(`paths near ${path}`, {
-    'that end in a slash get the advice to leave it out': async client => {
-      const withoutSlash = 'without the slash at its end'
-      assertFailure(await client.ask('POST', `${path}/`), 40501, withoutSlash)
-      assertFailure(await client.ask('GET', `${path}/1/?a`), 40401, withoutSlash)
-      assertFailure(await client.ask('GET', `${path}/`), 40004, 'after its last slash')
-
-      const other = await client.ask('GET', '/nowhere?a/')
-      assert.doesNotMatch(`${other.body}`, /slash/)
-    },
-  }),
-
+const aroundTokens = ({ path, paths }: Entity): readonly ContractCase[] => [
   ...casesForEach(
     'every operation needs a token',
     operationsOf(paths),
@@ -150,10 +100,68 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
       )
     },
   ),
+]
+
+/** Returns the cases of what every operation on an entity refuses. */
+export const aroundEntity = (entity: Entity): readonly ContractCase[] => [
+  ...aroundPaths(entity.paths),
 
   ...casesForEach(
     clause,
-    operationsOf(paths).filter(operation => !/^GET|batch$/.test(operation)),
+    operationsOf(entity.paths),
+    operation => `${operation} refuses a query parameter that it does not have`,
+    async (client, operation) => {
+      const [method, target] = operation.split(' ') as [string, string]
+
+      const answer = await client.ask(method, `${target}?unheard_of=1`)
+
+      assertFailure(answer, 40012, 'unheard_of', 'this operation has')
+      if (method === 'GET') {
+        const head = await client.ask('HEAD', `${target}?unheard_of=1`)
+        assert.equal(head.status, 400)
+      }
+    },
+  ),
+
+  ...casesForEach(
+    `paths near ${entity.path}`,
+    [
+      entity.path.slice(0, -1),
+      `${entity.path}/1/`,
+      `${entity.path}/1/x`,
+      `${entity.path}//`,
+      `/${entity.path}`,
+      `/v1${entity.path}`,
+    ],
+    near => `get 404 where nothing is: ${near}`,
+    async (client, near) => {
+      assertFailure(await client.ask('GET', near), 40401)
+      assertFailure(await client.ask('POST', near), 40401)
+      assertFailure(await client.ask('DELETE', near), 40401)
+    },
+  ),
+
+  ...casesOf(`paths near ${entity.path}`, {
+    'that end in a slash get the advice to leave it out': async client => {
+      const withoutSlash = 'without the slash at its end'
+      assertFailure(await client.ask('POST', `${entity.path}/`), 40501, withoutSlash)
+      assertFailure(await client.ask('GET', `${entity.path}/1/?a`), 40401, withoutSlash)
+      assertFailure(
+        await client.ask('GET', `${entity.path}/`),
+        40004,
+        'after its last slash',
+      )
+
+      const other = await client.ask('GET', '/nowhere?a/')
+      assert.doesNotMatch(`${other.body}`, /slash/)
+    },
+  }),
+
+  ...aroundTokens(entity),
+
+  ...casesForEach(
+    clause,
+    operationsOf(entity.paths).filter(operation => !/^GET|batch$/.test(operation)),
     operation =>
       `${operation} with a body of another media type or too large gets 415 or 413`,
     async (client, operation) => {

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { figure } from '../part.ts'
 import { Connections } from './connections.ts'
@@ -90,18 +91,21 @@ export const endlessBodies =
     using _idle = await Connections.open(program.url, idle)
     const endAt = performance.now() + 6_000
     let sent = 0
+    const fill = async (socket: Socket) => {
+      const closed = once(socket, 'close').catch(() => {})
+      socket.write(post)
+      while (socket.writable && performance.now() < endAt) {
+        sent += piece.length
+        if (!socket.write(piece)) {
+          await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+        }
+      }
+    }
     const flood = async () => {
       while (performance.now() < endAt) {
         using connections = await Connections.open(program.url, 1)
         for (const socket of connections.sockets) {
-          const closed = once(socket, 'close').catch(() => {})
-          socket.write(post)
-          while (socket.writable && performance.now() < endAt) {
-            sent += piece.length
-            if (!socket.write(piece)) {
-              await Promise.race([once(socket, 'drain').catch(() => {}), closed])
-            }
-          }
+          await fill(socket)
         }
       }
     }
