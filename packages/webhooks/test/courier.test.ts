@@ -126,12 +126,30 @@ test('pauses of a failing listener double from a second to five minutes', async 
 })
 
 test.each([
-  ['stopped', 'five days', 5 * dayMs, 500, 'stopped'],
-  ['active', 'a millisecond less', 5 * dayMs - 1, 500, 'attempt-failed'],
-  ['active', 'five days, until it received something', 5 * dayMs, 200, 'attempt-failed'],
+  {
+    state: 'stopped',
+    time: 'five days',
+    failingForMs: 5 * dayMs,
+    first: 500,
+    event: 'stopped',
+  },
+  {
+    state: 'active',
+    time: 'a millisecond less',
+    failingForMs: 5 * dayMs - 1,
+    first: 500,
+    event: 'attempt-failed',
+  },
+  {
+    state: 'active',
+    time: 'five days, until it received something',
+    failingForMs: 5 * dayMs,
+    first: 200,
+    event: 'attempt-failed',
+  },
 ])(
-  'is %s after failures for %s, as the store counts them',
-  async (state, _, failingForMs, first, event) => {
+  'is $state after failures for $time, as the store counts them',
+  async ({ state, failingForMs, first, event }) => {
     const world = createVirtualWorld(({ plant }) => (plant === 1n ? first : 500))
     const { claim } = world
     vi.spyOn(world, 'claim').mockImplementation(async limits => {

@@ -1,5 +1,6 @@
 import { DomainError, type PlantAdded, parsePlant } from '@plant-store/domain'
 import {
+  type Claim,
   mintSecret,
   type Outbox,
   type WebhookId,
@@ -42,7 +43,7 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
   let leases = 0
   let deliveries = 0n
   const outbox: Outbox = {
-    async claim({ leaseMs, rowsMax }) {
+    async claim({ leaseMs, rowsMax }): Promise<Claim | undefined> {
       for (const [id, kept] of all) {
         const due = kept.rows.filter(({ dueAtMs }) => dueAtMs <= now())
         if (kept.state === 'stopped' || kept.claimableAtMs > now() || due.length === 0) {

@@ -229,40 +229,61 @@ class CsvReader<Item> {
     isLast: boolean,
     recordsMax = Number.MAX_SAFE_INTEGER,
   ): Records {
-    const { lineBytesMax, lineEnd } = this.#reading
-    const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
+    const { lineEnd } = this.#reading
     const records: CsvRecord[] = []
     let at = 0
+    const add = (record: CsvRecord) => {
+      records.push(record)
+      at += record.lines.length
+    }
     while (at < piece.length && records.length < recordsMax) {
-      const start = at
-      try {
-        parse(piece.subarray(start), {
-          delimiter: separator,
-          record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
-          relax_column_count: true,
-          to: recordsMax - records.length,
-          cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
-          on_record(fields: CsvRecord['fields'], { bytes }) {
-            const end = start + bytes
-            if (end - at > lineBytesMax && endOfLine(piece, at, lineEnd) < end) {
-              throw new Error(tooLong)
-            }
-            records.push({ lines: piece.subarray(at, end), fields })
-            at = end
-          },
-        })
-      } catch (error) {
-        const isTooLong = piece.length - at > lineBytesMax
-        const fault = faultIn(error, isTooLong ? tooLong : unclosed)
-        if (fault === unclosed && !isLast) {
-          break
-        }
-        const end = endOfLine(piece, at, lineEnd)
-        records.push({ lines: piece.subarray(at, end), fields: [], fault })
-        at = end
+      const left = recordsMax - records.length
+      const fault = this.#parse(piece.subarray(at), separator, left, add)
+      if (fault === unclosed && !isLast) {
+        break
+      }
+      if (fault !== undefined) {
+        const lines = piece.subarray(at, endOfLine(piece, at, lineEnd))
+        add({ lines, fields: [], fault })
       }
     }
     return { records, rest: piece.subarray(at) }
+  }
+
+  /**
+   * Adds the records up to the first fault.
+   *
+   * @returns the fault of the line after them, or `undefined` if there is none
+   */
+  #parse(
+    piece: Buffer,
+    separator: string,
+    recordsMax: number,
+    add: (record: CsvRecord) => void,
+  ): string | undefined {
+    const { lineBytesMax, lineEnd } = this.#reading
+    const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
+    let at = 0
+    try {
+      parse(piece, {
+        delimiter: separator,
+        record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
+        relax_column_count: true,
+        to: recordsMax,
+        cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
+        on_record(fields: CsvRecord['fields'], { bytes: end }) {
+          if (end - at > lineBytesMax && endOfLine(piece, at, lineEnd) < end) {
+            throw new Error(tooLong)
+          }
+          add({ lines: piece.subarray(at, end), fields })
+          at = end
+        },
+      })
+      return undefined
+    } catch (error) {
+      const isTooLong = piece.length - at > lineBytesMax
+      return faultIn(error, isTooLong ? tooLong : unclosed)
+    }
   }
 
   #countLines(lines: Buffer): void {
