@@ -48,15 +48,19 @@ test('one of twenty racing changes through two processes is made', async () => {
         ({ status }, racer) =>
           status === 412 || (status === 404 && methodOf(racer) === 'DELETE'),
       )
-      expect(losers).toHaveLength(racers - 1)
+      expect(losers, `${path}`).toHaveLength(racers - 1)
       const [winner] = winners as [number]
       const now = await race(winner + 1, `GET ${path}`)
-      if (methodOf(winner) === 'DELETE') {
-        expect(now.status).toBe(404)
-      } else {
-        expect(now.headers.get('etag')).toBe(answers[winner]?.headers.get('etag'))
-        expect(JSON.parse(now.text)).toEqual({ id, name: `racer ${winner}` })
-      }
+      const found =
+        now.status === 404
+          ? undefined
+          : { etag: now.headers.get('etag'), plant: JSON.parse(now.text) }
+      const etag = answers[winner]?.headers.get('etag')
+      const left =
+        methodOf(winner) === 'DELETE'
+          ? undefined
+          : { etag, plant: { id, name: `racer ${winner}` } }
+      expect(found, `${path}`).toEqual(left)
     }
   }
 })
