@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import swaggerUi from 'swagger-ui-dist/absolute-path.js'
 
-// The API reference beside the code that serves it, Swagger UI's files included: its package would report its installation.
+// The API reference beside the code that serves it, Swagger UI's files included: its
+// package would report its installation.
 const to = join(import.meta.dirname, 'dist/docs')
 cpSync(join(import.meta.dirname, 'docs'), to, { recursive: true })
 for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css']) {

@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
-// These tests put things at the path that something is written to. The tests of persistence have
-// more of it.
+// These tests put things at the path that something is written to. The tests of
+// persistence have more of it.
 
 let place: Place
 beforeEach(async () => {

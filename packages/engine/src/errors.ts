@@ -2,8 +2,8 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * A store refuses. With `store-busy` nothing was changed. With `store-unavailable` a change
- * may have been made.
+ * A store refuses. With `store-busy` nothing was changed. With `store-unavailable` a
+ * change may have been made.
  */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError'
