@@ -140,7 +140,8 @@ describe('on a fresh clone', () => {
     expect(await command('--help')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Usage: /),
-      stderr: '',
+      // It looks for changed sources, and says so if that takes longer than a second.
+      stderr: expect.stringMatching(/^(Building plant-store …\n)?$/),
     })
   })
 

@@ -328,6 +328,8 @@ test(
       0
 
     await until('a backup', () => made().length > 0, 30_000)
+    // On a busy machine the timer may begin before the server has made the store.
+    const failuresAtFirst = failures()
     await assertCreates(url, token)
     const before = made().length
     await until('the next backup', () => made().length > before + 1, 30_000)
@@ -338,7 +340,7 @@ test(
     const { uid, mode } = statSync(newest)
     expect([uid, mode & 0o777]).toEqual([statSync(join(state, 'plant-store')).uid, 0o600])
     expect(Date.now() / 1000 - (await lastBackup())).toBeLessThan(30)
-    expect(failures()).toBe(0)
+    expect(failures()).toBe(failuresAtFirst)
 
     // These are the rest of a killed backup, and the backups of many nights.
     const then = Date.now() / 1_000 - 2 * 86_400
@@ -355,7 +357,7 @@ test(
     expect(globSync('.*', { cwd: backups, exclude: ['.'] })).not.toContain(left[0])
 
     setEnvironment('DATABASE_URL=file:/var/lib/plant-store/none.db\n')
-    await until('a failed backup', () => failures() > 0, 30_000)
+    await until('a failed backup', () => failures() > failuresAtFirst, 30_000)
     const [last, kept] = [await lastBackup(), made()]
     const failed = failures()
     await until('another one', () => failures() > failed, 30_000)
