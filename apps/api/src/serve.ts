@@ -157,7 +157,7 @@ async function notifySystemd(logger: Logger): Promise<void> {
  */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    // SIGHUP tells that the terminal or the session has ended.
+    // SIGHUP means that the terminal or the session has ended.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, resolve)
     }

@@ -109,7 +109,7 @@ class Inbox {
     return readHead(head.toString('latin1'), method)
   }
 
-  /** Takes so many bytes, or all until the connection ends. */
+  /** Takes this number of bytes, or without one all until the connection ends. */
   async takeBody(length: number | undefined): Promise<Buffer> {
     if (length === undefined) {
       await this.#waitFor('the end of the connection', () => this.#hasEnded)

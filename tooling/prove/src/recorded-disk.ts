@@ -105,7 +105,7 @@ interface File {
   writes: Write[]
 }
 
-/** What a descriptor stands for. */
+/** The file or folder that a descriptor is open on. */
 interface Opened {
   readonly file?: File
   readonly folder?: string

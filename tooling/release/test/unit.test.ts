@@ -328,7 +328,7 @@ test(
       0
 
     await until('a backup', () => made().length > 0, 30_000)
-    // On a busy machine the timer may begin before the server has made the store.
+    // The timer may begin before the server has made the store, if the machine is busy.
     const failuresAtFirst = failures()
     await assertCreates(url, token)
     const before = made().length

@@ -8,7 +8,7 @@ import {
 } from '@plant-store/domain'
 import { toFailure } from '../errors/failures.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
-import type { Authenticate } from '../request/authenticate.ts'
+import type { Authenticate, AuthenticatedRequest } from '../request/authenticate.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
 import { notesOf } from '../request/notes.ts'
@@ -45,8 +45,6 @@ export interface BatchOutcome {
   readonly faults: LineFault[]
 }
 
-type BatchRequest = Parameters<Authenticate>[0]
-
 /**
  * Returns the handler of POST /plants/batch: any number of plants in one request, in
  * constant memory.
@@ -60,7 +58,7 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
   }
 
   return async (
-    request: BatchRequest,
+    request: AuthenticatedRequest,
     body: Body | undefined,
     useCases: PlantUseCases,
   ): Promise<BatchOutcome> => {

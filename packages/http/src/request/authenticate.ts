@@ -17,7 +17,8 @@ declare module 'fastify' {
   }
 }
 
-type AuthenticatedRequest = Pick<FastifyRequest, 'notes' | 'headers'>
+/** What authentication reads and notes of a request. */
+export type AuthenticatedRequest = Pick<FastifyRequest, 'notes' | 'headers'>
 
 /**
  * Asks the gate for the holder of a token with a scope, or with `any`.
