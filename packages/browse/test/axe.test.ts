@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { hasBrowser } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { type Opened, shows, signIn, usePage } from './page.ts'
+import { hold, type Opened, shows, signIn, usePage } from './page.ts'
 
 const script = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const axe = readFileSync(script, 'utf8')
@@ -50,10 +50,11 @@ describe('axe', needs('chromium', hasBrowser), () => {
       'a change that has failed after its form was closed',
       async ({ press, page }) => {
         await press('Go on editing')
-        await page.route('**/plants/7', route => route.abort())
+        const release = await hold(page, 'PUT', '7', 'abort')
         await press('Save')
         await press('Close')
-        await shows(page.locator('#unsaved'), 'Plant 7:')
+        release()
+        await shows(page.locator('#unsaved'), 'Plant 7 was changed')
         await page.unroute('**/plants/7')
       },
     ],

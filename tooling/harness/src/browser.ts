@@ -3,10 +3,15 @@ import { type Browser, chromium } from 'playwright-core'
 
 export type { Browser, Locator, Page } from 'playwright-core'
 
-/** Debian's path. */
-const executablePath = '/usr/bin/chromium'
+/**
+ * Where Debian keeps Chromium. The headless shell is the same engine without windows, and
+ * our tests take half the time in it.
+ */
+const executablePath = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find(
+  path => existsSync(path),
+)
 
-export const hasBrowser = existsSync(executablePath)
+export const hasBrowser = executablePath !== undefined
 
 export function launchBrowser(): Promise<Browser> {
   const args = [
@@ -18,5 +23,9 @@ export function launchBrowser(): Promise<Browser> {
     '--disable-component-update',
     '--disable-sync',
   ]
-  return chromium.launch({ executablePath, headless: true, args })
+  return chromium.launch({
+    headless: true,
+    args,
+    ...(executablePath && { executablePath }),
+  })
 }
