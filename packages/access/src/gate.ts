@@ -150,7 +150,10 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     // alive.
     const nowMs = performance.now()
     const isFresh = known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
-    return isFresh ? admit(known, nowMs, scope) : lookUp(presented, scope)
+    if (isFresh) {
+      return admit(known, nowMs, scope)
+    }
+    return lookUp(presented, scope)
   }
 }
 

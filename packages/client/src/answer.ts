@@ -19,7 +19,7 @@ export function readAnswer<Result>(
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
   const isChange = method !== 'GET'
   try {
-    const body = text === '' ? undefined : parseJsonRecord(text)
+    const body = readBody(text)
     const success = method === 'DELETE' ? 204 : 200
     if (status === success) {
       return read(body, headers)
@@ -43,6 +43,14 @@ export function readAnswer<Result>(
   }
 }
 
+/** @throws SyntaxError if the text is no JSON */
+function readBody(text: string): unknown {
+  if (text === '') {
+    return undefined
+  }
+  return parseJsonRecord(text)
+}
+
 /** @throws TypeError if the answer is no refusal of a store */
 function readRefusal(status: number, body: unknown): { number: number; message: string } {
   const { error, message } = (body ?? {}) as Readonly<
@@ -59,10 +67,17 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
  * 10.2.3).
  */
 function readRetryAfter(field: string | null): number | undefined {
-  const text = field ?? ''
-  const isSeconds = /^\d+$/.test(text)
-  const ms = isSeconds ? Number(text) * 1000 : Date.parse(text) - Date.now()
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+  if (field === null) {
+    return undefined
+  }
+  if (/^\d+$/.test(field)) {
+    return Number(field) * 1000
+  }
+  const atMs = Date.parse(field)
+  if (Number.isNaN(atMs)) {
+    return undefined
+  }
+  return Math.max(0, atMs - Date.now())
 }
 
 /**

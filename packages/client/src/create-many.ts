@@ -60,9 +60,10 @@ export async function createMany(
       length = 0
     }
   }
-  return lines.length === 0
-    ? total
-    : sum(total, await sendLines(lines, firstIndex, sendBatch))
+  if (lines.length === 0) {
+    return total
+  }
+  return sum(total, await sendLines(lines, firstIndex, sendBatch))
 }
 
 interface Fault {

@@ -70,13 +70,18 @@ function readList(body: unknown): readonly unknown[] {
  */
 function readNext(link: string | null): bigint | undefined {
   const [, after] = /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(link ?? '') ?? []
-  return after === undefined ? undefined : BigInt(after)
+  if (after === undefined) {
+    return undefined
+  }
+  return BigInt(after)
 }
 
 function readTotal(field: string | null): Total | undefined {
   if (field === null) {
     return undefined
   }
-  const isBound = field.endsWith('+')
-  return isBound ? `${totalMax}+` : Number(field)
+  if (field.endsWith('+')) {
+    return `${totalMax}+`
+  }
+  return Number(field)
 }

@@ -56,7 +56,7 @@ export class DomainError extends Error {
  * `instanceof` knows only those of its own copy.
  */
 export function isDomainError(error: unknown): error is DomainError {
-  return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
+  return typeof error === 'object' && error !== null && brand in error
 }
 
 /** The problem of each field, or `undefined` if it has none. */
@@ -69,9 +69,12 @@ export type Problems<Field extends string = string> = Readonly<
  * name every problem.
  */
 export function refusal(code: DomainErrorCode, problems: Problems): DomainError {
-  const faults = Object.entries(problems).flatMap(([field, problem]) =>
-    problem ? [{ field, problem }] : [],
-  )
+  const faults: Fault[] = []
+  for (const [field, problem] of Object.entries(problems)) {
+    if (problem !== undefined) {
+      faults.push({ field, problem })
+    }
+  }
   const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
   return new DomainError(code, message, { faults })
 }

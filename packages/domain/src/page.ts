@@ -11,7 +11,10 @@ export function pageLimitProblem(value: unknown): string | undefined {
     Number.isInteger(value) &&
     value >= 1 &&
     value <= pageLimitMax
-  return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
+  if (isLimit) {
+    return undefined
+  }
+  return `must be an integer from 1 to ${pageLimitMax}`
 }
 
 /** Asks for a part of a list. */
@@ -53,7 +56,10 @@ export async function readPage<
   const last = items.at(-1)
 
   const hasNext = rows.length > limit || bytesOf(rows) >= textBytesMax
-  return last !== undefined && hasNext ? { items, next: last.id } : { items }
+  if (last === undefined || !hasNext) {
+    return { items }
+  }
+  return { items, next: last.id }
 }
 
 function bytesOf(items: readonly object[]): number {

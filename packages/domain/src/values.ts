@@ -80,14 +80,25 @@ export function textProblem(value: unknown): string | undefined {
   return undefined
 }
 
+/** Returns the same for a value that may be missing. */
+export function optionalTextProblem(value: unknown): string | undefined {
+  if (value === undefined) {
+    return undefined
+  }
+  return textProblem(value)
+}
+
 /** Returns whether the value is an object with members. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Returns an own member: a sender must not be able to name an inherited one. */
-export function member(input: object, name: string): unknown {
-  return Object.hasOwn(input, name) ? (input as Record<string, unknown>)[name] : undefined
+export function member(input: Readonly<Record<string, unknown>>, name: string): unknown {
+  if (!Object.hasOwn(input, name)) {
+    return undefined
+  }
+  return input[name]
 }
 
 /** Returns whether no field has a problem. Otherwise `refusal` returns the error. */
@@ -121,11 +132,14 @@ export function textBytes(value: object): number {
 }
 
 function utf8Bytes(text: string): number {
-  let bytes = text.length
   // Most texts are ASCII, in which a search is faster than the loop.
   const firstOther = text.search(/[\x80-\uffff]/)
-  const start = firstOther === -1 ? text.length : firstOther
-  for (let at = start; at < text.length; at++) {
+  if (firstOther === -1) {
+    return text.length
+  }
+
+  let bytes = text.length
+  for (let at = firstOther; at < text.length; at++) {
     bytes += moreThanOneByte(text.charCodeAt(at))
   }
   return bytes
@@ -138,5 +152,8 @@ function moreThanOneByte(unit: number): number {
   }
   // Each half of a surrogate pair counts two of its four bytes.
   const isSurrogate = unit >= 0xd800 && unit <= 0xdfff
-  return unit <= 0x7ff || isSurrogate ? 1 : 2
+  if (unit <= 0x7ff || isSurrogate) {
+    return 1
+  }
+  return 2
 }

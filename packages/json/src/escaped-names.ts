@@ -17,6 +17,9 @@ export function readWithPlainNames(
 ): unknown {
   const mark = markAbsentFrom(text)
   const reread: unknown = JSON.parse(withStandIns(text, escapedNames, mark))
+  const nameByStandIn = new Map(
+    escapedNames.map(({ name }, index) => [`${mark}${index}`, name]),
+  )
 
   const values = [reread]
   // The list grows while it is walked.
@@ -27,7 +30,7 @@ export function readWithPlainNames(
     for (const member of Object.values(value)) {
       values.push(member)
     }
-    restoreNames(value, escapedNames, mark)
+    restoreNames(value, nameByStandIn)
   }
   return reread
 }
@@ -61,12 +64,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function restoreNames(
   object: Record<string, unknown>,
-  escapedNames: readonly EscapedName[],
-  mark: string,
+  nameByStandIn: ReadonlyMap<string, string>,
 ): void {
   for (const [key, value] of Object.entries(object)) {
-    const index = key.startsWith(mark) ? Number(key.slice(mark.length)) : -1
-    const name = escapedNames[index]?.name
+    const name = nameByStandIn.get(key)
     if (name === undefined) {
       continue
     }

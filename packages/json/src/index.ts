@@ -35,20 +35,24 @@ export function parseJsonRecord(text: string): unknown {
  */
 export function writeJsonRecord(record: object): string {
   let text = '{'
+  let separator = ''
   // This is twice as fast as with `Object.entries`, for an export of millions.
   for (const name in record) {
     const value: unknown = record[name as keyof typeof record]
     if (value === undefined) {
       continue
     }
-    const separator = text === '{' ? '' : ','
     text += `${separator}${JSON.stringify(name)}:${writeValue(value)}`
+    separator = ','
   }
   return `${text}}`
 }
 
 function writeValue(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}` : JSON.stringify(value)
+  if (typeof value === 'bigint') {
+    return `${value}`
+  }
+  return JSON.stringify(value)
 }
 
 const quote = 0x22
@@ -79,10 +83,12 @@ function checkLevels(text: string): void {
   let at = 0
   while (at < text.length) {
     const code = text.charCodeAt(at)
-    const end = code === quote ? endOfString(text, at) : at
-    // V8 reports a string that never ends.
-    if (end === -1) {
-      return
+    if (code === quote) {
+      at = endOfString(text, at)
+      // V8 reports a string that never ends.
+      if (at === -1) {
+        return
+      }
     }
 
     level += levelChangeOf(code)
@@ -90,7 +96,7 @@ function checkLevels(text: string): void {
       const message = `More than ${levelsMax} levels of arrays and objects at position ${at}`
       throw new SyntaxError(message)
     }
-    at = end + 1
+    at += 1
   }
 }
 
@@ -147,8 +153,13 @@ class LossScanner {
 
   constructor(text: string, value: unknown) {
     this.#text = text
-    this.#records = Array.isArray(value) ? value : [value]
-    this.#recordDepth = Array.isArray(value) ? 2 : 1
+    if (Array.isArray(value)) {
+      this.#records = value
+      this.#recordDepth = 2
+    } else {
+      this.#records = [value]
+      this.#recordDepth = 1
+    }
   }
 
   /** @throws SyntaxError if an object has a name twice */
@@ -298,8 +309,10 @@ function withName(names: Names, name: string, at: number): Names {
 
 /** Quotes the beginning of a name for a message. */
 function quoted(name: string): string {
-  const isLong = name.length > quotedLengthMax
-  return JSON.stringify(isLong ? `${name.slice(0, quotedLengthMax)}…` : name)
+  if (name.length > quotedLengthMax) {
+    return JSON.stringify(`${name.slice(0, quotedLengthMax)}…`)
+  }
+  return JSON.stringify(name)
 }
 
 const plainInteger = /^-?\d{1,19}$/

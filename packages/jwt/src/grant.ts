@@ -48,8 +48,10 @@ function scopesOf(payload: JWTPayload): Pick<Grant, 'scopes' | 'source'> {
   }
   const source =
     'scopes are read from its claim "permissions" or "scope", and it has none'
-  const hasScp = payload['scp'] !== undefined
-  return { scopes: [], source: hasScp ? `${source}: "scp" is not read` : source }
+  if (payload['scp'] !== undefined) {
+    return { scopes: [], source: `${source}: "scp" is not read` }
+  }
+  return { scopes: [], source }
 }
 
 function known(granted: readonly unknown[]): readonly Scope[] {

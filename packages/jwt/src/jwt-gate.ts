@@ -124,7 +124,10 @@ function explainRefusal(token: string, run: () => ReturnType<Gate>): ReturnType<
       return error
     }
     const fault = foreignFault(token)
-    return fault === undefined ? error : invalidToken(fault)
+    if (fault === undefined) {
+      return error
+    }
+    return invalidToken(fault)
   }
   try {
     const admission = run()

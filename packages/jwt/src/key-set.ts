@@ -111,7 +111,7 @@ function createFetch({ signal, onFailureChange }: KeySetOptions): Fetching {
     if (performance.now() - failedAtMs < cooldownMs) {
       throw unavailable()
     }
-    const signals = signal === undefined ? [options.signal] : [options.signal, signal]
+    const signals = [options.signal, signal].filter(each => each !== undefined)
     try {
       const response = await send(href, { ...options, signal: AbortSignal.any(signals) })
       const keys = await readKeys(response)
@@ -130,7 +130,10 @@ async function send(href: string, options: RequestInit): Promise<Response> {
   try {
     return await fetch(href, options)
   } catch (error) {
-    throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error
+    if (error instanceof TypeError && error.cause instanceof Error) {
+      throw error.cause
+    }
+    throw error
   }
 }
 

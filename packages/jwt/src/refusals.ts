@@ -8,14 +8,26 @@ export function invalidToken(message: string, holder?: string): AccessError {
 
 /** Returns the refusal of a token in which the verifier found a fault. */
 export function refusalOf(error: errors.JOSEError): AccessError {
-  // jose judges claims only once the signature is right. Anybody can write a subject into
-  // a forged token.
-  const payload = 'payload' in error ? (error.payload as JWTPayload) : {}
+  const payload = signedClaimsIn(error)
   const holder = typeof payload.sub === 'string' ? payload.sub : undefined
   if (error instanceof errors.JWTExpired) {
     return invalidToken('the access token has expired', holder)
   }
   return invalidToken(`the access token is not valid: ${faultOf(error, payload)}`, holder)
+}
+
+/**
+ * Returns the claims of the refused token if its signature is right, because anybody can
+ * write a subject into a forged token. jose judges claims only after the signature.
+ */
+function signedClaimsIn(error: errors.JOSEError): JWTPayload {
+  if (
+    error instanceof errors.JWTExpired ||
+    error instanceof errors.JWTClaimValidationFailed
+  ) {
+    return error.payload
+  }
+  return {}
 }
 
 function faultOf(error: errors.JOSEError, payload: JWTPayload): string {
@@ -51,9 +63,10 @@ export function foreignFault(token: string): string | undefined {
     return 'the access token is no valid JWT: its claims cannot be read'
   }
   const { iss } = payload
-  return iss === undefined
-    ? 'the access token is not valid: it lacks the claim "iss"'
-    : `the access token is not valid: its claim "iss" is ${quoted(iss)}, which is not exactly the issuer that this store trusts`
+  if (iss === undefined) {
+    return 'the access token is not valid: it lacks the claim "iss"'
+  }
+  return `the access token is not valid: its claim "iss" is ${quoted(iss)}, which is not exactly the issuer that this store trusts`
 }
 
 function hasJwtHeader(token: string): boolean {
@@ -77,5 +90,8 @@ const quotedLengthMax = 200
 /** Returns a claim for a message. */
 function quoted(claim: unknown): string {
   const text = JSON.stringify(claim)
-  return text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
+  if (text.length > quotedLengthMax) {
+    return `${text.slice(0, quotedLengthMax)}…`
+  }
+  return text
 }

@@ -48,9 +48,10 @@ export async function attempt(
     const answer = await send({ url, allowsPrivate, headers, body, signal })
     return outcomeOf(answer)
   } catch (error) {
-    return signal.aborted
-      ? { kind: 'aborted' }
-      : { kind: 'failed', reason: shortReason(error as Error) }
+    if (signal.aborted) {
+      return { kind: 'aborted' }
+    }
+    return { kind: 'failed', reason: shortReason(error as Error) }
   }
 }
 

@@ -16,6 +16,9 @@ export function parseRetryAfter(
   }
   // JavaScript parses much else as a date, such as -5.
   const isDate = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(field)
-  const atMs = isDate ? Date.parse(field) : Number.NaN
-  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs)
+  const atMs = Date.parse(field)
+  if (!isDate || Number.isNaN(atMs)) {
+    return undefined
+  }
+  return Math.max(0, atMs - nowMs)
 }

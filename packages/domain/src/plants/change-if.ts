@@ -34,7 +34,10 @@ export async function changeIf<Result>(
   let version = onlyVersion(condition) ?? (await storedVersion())
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
     if (!isMet(condition, version)) {
-      throw version === undefined ? missing() : conditionFailed(id, condition, version)
+      if (version === undefined) {
+        throw missing()
+      }
+      throw conditionFailed(id, condition, version)
     }
     const result = await change(version)
     if (result) {
@@ -55,7 +58,10 @@ function onlyVersion(condition: Condition): Version | undefined {
     return undefined
   }
   const [version] = matches
-  return isMet(condition, version) ? version : undefined
+  if (!isMet(condition, version)) {
+    return undefined
+  }
+  return version
 }
 
 export function plantNotFound(id: PlantId): DomainError {
@@ -69,15 +75,19 @@ export function keepsChanging(id: PlantId): DomainError {
 /** Returns the failure of a stored plant that does not meet the condition. */
 export function conditionFailed(
   id: PlantId,
-  { matches, differs }: Condition,
+  condition: Condition,
   version: Version,
 ): DomainError {
-  return new DomainError('condition-failed', `plant ${id} ${problem()}`)
+  const problem = conditionProblem(condition, version)
+  return new DomainError('condition-failed', `plant ${id} ${problem}`)
+}
 
-  function problem(): string {
-    if (!isMet({ matches }, version)) {
-      return 'does not have the expected version: read it again'
-    }
-    return differs === 'any' ? 'already exists' : 'still has the excluded version'
+function conditionProblem({ matches, differs }: Condition, version: Version): string {
+  if (!isMet({ matches }, version)) {
+    return 'does not have the expected version: read it again'
   }
+  if (differs === 'any') {
+    return 'already exists'
+  }
+  return 'still has the excluded version'
 }

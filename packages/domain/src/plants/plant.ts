@@ -5,6 +5,7 @@ import {
   isFaultless,
   isRecord,
   member,
+  optionalTextProblem,
   parseId,
   textProblem,
   type UnicodeText,
@@ -72,7 +73,7 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   const problems: Problems<keyof Plant> = {
     id: idProblem(plantId, id),
     name: textProblem(name),
-    tag: tag === undefined ? undefined : textProblem(tag),
+    tag: optionalTextProblem(tag),
   }
   if (!isFaultless(problems)) {
     throw refusal('invalid-plant', problems)

@@ -1,5 +1,5 @@
 import { DomainError, idTaken } from '../errors.ts'
-import { readPage, totalMax } from '../page.ts'
+import { readPage, type Total, totalMax } from '../page.ts'
 import { isSame } from '../values.ts'
 import { type Condition, isMet, type Version } from '../version.ts'
 import {
@@ -186,6 +186,12 @@ async function listCounted(
     counted = total
     return plants
   })
-  const total = counted > totalMax ? (`${totalMax}+` as const) : counted
-  return { plants: items, ...next, total }
+  return { plants: items, ...next, total: totalOf(counted) }
+}
+
+function totalOf(counted: number): Total {
+  if (counted > totalMax) {
+    return `${totalMax}+`
+  }
+  return counted
 }
