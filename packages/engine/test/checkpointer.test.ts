@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   Checkpointer,
   type RecentChanges,
@@ -11,6 +11,7 @@ import {
 } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
+import { failStatements } from './failing-disk.ts'
 
 /** Pages are small, because the limits count pages and not bytes. */
 const pageBytes = 512
@@ -26,24 +27,6 @@ function openStore() {
   return { file, connection: openWriterConnection(file, 5_000) }
 }
 
-/** Lets the disk fail under passes of the writer while the function returns true. */
-function failPasses(connection: Database.Database, isFailing: () => boolean) {
-  const prepare = connection.prepare.bind(connection)
-  vi.spyOn(connection, 'prepare').mockImplementation(sql => {
-    const statement = prepare(sql)
-    const get = statement.get.bind(statement)
-    if (sql.includes('passive')) {
-      statement.get = () => {
-        if (isFailing()) {
-          throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_WRITE')
-        }
-        return get()
-      }
-    }
-    return statement
-  })
-}
-
 /** Opens a store with its checkpointer and guard. */
 function open({ file, connection } = openStore()) {
   connection.exec('create table texts (id integer primary key, text text)')
@@ -55,6 +38,7 @@ function open({ file, connection } = openStore()) {
     connection,
     descriptor: guard.descriptor,
     onPass: () => passed.resolve(),
+    handleErrors: work => work(),
     onFailureChange: reason => failures.push(reason),
     onLoss: reason => losses.push(reason),
   })
@@ -193,7 +177,7 @@ test('a WAL that another connection reads stays below 64,000 pages', async () =>
 test('a pass that fails is reported once, and the first that works again', () => {
   let isFailing = true
   const store = openStore()
-  failPasses(store.connection, () => isFailing)
+  failStatements(store.connection, 'passive', () => isFailing)
   const { write, copyIfLong, failures, losses } = open(store)
   write(walPagesMax - 4_000)
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'

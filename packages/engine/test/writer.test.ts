@@ -16,6 +16,7 @@ import type { ChangeKind } from '../src/sqlite/arrivals.ts'
 import { walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { Writer } from '../src/sqlite/writer.ts'
+import { failStatements } from './failing-disk.ts'
 import { entities, note, openStorage } from './notes.ts'
 
 vi.mock('node:fs', async importOriginal => {
@@ -30,14 +31,19 @@ afterEach(() => void vi.useRealTimers())
  * A writer in this thread, and the far ends of two threads that send to it.
  *
  * @param pageBytes small by default, because the limits of a WAL count pages
+ * @param prepare prepares the connection for a test
  */
-async function open(pageBytes = 512) {
+async function open(
+  pageBytes = 512,
+  prepare: (connection: Database.Database) => void = () => {},
+) {
   const file = join(temporaryFolder(), 'data/notes.db')
   mkdirSync(dirname(file))
   new Database(file).exec(`pragma page_size = ${pageBytes}; vacuum`).close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
+  prepare(connection)
   const writer = new Writer(connection, changeStatements)
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
@@ -246,6 +252,58 @@ test('a change that makes the WAL too long is stored, the next refused', async (
   reader.close()
   vi.advanceTimersByTime(1_000)
   expect(await one.answer()).toEqual({ blockedBecause: undefined })
+})
+
+test('changes are made while the WAL cannot be copied', async () => {
+  let isFailing = true
+  const { connection, threads } = await open(512, each =>
+    failStatements(each, 'passive', () => isFailing),
+  )
+  const [one] = threads
+  lengthenWal(connection, 24_000)
+  hurryClock()
+  const made = { affectedRows: [1] }
+
+  one.send(1)
+  expect(await one.answer()).toMatchObject(made)
+  expect(await one.answer()).toEqual({
+    checkpointFailure: 'the disk fails (SQLITE_IOERR_WRITE)',
+  })
+  one.send(2)
+  expect(await one.answer(), 'a change after the failure').toMatchObject(made)
+
+  isFailing = false
+  one.send(3)
+  expect(await one.answer(), 'a change once the disk works').toMatchObject(made)
+  expect(await one.answer()).toEqual({ checkpointFailure: undefined })
+})
+
+test('a WAL of unknown length blocks the writer until it is known', async () => {
+  let answer: unknown
+  let readAnswer = (): unknown => undefined
+  let isFailing = true
+  const { threads } = await open(512, connection =>
+    failStatements(connection, 'noop', () => {
+      // Until the change is answered, the guard of the files reads the length.
+      answer ??= readAnswer()
+      return answer !== undefined && isFailing
+    }),
+  )
+  const [one] = threads
+  readAnswer = one.answerSoFar
+  hurryClock()
+
+  one.send(1)
+  expect(await one.answer()).toEqual({
+    blockedBecause: 'the disk fails (SQLITE_IOERR_WRITE)',
+  })
+  expect(answer).toMatchObject({ affectedRows: [1] })
+
+  isFailing = false
+  vi.advanceTimersByTime(1_000)
+  expect(await one.answer()).toEqual({ blockedBecause: undefined })
+  one.send(2)
+  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
 })
 
 test('a transaction is bounded by what it writes, copies included', async () => {

@@ -22,6 +22,8 @@ export interface CheckpointerOptions {
   readonly descriptor: number
   /** Called if the thread has copied pages, because others may have come meanwhile. */
   readonly onPass: () => void
+  /** Does the work that follows a pass of the thread, and handles its errors. */
+  readonly handleErrors: (work: () => void) => void
   /**
    * Called with the reason when passes begin to fail, and without once one has worked.
    */
@@ -185,10 +187,12 @@ export class Checkpointer {
     this.#state = { kind: 'copying', thread }
     thread.once('message', (outcome: PassOutcome) => {
       this.#state = { kind: 'idle', thread }
-      this.#settle(outcome)
-      if (this.#countPages().copied > pages.copied) {
-        this.#options.onPass()
-      }
+      this.#options.handleErrors(() => {
+        this.#settle(outcome)
+        if (this.#countPages().copied > pages.copied) {
+          this.#options.onPass()
+        }
+      })
     })
     thread.postMessage('copy')
   }
@@ -218,7 +222,8 @@ export class Checkpointer {
     this.#state = { kind: 'ended' }
     // It may have copied pages, so they need an fsync.
     if (wasCopying) {
-      this.#settle(makePass(() => {}, this.#options.descriptor))
+      const outcome = makePass(() => {}, this.#options.descriptor)
+      this.#options.handleErrors(() => this.#settle(outcome))
     }
     this.#exited.resolve()
   }

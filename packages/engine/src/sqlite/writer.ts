@@ -89,7 +89,8 @@ const userVersionMax = 2n ** 31n
  * It has two states:
  *
  * - Open: changes are made. This ends when a transaction has failed and cannot be
- *   overwritten, when the guard finds a fault, or when the WAL is too long.
+ *   overwritten, when the guard finds a fault, or when the WAL is too long or its length
+ *   cannot be read.
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
@@ -98,8 +99,9 @@ const userVersionMax = 2n ** 31n
  * transaction, which overwrites them. A lock of another process is no failure. If only
  * step 3 fails, the changes get the same 503 (error 50302), and may be stored.
  *
- * An error of the disk in step 5 ends the thread. The process logs it and ends. An error
- * in the check of each second blocks the writer.
+ * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
+ * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the check
+ * of each second, blocks the writer.
  *
  * What must never happen:
  *
@@ -149,6 +151,7 @@ export class Writer {
       connection,
       descriptor: this.#guard.descriptor,
       onPass: () => this.#checkpoint(),
+      handleErrors: work => this.#blockOnError(work),
       onFailureChange: reason => this.#postToOne({ checkpointFailure: reason }),
       onLoss: reason => this.#notePagesLost(reason),
     })
@@ -306,24 +309,33 @@ export class Writer {
   }
 
   #checkWhenIdle(): void {
-    try {
+    this.#blockOnError(() => {
       this.#checkFiles(0)
       if (this.#state.kind === 'open') {
         this.#checkpoint()
       } else if (this.#recover()) {
         this.#unblock()
       }
-    } catch (error) {
-      this.#block(detailedReasonOf(error))
-    }
+    })
   }
 
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
   #checkpoint(): void {
-    const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
-    this.#checkpointMs = performance.now()
-    if (reason !== undefined) {
-      this.#block(reason)
+    this.#blockOnError(() => {
+      const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
+      this.#checkpointMs = performance.now()
+      if (reason !== undefined) {
+        throw new Error(reason)
+      }
+    })
+  }
+
+  /** Does work that no group waits for. An error blocks the writer. */
+  #blockOnError(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#block(detailedReasonOf(error))
     }
   }
 
