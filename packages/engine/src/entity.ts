@@ -36,7 +36,7 @@ export interface Entity<Port = unknown, Item = unknown> {
   }
 }
 
-export type Migration = (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
+export type Migration = (db: Kysely<unknown>, dialect: Dialect) => Promise<unknown>
 
 /** The rows of the first table, whose key is an int64 `id`. */
 export interface Rows<Item> {
@@ -87,7 +87,7 @@ export type Ports<Entered extends Entities = Entities> = {
 export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item : never
 
 /** The statements of entities and of the store itself on a database. */
-export interface CompiledEntities<Entered extends Entities = Entities> {
+export interface CompiledEntities {
   /** All tables, in the order in which changes lock their rows. */
   readonly tables: readonly string[]
   /** The name of each statement, such as `notes.find`. */
@@ -98,13 +98,10 @@ export interface CompiledEntities<Entered extends Entities = Entities> {
    */
   readonly probeWrite: ChangeStatement<unknown>
   readonly probeRead: ReadStatement<unknown, { version: bigint }>
-  ports(runner: Runner): Ports<Entered>
+  ports(runner: Runner): Ports
 }
 
-export function compileEntities<Entered extends Entities>(
-  entities: Entered,
-  dialect: Dialect,
-): CompiledEntities<Entered> {
+export function compileEntities(entities: Entities, dialect: Dialect): CompiledEntities {
   const compiled = Object.entries(entities).map(([name, entity]) => ({
     name,
     ...entity.compile(dialect),
@@ -134,9 +131,7 @@ export function compileEntities<Entered extends Entities>(
     names,
     changeStatements,
     ports(runner) {
-      const ports = compiled.map(({ name, port }) => [name, port(runner)])
-      // `Object.fromEntries` knows no names. `Ports` gives each port its type.
-      return Object.fromEntries(ports) as Ports<Entered>
+      return Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)]))
     },
   }
 }

@@ -42,6 +42,11 @@ export function unavailable(message: string, cause?: Error): StoreError {
   return new StoreError('store-unavailable', message, cause && { cause })
 }
 
+/** Leaves the errors of a store as they are. */
+export function unchanged(error: StoreError): Error {
+  return error
+}
+
 /** Returns whether an error or its cause is a damaged file. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) {

@@ -1,10 +1,4 @@
-export {
-  compileEntities,
-  type Entities,
-  type Entity,
-  type Migration,
-  type Runner,
-} from './entity.ts'
+export { compileEntities, type Entity, type Migration, type Runner } from './entity.ts'
 export {
   explain,
   fileReason,
@@ -22,10 +16,8 @@ export {
   openStorage,
   planOpening,
   restoreStore,
-  type StoreContent,
 } from './open.ts'
 export { printable } from './printable.ts'
-export { createStorage, type DatabaseDriver } from './runner.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export { readStoreId } from './sqlite/store-id.ts'
@@ -35,17 +27,14 @@ export {
   postgresDialect,
   sqliteDialect,
 } from './statements/dialect.ts'
-export { readRows } from './statements/read-rows.ts'
-export {
-  type Change,
-  type ChangeStatement,
-  type ColumnType,
-  type PageBounds,
-  type Parameter,
-  type Query,
-  type ReadStatement,
-  type Statement,
-  valuesOf,
+export type {
+  Change,
+  ChangeStatement,
+  ColumnType,
+  PageBounds,
+  Parameter,
+  Query,
+  ReadStatement,
 } from './statements/statement.ts'
 export {
   defaultStoreUrl,
@@ -66,6 +55,7 @@ export {
   type StorageHandle,
   type StorageObserver,
   type StorageOptions,
+  type StoreContent,
   type StoreReader,
   type StoreReport,
   transferListOf,

@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Entities } from './entity.ts'
-import { fileReason, NoStoreError, type StoreError } from './errors.ts'
+import { fileReason, NoStoreError } from './errors.ts'
 import { schemaVersionOf } from './migrations.ts'
 import { createReader, type ReadTransaction } from './snapshot.ts'
 import {
@@ -22,23 +22,13 @@ import type {
   StorageHandle,
   StorageObserver,
   StorageOptions,
+  StoreContent,
   StoreReader,
   StoreReport,
 } from './types.ts'
 
-/** The content of the stores of a program. */
-export interface StoreContent<Entered extends Entities> {
-  readonly entities: Entered & { readonly [Name in Reserved]?: never }
-  /**
-   * Makes errors of a store those of the ports. By default they are {@link StoreError}.
-   */
-  readonly translateError?: (error: StoreError) => Error
-}
-
-/** Names that every storage or reader has, so that no entity may have them. */
-type Reserved =
-  | keyof MainStorage<Record<never, never>>
-  | keyof StoreReader<Record<never, never>>
+// The other files see a list of entities. A storage has those of its content, and so the
+// functions below may give it their types.
 
 /**
  * Opens a store, and creates or migrates it if needed.
@@ -49,8 +39,8 @@ export async function openStorage<Entered extends Entities>(
   content: StoreContent<Entered>,
   { url, ...options }: StorageOptions,
 ): Promise<MainStorage<Entered>> {
-  const { translateError } = content
-  return withStore(content, url, store => store.open({ translateError, ...options }))
+  const storage = await withStore(content, url, store => store.open(options))
+  return storage as MainStorage<Entered>
 }
 
 /**
@@ -58,8 +48,8 @@ export async function openStorage<Entered extends Entities>(
  *
  * @throws Error like `openStorage`, for every reason that can be foreseen
  */
-export async function planOpening<Entered extends Entities>(
-  content: StoreContent<Entered>,
+export async function planOpening(
+  content: StoreContent,
   url: string,
 ): Promise<OpeningPlan> {
   const location = parseStoreUrl(url)
@@ -81,17 +71,25 @@ export async function planOpening<Entered extends Entities>(
  * there.
  */
 export async function attachStorage<Entered extends Entities>(
-  { entities, translateError }: StoreContent<Entered>,
+  content: StoreContent<Entered>,
   shared: StorageHandle,
   observer: StorageObserver = {},
 ): Promise<Storage<Entered>> {
-  const translating = { translateError, ...observer }
+  const storage = await attach(content, shared, observer)
+  return storage as Storage<Entered>
+}
+
+async function attach(
+  content: StoreContent,
+  shared: StorageHandle,
+  observer: StorageObserver,
+): Promise<Storage> {
   if (shared.kind === 'file') {
     const { attachSqlite } = await import('./sqlite/database.ts')
-    return attachSqlite<Entered>(shared, entities, translating)
+    return attachSqlite(shared, content, observer)
   }
   const { attachPostgres } = await import('./postgres/attach.ts')
-  return attachPostgres<Entered>(shared, entities, translating)
+  return attachPostgres(shared, content, observer)
 }
 
 /**
@@ -103,10 +101,8 @@ export async function openReader<Entered extends Entities>(
   content: StoreContent<Entered>,
   url: string,
 ): Promise<StoreReader<Entered>> {
-  const { entities, translateError = unchanged } = content
-  return withExistingStore(content, url, async store =>
-    createReader<Entered>(entities, await store.read(), translateError),
-  )
+  const reading = await withExistingStore(content, url, store => store.read())
+  return createReader(content, reading) as StoreReader<Entered>
 }
 
 /**
@@ -120,7 +116,6 @@ export async function openSalvage<Entered extends Entities>(
 ): Promise<Salvage<Entered>> {
   const file = existing(fileOf(url))
   const { openSqliteSalvage } = await import('./sqlite/salvage.ts')
-  // It has the names of these entities, which are strings to it.
   return openSqliteSalvage(file, entities) as Salvage<Entered>
 }
 
@@ -133,11 +128,8 @@ export async function inspectStore<Entered extends Entities>(
   content: StoreContent<Entered>,
   url: string,
 ): Promise<StoreReport<Entered>> {
-  return withExistingStore(content, url, async store => {
-    const report = { store: storageName(url), ...(await store.inspect()) }
-    // It counts these entities, whose names are strings to it.
-    return report as StoreReport<Entered>
-  })
+  const contents = await withExistingStore(content, url, store => store.inspect())
+  return { store: storageName(url), ...contents } as StoreReport<Entered>
 }
 
 /**
@@ -155,7 +147,6 @@ export async function backUpStore<Entered extends Entities>(
   const file = existing(fileOf(url))
   const { backUpSqlite } = await import('./sqlite/backup.ts')
   const report = await backUpSqlite(entities, file, target, options)
-  // It counts these entities, whose names are strings to it.
   return report as BackupReport<Entered>
 }
 
@@ -174,13 +165,12 @@ export async function restoreStore<Entered extends Entities>(
   const file = fileOf(url)
   const { restoreSqlite } = await import('./sqlite/backup.ts')
   const report = await restoreSqlite(entities, file, backup, options)
-  // It counts these entities, whose names are strings to it.
   return report as RestoreReport<Entered>
 }
 
 /** A store that is not open, on one kind of database. */
-interface Store<Entered extends Entities> {
-  open(options: EngineOptions): Promise<MainStorage<Entered>>
+interface Store {
+  open(options: EngineOptions): Promise<MainStorage>
   /**
    * Changes nothing.
    *
@@ -192,7 +182,7 @@ interface Store<Entered extends Entities> {
    *
    * @throws NoStoreError if it is empty
    */
-  read(): Promise<ReadTransaction<Entered>>
+  read(): Promise<ReadTransaction>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
@@ -204,17 +194,14 @@ interface StorePlan {
 }
 
 /** Imports only this database and its driver. */
-async function storeAt<Entered extends Entities>(
-  location: StoreLocation,
-  entities: Entered,
-): Promise<Store<Entered>> {
+async function storeAt(location: StoreLocation, content: StoreContent): Promise<Store> {
   refuseOldNode()
   if (location.kind === 'file') {
     const { sqliteStore } = await import('./sqlite/database.ts')
-    return sqliteStore<Entered>(followLinks(location.file), entities)
+    return sqliteStore(followLinks(location.file), content)
   }
   const { postgresStore } = await import('./postgres/database.ts')
-  return postgresStore<Entered>(location, entities)
+  return postgresStore(location, content)
 }
 
 /** An older Node ends with a segmentation fault in the writer thread. */
@@ -228,14 +215,14 @@ function refuseOldNode(): void {
 }
 
 /** @throws Error that names the store if it cannot be opened */
-async function withStore<Entered extends Entities, Opened>(
-  { entities }: StoreContent<Entered>,
+async function withStore<Opened>(
+  content: StoreContent,
   url: string,
-  open: (store: Store<Entered>) => Promise<Opened>,
+  open: (store: Store) => Promise<Opened>,
 ): Promise<Opened> {
   const location = parseStoreUrl(url)
   try {
-    return await open(await storeAt<Entered>(location, entities))
+    return await open(await storeAt(location, content))
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     const message = `the store ${storageName(url)} cannot be opened: ${reason}`
@@ -246,10 +233,10 @@ async function withStore<Entered extends Entities, Opened>(
 }
 
 /** @throws NoStoreError if there is no file, or like {@link withStore} */
-async function withExistingStore<Entered extends Entities, Opened>(
-  content: StoreContent<Entered>,
+async function withExistingStore<Opened>(
+  content: StoreContent,
   url: string,
-  open: (store: Store<Entered>) => Promise<Opened>,
+  open: (store: Store) => Promise<Opened>,
 ): Promise<Opened> {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
@@ -310,8 +297,4 @@ function fileExists(file: string): boolean {
     throw new Error(`${resolve(file)} is not a file`)
   }
   return true
-}
-
-function unchanged(error: StoreError): StoreError {
-  return error
 }

@@ -1,5 +1,5 @@
-import type { CompiledEntities, Entities, Runner } from './entity.ts'
-import { StoreError, unavailable } from './errors.ts'
+import type { CompiledEntities, Runner } from './entity.ts'
+import { StoreError, unavailable, unchanged } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { OutageWatch } from './outage.ts'
 import {
@@ -8,7 +8,7 @@ import {
   changeOf,
   type ReadStatement,
 } from './statements/statement.ts'
-import type { Storage, StorageObserver } from './types.ts'
+import type { Storage, StorageObserver, StoreContent } from './types.ts'
 
 type RunGroup = GroupQueueOptions['runGroup']
 
@@ -16,8 +16,8 @@ type RunGroup = GroupQueueOptions['runGroup']
  * Runs the statements of a storage on a database. Its rejections become StoreError
  * `store-unavailable`.
  */
-export interface DatabaseDriver<Entered extends Entities = Entities> {
-  readonly compiled: CompiledEntities<Entered>
+export interface DatabaseDriver {
+  readonly compiled: CompiledEntities
   /** Makes the changes of a group, and resolves to the affected rows of each. */
   readonly runGroup: RunGroup
   /** How many groups of one queue may run at the same time. */
@@ -43,16 +43,17 @@ export interface DatabaseDriver<Entered extends Entities = Entities> {
 
 interface RunnerOptions extends StorageObserver {
   readonly queueChangesMax?: number | undefined
+  readonly translateError?: StoreContent['translateError']
 }
 
 /**
  * Returns a storage on a database. Concurrent changes share a commit, and outages are
  * reported.
  */
-export function createStorage<Entered extends Entities>(
-  driver: DatabaseDriver<Entered>,
-  { queueChangesMax, onFailureChange, translateError }: RunnerOptions = {},
-): Storage<Entered> {
+export function createStorage(
+  driver: DatabaseDriver,
+  { queueChangesMax, onFailureChange, translateError = unchanged }: RunnerOptions = {},
+): Storage {
   const { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs } = driver
   const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
   const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
@@ -82,7 +83,7 @@ export function createStorage<Entered extends Entities>(
   function fail(cause: unknown): never {
     const error = toStoreError(cause)
     outages.report(error)
-    throw translateError ? translateError(error) : error
+    throw translateError(error)
   }
 
   const runner: Runner = {

@@ -1,14 +1,14 @@
+import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
-import { type StoreError, unavailable } from './errors.ts'
+import { unavailable, unchanged } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
-import type { StoreReader, StoreReport } from './types.ts'
+import type { StoreContent, StoreReader, StoreReport } from './types.ts'
 
 /** A transaction that sees a store as of one moment. Disposal ends it. */
-export interface ReadTransaction<Entered extends Entities = Entities>
-  extends AsyncDisposable {
+export interface ReadTransaction extends AsyncDisposable {
   readonly schemaVersion: number
-  readonly compiled: CompiledEntities<Entered>
+  readonly compiled: CompiledEntities
   readonly query: Query
 }
 
@@ -21,11 +21,10 @@ type TableReader = Pick<ReadTransaction, 'schemaVersion' | 'query'>
 export const pageRows = 1_000
 
 /** Returns a reader of a transaction. Its disposal ends the transaction. */
-export function createReader<Entered extends Entities>(
-  entities: Entered,
-  transaction: ReadTransaction<Entered>,
-  translateError: (error: StoreError) => Error,
-): StoreReader<Entered> {
+export function createReader(
+  { entities, translateError = unchanged }: StoreContent,
+  transaction: ReadTransaction,
+): StoreReader {
   const { compiled, schemaVersion } = transaction
 
   const query: Query = async (sql, parameters) => {
@@ -43,8 +42,8 @@ export function createReader<Entered extends Entities>(
     schemaVersion,
     counts: () => countsIn(entities, { schemaVersion, query }),
     all(name) {
-      // The name is that of an entity, and its type has the type of the items.
-      const entity = entities[name] as Entity<unknown, never>
+      const entity = entities[name]
+      assert(entity !== undefined, `the store has an entity ${name}`)
       return allIn(entity, { schemaVersion, query })
     },
     [Symbol.asyncDispose]: () => transaction[Symbol.asyncDispose](),
@@ -76,16 +75,15 @@ function readingRunner(query: Query): Runner {
  * Counts the rows of every entity. A store of an earlier version has none of the later
  * ones.
  */
-export async function countsIn<Entered extends Entities>(
-  entities: Entered,
+export async function countsIn(
+  entities: Entities,
   { schemaVersion, query }: TableReader,
-): Promise<StoreReport<Entered>['counts']> {
+): Promise<StoreReport['counts']> {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
     counts[name] = hasTablesOf(entity, schemaVersion) ? await countIn(entity, query) : 0
   }
-  // It has the names of the entities.
-  return counts as StoreReport<Entered>['counts']
+  return counts
 }
 
 async function countIn({ tables: [table] }: Entity, query: Query): Promise<number> {
@@ -102,10 +100,10 @@ function hasTablesOf({ migrations }: Entity, schemaVersion: number): boolean {
  * Yields all items of an entity in order of id, page by page, because some servers do not
  * keep a cursor open that long.
  */
-async function* allIn<Item>(
-  entity: Entity<unknown, Item>,
+async function* allIn(
+  entity: Entity,
   { schemaVersion, query }: TableReader,
-): AsyncIterable<readonly Item[]> {
+): AsyncIterable<readonly unknown[]> {
   const {
     tables: [table],
     rows: reading,

@@ -5,6 +5,20 @@ import type { PoolMode } from './store-url.ts'
 
 // Nothing here is a type of a driver, because importers of this package do not have them.
 
+/** The content of the stores of a program. */
+export interface StoreContent<Entered extends Entities = Entities> {
+  readonly entities: Entered & { readonly [Name in ReservedName]?: never }
+  /**
+   * Makes errors of a store those of the ports. By default they are {@link StoreError}.
+   */
+  readonly translateError?: ((error: StoreError) => Error) | undefined
+}
+
+/** Names that every storage or reader has, so that no entity may have them. */
+type ReservedName =
+  | keyof MainStorage<Record<never, never>>
+  | keyof StoreReader<Record<never, never>>
+
 export interface StorageOptions extends EngineOptions {
   /** A URL that `parseStoreUrl` takes. */
   readonly url: string
@@ -49,10 +63,6 @@ export interface StorageObserver {
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
   /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
   readonly onServerWarning?: ((warning: string) => void) | undefined
-  /**
-   * Makes the errors of a storage the caller's. By default they are {@link StoreError}.
-   */
-  readonly translateError?: ((error: StoreError) => Error) | undefined
 }
 
 /**

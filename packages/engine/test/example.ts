@@ -1,24 +1,15 @@
 import type { Entity, Parameter } from '@plant-store/engine'
+import { sql } from 'kysely'
 
 interface Note {
   id: bigint
   text: string
 }
 
-interface Notes {
-  add(note: Note): Promise<boolean>
-  find(id: bigint): Promise<string | undefined>
-}
-
-export const notes: Entity<Notes> = {
+export const notes = {
   tables: ['notes'],
   migrations: {
-    1: (db, { int64 }) =>
-      db.schema
-        .createTable('notes')
-        .addColumn('id', int64, id => id.primaryKey().notNull())
-        .addColumn('text', 'text', text => text.notNull())
-        .execute(),
+    1: db => sql`create table notes (id bigint primary key, text text)`.execute(db),
   },
   rows: null,
   compile({ tables, read, change }) {
@@ -27,17 +18,14 @@ export const notes: Entity<Notes> = {
       db.selectFrom('notes').select('text').where('id', '=', p('id')),
     )
     const add = change({ of: 'notes', by: 'id' }, (p: Parameter<Note>) =>
-      db
-        .insertInto('notes')
-        .values({ id: p('id'), text: p('text') })
-        .onConflict(conflict => conflict.doNothing()),
+      db.insertInto('notes').values({ id: p('id'), text: p('text') }),
     )
     return {
       statements: { find, add },
-      port: runner => ({
-        add: async note => (await runner.submit(add, note)) === 1,
-        find: async id => (await runner.read(find, { id }))[0]?.text,
+      port: ({ submit, read }) => ({
+        add: (note: Note) => submit(add, note),
+        find: (id: bigint) => read(find, { id }),
       }),
     }
   },
-}
+} satisfies Entity

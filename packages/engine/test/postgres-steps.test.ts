@@ -4,13 +4,13 @@ import {
   type ChangeStatement,
   compileEntities,
   postgresDialect,
-  valuesOf,
 } from '@plant-store/engine'
 import fc from 'fast-check'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import { runGroup, type Step, stepsOf } from '../src/postgres/steps.ts'
+import { valuesOf } from '../src/statements/statement.ts'
 import { entities, type Note, note } from './notes.ts'
 
 const compiled = compileEntities(entities, postgresDialect)

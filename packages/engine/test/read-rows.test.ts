@@ -1,8 +1,9 @@
-import { readRows, sqliteDialect } from '@plant-store/engine'
+import { sqliteDialect } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { readRows } from '../src/statements/read-rows.ts'
 import {
   createTable,
   int64Min,

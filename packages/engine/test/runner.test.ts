@@ -1,23 +1,23 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  compileEntities,
-  createStorage,
-  type DatabaseDriver,
-  type Storage,
-  StoreError,
-  sqliteDialect,
-} from '@plant-store/engine'
+import { compileEntities, type Storage, sqliteDialect } from '@plant-store/engine'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { StoreError } from '../src/errors.ts'
+import { createStorage, type DatabaseDriver } from '../src/runner.ts'
 import { type Entered, entities, note } from './notes.ts'
 
 /** A database on which everything works. */
-const working: DatabaseDriver<Entered> = {
+const working: DatabaseDriver = {
   compiled: compileEntities(entities, sqliteDialect),
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
   read: async () => [],
   check: async () => {},
   close() {},
+}
+
+/** Opens a storage, whose driver has compiled these entities. */
+function open(...given: Parameters<typeof createStorage>): Storage<Entered> {
+  return createStorage(...given) as Storage & Storage<Entered>
 }
 
 /** A queue whose transactions end once they are released. */
@@ -34,7 +34,7 @@ describe('changes that wait', () => {
   test('are pending until they have an outcome, in either queue', async () => {
     const single = heldQueue()
     const bulk = heldQueue()
-    const storage = createStorage({
+    const storage = open({
       ...working,
       runGroup: single.run,
       runBulkGroup: bulk.run,
@@ -56,7 +56,7 @@ describe('changes that wait', () => {
   test('have their outcome before the database is closed', async () => {
     const bulk = heldQueue()
     const close = vi.fn()
-    const storage = createStorage({ ...working, runBulkGroup: bulk.run, close })
+    const storage = open({ ...working, runBulkGroup: bulk.run, close })
     const many = storage.notes.insertAll([note(1), note(2)])
     await nextTurn()
 
@@ -87,7 +87,7 @@ const calls = {
 function openFailing(error: Error) {
   const fail = () => Promise.reject(error)
   const reasons: (string | undefined)[] = []
-  const storage = createStorage(
+  const storage = open(
     { ...working, runGroup: fail, runBulkGroup: fail, read: fail, check: fail },
     { onFailureChange: reason => reasons.push(reason) },
   )
@@ -155,7 +155,7 @@ describe.each([
       }
       return group.map(() => 1)
     }
-    await using storage = createStorage(
+    await using storage = open(
       { ...working, [part]: failing },
       {
         onFailureChange: each => reasons.push(each),
@@ -189,7 +189,7 @@ describe('the limit of pending changes', () => {
   const notes = (count: number) => Array.from({ length: count }, (_, id) => note(id))
 
   test('is that of the options for single ones', async () => {
-    await using storage = createStorage(working, { queueChangesMax: 1 })
+    await using storage = open(working, { queueChangesMax: 1 })
 
     const first = storage.notes.insert(note(1))
     const second = storage.notes.insert(note(2))
@@ -199,7 +199,7 @@ describe('the limit of pending changes', () => {
   })
 
   test('is 10,000 for bulk ones, which leave single ones their own', async () => {
-    await using storage = createStorage(working, { queueChangesMax: 1 })
+    await using storage = open(working, { queueChangesMax: 1 })
 
     const single = storage.notes.insert(note(1))
     const one = storage.notes.insertAll(notes(1))
@@ -213,7 +213,7 @@ describe('the limit of pending changes', () => {
   })
 
   test('is no limit for a bulk call that is alone', async () => {
-    await using storage = createStorage(working)
+    await using storage = open(working)
 
     expect(await storage.notes.insertAll(notes(10_001))).toHaveLength(10_001)
     expect(await storage.notes.insertAll([])).toEqual([])

@@ -6,10 +6,10 @@ import {
   postgresDialect,
   type ReadStatement,
   sqliteDialect,
-  valuesOf,
 } from '@plant-store/engine'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { valuesOf } from '../src/statements/statement.ts'
 import { entities, type Note, statementsOf, type Tables } from './notes.ts'
 
 describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {

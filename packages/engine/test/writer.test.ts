@@ -7,7 +7,6 @@ import {
   type ChangeStatement,
   compileEntities,
   sqliteDialect,
-  valuesOf,
 } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
@@ -16,6 +15,7 @@ import type { ChangeKind } from '../src/sqlite/arrivals.ts'
 import { walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { Writer } from '../src/sqlite/writer.ts'
+import { valuesOf } from '../src/statements/statement.ts'
 import { failStatements } from './failing-disk.ts'
 import { entities, note, openStorage } from './notes.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
-import { type CompiledEntities, compileEntities, type Entities } from '../entity.ts'
+import { type CompiledEntities, compileEntities } from '../entity.ts'
 import { GroupQueue } from '../group-queue.ts'
 import { createStorage } from '../runner.ts'
 import { postgresDialect } from '../statements/dialect.ts'
@@ -10,7 +10,7 @@ import {
   type Value,
   valuesOf,
 } from '../statements/statement.ts'
-import type { PostgresHandle, Storage, StorageObserver } from '../types.ts'
+import type { PostgresHandle, Storage, StorageObserver, StoreContent } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retryRolledBack } from './retry.ts'
 import { missingRightsQuery, refuseMissing, serverRights } from './rights.ts'
@@ -35,11 +35,11 @@ type Read = readonly [statement: Statement, ...values: Value[]]
  * Otherwise a later change could overtake one that the server rolled back and that is
  * retried.
  */
-export function attachPostgres<Entered extends Entities>(
+export function attachPostgres(
   handle: PostgresHandle,
-  entities: Entered,
+  { entities, translateError }: StoreContent,
   { onCommit, onServerWarning, ...observer }: StorageObserver,
-): Storage<Entered> {
+): Storage {
   const {
     server,
     readConnectionsMax = defaultReadConnectionsMax,
@@ -102,7 +102,7 @@ export function attachPostgres<Entered extends Entities>(
       await readPool[Symbol.asyncDispose]()
     },
   }
-  return createStorage(driver, { queueChangesMax, ...observer })
+  return createStorage(driver, { queueChangesMax, translateError, ...observer })
 }
 
 /** Returns a query that the server prepares under the name of its statement. */

@@ -8,6 +8,7 @@ import type {
   MainStorage,
   PostgresHandle,
   PostgresOptions,
+  StoreContent,
   StoreReport,
 } from '../types.ts'
 import { attachPostgres } from './attach.ts'
@@ -21,25 +22,27 @@ const defaultTimeoutMs = 5_000
 const readTimeoutMs = 3_600_000
 
 /** Returns what can be done with a store that is not open. */
-export function postgresStore<Entered extends Entities>(
+export function postgresStore(
   location: Pick<PostgresOptions, 'hosts' | 'poolMode'>,
-  entities: Entered,
+  content: StoreContent,
 ) {
+  const { entities } = content
   const server: PostgresOptions = { ...location, timeoutMs: defaultTimeoutMs }
 
   return {
-    open: (options: EngineOptions) => openPostgres(location, entities, options),
+    open: (options: EngineOptions) => openPostgres(location, content, options),
     plan: () => planOpening(server, entities),
     read: () => readPostgres(server, entities),
     inspect: () => inspectPostgres(server, entities),
   }
 }
 
-async function openPostgres<Entered extends Entities>(
+async function openPostgres(
   location: Pick<PostgresOptions, 'hosts' | 'poolMode'>,
-  entities: Entered,
+  content: StoreContent,
   options: EngineOptions,
-): Promise<MainStorage<Entered>> {
+): Promise<MainStorage> {
+  const { entities } = content
   const {
     timeoutMs = defaultTimeoutMs,
     readConnectionsMax,
@@ -57,7 +60,7 @@ async function openPostgres<Entered extends Entities>(
     queueChangesMax,
   }
   return {
-    ...attachPostgres(handle, entities, observer),
+    ...attachPostgres(handle, content, observer),
     versionBefore: found.version,
     schemaVersion: schemaVersionOf(entities),
     share: () => handle,
@@ -72,10 +75,10 @@ async function planOpening(server: PostgresOptions, entities: Entities) {
   return { versionBefore: version, schema, otherSchemas }
 }
 
-async function readPostgres<Entered extends Entities>(
+async function readPostgres(
   server: PostgresOptions,
-  entities: Entered,
-): Promise<ReadTransaction<Entered>> {
+  entities: Entities,
+): Promise<ReadTransaction> {
   await using opening = new AsyncDisposableStack()
   const patient = { ...server, statementTimeoutMs: readTimeoutMs }
   const pool = opening.use(new ConnectionPool(patient, 1))

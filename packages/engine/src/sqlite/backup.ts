@@ -15,15 +15,13 @@ import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
-/**
- * A store or backup as of one moment. Its transaction is open until a copy is complete,
- * because every change by others would restart the copy.
- */
-type Source = SqliteSnapshot<Entities>
-
 /** A copy that is to be made. */
 interface Copy {
-  readonly source: Source
+  /**
+   * Its transaction is open until the copy is complete, because every change by others
+   * would restart the copy.
+   */
+  readonly source: SqliteSnapshot
   readonly entities: Entities
   readonly options: CopyOptions
   /** The id of the copy. By default, it has the id of the source. */
@@ -245,7 +243,7 @@ function giveCopyItsId(file: string, { storeId }: Copy): void {
 /** Copies all pages or none. */
 async function copyPages(
   target: string,
-  source: Source,
+  source: SqliteSnapshot,
   options: CopyOptions,
 ): Promise<void> {
   const { totalPages } = await source.connection.backup(target, {
@@ -263,14 +261,14 @@ async function copyPages(
 }
 
 async function contentsOf(
-  source: Source,
+  source: SqliteSnapshot,
   entities: Entities,
 ): Promise<Pick<StoreReport, 'schemaVersion' | 'counts'>> {
   const counts = await countsIn(entities, source)
   return { schemaVersion: source.schemaVersion, counts }
 }
 
-async function openBackup(file: string, entities: Entities): Promise<Source> {
+async function openBackup(file: string, entities: Entities): Promise<SqliteSnapshot> {
   try {
     const backup = await openReadOnly(file, entities)
     closeOnError(backup.connection, checkPages)

@@ -13,6 +13,7 @@ import type {
   SqliteHandle,
   Storage,
   StorageObserver,
+  StoreContent,
 } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, openConnection, prepareAll } from './connection.ts'
@@ -23,10 +24,11 @@ import { connectToWriter, startWriter } from './writer-client.ts'
 /**
  * Returns what can be done with a store on a file. Each rejects with an Error in words.
  */
-export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
+export function sqliteStore(file: string, content: StoreContent) {
+  const { entities } = content
   return {
     open: (options: EngineOptions) =>
-      withReason(() => openSqlite(file, entities, options), file),
+      withReason(() => openSqlite(file, content, options), file),
     plan: () => withReason(() => planSqlite(file, entities), file),
     read: () => withReason(() => openReadOnly(file, entities), file),
     inspect: () => withReason(() => inspectSqlite(file, entities), file),
@@ -51,11 +53,12 @@ async function planSqlite(
   }
 }
 
-async function openSqlite<Entered extends Entities>(
+async function openSqlite(
   file: string,
-  entities: Entered,
+  content: StoreContent,
   { queueChangesMax, lockTimeoutMs = 5_000, ...observer }: EngineOptions,
-): Promise<MainStorage<Entered>> {
+): Promise<MainStorage> {
+  const { entities } = content
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
@@ -69,7 +72,7 @@ async function openSqlite<Entered extends Entities>(
     bulk: writer.connect('bulk'),
     queueChangesMax,
   })
-  const storage = opening.use(attachSqlite(share(), entities, observer))
+  const storage = opening.use(attachSqlite(share(), content, observer))
   const opened = opening.move()
   return {
     ...storage,
@@ -84,11 +87,11 @@ async function openSqlite<Entered extends Entities>(
  * Attaches a thread. It reads with a connection of its own, and sends its changes to the
  * writer of the store.
  */
-export function attachSqlite<Entered extends Entities>(
+export function attachSqlite(
   handle: SqliteHandle,
-  entities: Entered,
+  { entities, translateError }: StoreContent,
   observer: StorageObserver,
-): Storage<Entered> {
+): Storage {
   const { file, queueChangesMax } = handle
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
@@ -105,7 +108,7 @@ export function attachSqlite<Entered extends Entities>(
       }
     }
 
-    const driver: DatabaseDriver<Entered> = {
+    const driver: DatabaseDriver = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,
@@ -125,6 +128,6 @@ export function attachSqlite<Entered extends Entities>(
         connection.close()
       },
     }
-    return createStorage(driver, { queueChangesMax, ...observer })
+    return createStorage(driver, { queueChangesMax, translateError, ...observer })
   })
 }

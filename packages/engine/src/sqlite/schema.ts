@@ -134,8 +134,7 @@ export function openToRead(file: string): Database.Database {
 }
 
 /** A store or a backup of any known version, as of one moment. */
-export interface SqliteSnapshot<Entered extends Entities>
-  extends ReadTransaction<Entered> {
+export interface SqliteSnapshot extends ReadTransaction {
   readonly connection: Database.Database
 }
 
@@ -144,10 +143,7 @@ export interface SqliteSnapshot<Entered extends Entities>
  *
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
-export function openReadOnly<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<SqliteSnapshot<Entered>> {
+export function openReadOnly(file: string, entities: Entities): Promise<SqliteSnapshot> {
   return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(entities, connection)
     if (schemaVersion === undefined) {

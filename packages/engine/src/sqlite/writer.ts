@@ -100,8 +100,8 @@ const userVersionMax = 2n ** 31n
  * step 3 fails, the changes get the same 503 (error 50302), and may be stored.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
- * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the check
- * of each second, blocks the writer.
+ * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
+ * check of each second, blocks the writer.
  *
  * What must never happen:
  *
