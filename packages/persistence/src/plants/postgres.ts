@@ -94,20 +94,19 @@ export function postgresPlants(): PlantStatements {
   }
 }
 
-const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
-  insert into plants (id, name, tag, version, added)
-  select id, name, tag, version, version from unnest(
+const newRows = (p: Parameter<VersionedRow>): RawBuilder<unknown> => sql`unnest(
     ${p('id')}::bigint[], ${p('name')}::text[], ${p('tag')}::text[],
     ${p('version')}::bigint[]
-  ) as new (id, name, tag, version)
+  ) as new (id, name, tag, version)`
+
+const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
+  insert into plants (id, name, tag, version, added)
+  select id, name, tag, version, version from ${newRows(p)}
   on conflict do nothing`
 
 const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into plants (id, name, tag, version, added)
-  select id, name, tag, version, version from unnest(
-    ${p('id')}::bigint[], ${p('name')}::text[], ${p('tag')}::text[],
-    ${p('version')}::bigint[]
-  ) as new (id, name, tag, version)
+  select id, name, tag, version, version from ${newRows(p)}
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 

@@ -83,14 +83,17 @@ export function sqlitePlants(): PlantStatements {
   }
 }
 
+const newRow = (p: Parameter<VersionedRow>): RawBuilder<unknown> =>
+  sql`${p('id')}, ${p('name')}, ${p('tag')}, ${p('version')}`
+
 const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into plants (id, name, tag, version)
-  values (${p('id')}, ${p('name')}, ${p('tag')}, ${p('version')})
+  values (${newRow(p)})
   on conflict do nothing`
 
 const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into plants (id, name, tag, version)
-  values (${p('id')}, ${p('name')}, ${p('tag')}, ${p('version')})
+  values (${newRow(p)})
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 
@@ -101,7 +104,7 @@ const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
  */
 const announce = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   with added (id, name, tag, version) as (
-    values (${p('id')}, ${p('name')}, ${p('tag')}, ${p('version')})
+    values (${newRow(p)})
   )
   insert into outbox (webhook, version, id, name, tag, added_at)
   select webhooks.id, added.version, added.id, added.name, added.tag, ${now}

@@ -4,6 +4,7 @@ import type {
   ClaimLimits,
   ClaimOutcome,
   Delivery,
+  FailedAttempt,
   Outbox,
   Webhook,
   WebhookFigures,
@@ -76,14 +77,7 @@ export function createOutbox(runner: Runner, statements: WebhookStatements): Out
         bind(statements.removeDelivery, { position, lease }),
       )
       if (failed !== undefined) {
-        const { id: position, reason, retryInMs } = failed
-        const failure = {
-          position,
-          lease,
-          reason,
-          retryInMs: retryInMs === undefined ? null : BigInt(retryInMs),
-        }
-        changes.push(bind(statements.failDelivery, failure))
+        changes.push(bind(statements.failDelivery, failureOf(failed, lease)))
       }
       const release = releaseOf({ id: webhook.id, lease }, outcome)
       changes.push(bind(statements.release, release))
@@ -103,7 +97,10 @@ export function createOutbox(runner: Runner, statements: WebhookStatements): Out
           waiting: Number(waiting),
           givenUp: Number(given_up),
         }
-        return oldest_ms === null ? figures : { ...figures, oldestMs: Number(oldest_ms) }
+        if (oldest_ms === null) {
+          return figures
+        }
+        return { ...figures, oldestMs: Number(oldest_ms) }
       })
     },
 
@@ -152,6 +149,12 @@ async function claimIn(
   return undefined
 }
 
+/** Returns the values of the statement that records a failed attempt. */
+function failureOf({ id, reason, retryInMs }: FailedAttempt, lease: string) {
+  const isGivenUp = retryInMs === undefined
+  return { position: id, lease, reason, retryInMs: isGivenUp ? null : BigInt(retryInMs) }
+}
+
 /** Returns the values of the statement that ends a lease. */
 function releaseOf(
   leased: { readonly id: Webhook['id']; readonly lease: string },
@@ -176,10 +179,10 @@ function toWebhook(row: KnownWebhookRow): Webhook {
     state: stateOf(row.is_stopped),
     failures: Number(row.failures),
   }
-  const { failing_since } = row
-  return failing_since === null
-    ? webhook
-    : { ...webhook, failingSince: toDate(failing_since) }
+  if (row.failing_since === null) {
+    return webhook
+  }
+  return { ...webhook, failingSince: toDate(row.failing_since) }
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
@@ -197,5 +200,5 @@ function stateOf(isStopped: bigint): WebhookState {
 }
 
 function flag(isSet: boolean): bigint {
-  return isSet ? 1n : 0n
+  return BigInt(isSet)
 }
