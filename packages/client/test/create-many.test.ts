@@ -7,59 +7,58 @@ import { answer, busy, die, scripted, unavailable } from './scripted-store.ts'
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
 
-const plant = (n: number, name = `plant ${n}`) => ({ id: BigInt(n), name })
-const plants = (count: number) => Array.from({ length: count }, (_, n) => plant(n))
-const counts = (created: number, existing = 0, refused = 0) => ({
-  created,
-  existing,
-  refused,
-})
-const taken = (n: number) => ({
-  index: n,
-  error: 40003,
-  message: `id ${n} is already taken`,
-})
+function plant(n: number, name = `plant ${n}`) {
+  return { id: BigInt(n), name }
+}
+
+function plants(count: number) {
+  return Array.from({ length: count }, (_, n) => plant(n))
+}
+
+function counts(created: number, existing = 0, refused = 0) {
+  return { created, existing, refused }
+}
+
+function taken(n: number) {
+  return { index: n, error: 40003, message: `id ${n} is already taken` }
+}
 
 const done = answer(200, { ...counts(1), faults: [] })
-/** An answer with the faults of the first lines. */
-const refusing = (created: number, existing: number, refused: number, told: number) => {
-  const faults = Array.from({ length: told }, (_, n) => ({
-    line: n + 1,
-    error: 40003,
-    message: 'taken',
-  }))
-  return answer(200, { ...counts(created, existing, refused), faults })
-}
 const tooLarge = answer(413, { error: 41301, message: 'too large' })
 
 test('many plants are created in few requests, and exist the second time', async () => {
   await using store = await startMemoryStore()
-  let requests = 0
-  const counting: typeof fetch = (...request) => {
-    requests++
-    return fetch(...request)
-  }
-  const client = createPlantClient({ ...store, fetch: counting })
+  const countedFetch = vi.fn(fetch)
+  const client = createPlantClient({ ...store, fetch: countedFetch })
   async function* stream() {
     yield* plants(5_001)
   }
-  expect(await client.createMany(stream())).toEqual({ ...counts(5_001), faults: [] })
-  expect(await client.createMany(plants(5_002))).toEqual({
-    ...counts(1, 5_001),
-    faults: [],
-  })
-  expect(await client.createMany([])).toEqual({ ...counts(0), faults: [] })
-  expect(requests).toBe(4)
+
+  const results = [
+    await client.createMany(stream()),
+    await client.createMany(plants(5_002)),
+    await client.createMany([]),
+  ]
+
+  expect(results).toEqual([
+    { ...counts(5_001), faults: [] },
+    { ...counts(1, 5_001), faults: [] },
+    { ...counts(0), faults: [] },
+  ])
+  expect(countedFetch).toHaveBeenCalledTimes(4)
 })
 
 test('refused plants are faults with their index, the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  await client.createMany([0, 3, 5_001].map(n => plant(n, 'another')))
-  const all = plants(5_003).map(each => (each.id === 1n ? { ...each, name: '\0' } : each))
-  const ofRules = { index: 1, error: 40002, message: 'name must not contain U+0000' }
-  const faults = [taken(0), ofRules, taken(3), taken(5_001)]
-  expect(await client.createMany(all)).toEqual({ ...counts(4_999, 0, 4), faults })
+  const takenIds = [0, 3, 5_001]
+  await client.createMany(takenIds.map(n => plant(n, 'another')))
+
+  const result = await client.createMany(plants(5_003).with(1, plant(1, '\0')))
+
+  const broken = { index: 1, error: 40002, message: 'name must not contain U+0000' }
+  const faults = [taken(0), broken, taken(3), taken(5_001)]
+  expect(result).toEqual({ ...counts(4_999, 0, 4), faults })
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404 })
 })
 
@@ -67,47 +66,54 @@ test('the first hundred faults are listed, and all are counted', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   await client.createMany(plants(120))
-  const all = plants(240).map((each, n) => ({
-    ...each,
-    name: n % 2 === 0 ? 'another' : '\0',
-  }))
-  const { faults, ...counted } = await client.createMany(all)
+  const pairs = plants(120).map(({ id }) => [
+    { id: 2n * id, name: 'another' },
+    { id: 2n * id + 1n, name: '\0' },
+  ])
+
+  const { faults, ...counted } = await client.createMany(pairs.flat())
+
   expect(counted).toEqual(counts(60, 0, 180))
-  expect(faults.map(({ index }) => index)).toEqual(
-    Array.from({ length: 100 }, (_, n) => n),
-  )
+  expect(faults.map(({ index }) => index)).toEqual([...Array(100).keys()])
   expect(faults.slice(0, 2)).toMatchObject([taken(0), { error: 40002 }])
 })
 
 test('a part is full at 1 MiB', async () => {
   await using store = await scripted([done, done])
   const frame = '{"id":1,"name":""}'
-  await store.client.createMany([plant(1, 'x'.repeat(2 ** 20 - frame.length)), plant(2)])
-  expect(store.requests.map(({ body }) => body.length)).toEqual([
-    2 ** 20,
-    '{"id":2,"name":"plant 2"}'.length,
-  ])
+  const name = 'x'.repeat(2 ** 20 - frame.length)
+
+  await store.client.createMany([plant(1, name), plant(2)])
+
+  const [first, second] = store.requests
+  expect(first?.body).toHaveLength(2 ** 20)
+  expect(second?.body).toBe('{"id":2,"name":"plant 2"}')
 })
 
 test('a plant above the body limit is refused, the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  const all = plants(100).map((each, n) =>
-    n === 42 ? { ...each, name: 'x'.repeat(1_100_000) } : each,
-  )
-  const { created, existing, refused, faults } = await client.createMany(all)
-  expect([created + existing, refused]).toEqual([99, 1])
-  expect(faults).toMatchObject([{ index: 42, error: 41301 }])
+  const longPlant = plant(42, 'x'.repeat(1_100_000))
+
+  const result = await client.createMany(plants(100).with(42, longPlant))
+
+  // Parts that are sent again after a 413 exist already.
+  expect(result.created + result.existing).toBe(99)
+  expect(result.refused).toBe(1)
+  expect(result.faults).toMatchObject([{ index: 42, error: 41301 }])
   expect((await client.list()).items).toHaveLength(99)
 })
 
 test('the counts and faults of both halves are those of the whole', async () => {
+  const faultsOfHalf = [{ line: 1, error: 40003, message: 'taken' }]
   await using store = await scripted([
     tooLarge,
-    refusing(1, 2, 3, 1),
-    refusing(10, 20, 30, 1),
+    answer(200, { ...counts(1, 2, 3), faults: faultsOfHalf }),
+    answer(200, { ...counts(10, 20, 30), faults: faultsOfHalf }),
   ])
+
   const { faults, ...counted } = await store.client.createMany(plants(66))
+
   expect(counted).toEqual(counts(11, 22, 33))
   expect(faults.map(({ index }) => index)).toEqual([0, 33])
 })
@@ -115,39 +121,44 @@ test('the counts and faults of both halves are those of the whole', async () => 
 test('a batch is repeated after a failure with an unknown outcome', async () => {
   await using store = await scripted([die, unavailable, busy(), done])
   expect(await store.client.createMany([plant(1)])).toMatchObject(counts(1))
-  const bodies = store.requests.map(({ url, body }) => [url, body])
-  expect(bodies).toEqual(Array(4).fill(['/plants/batch', '{"id":1,"name":"plant 1"}']))
+  const requests = store.requests.map(({ url, body }) => `${url} ${body}`)
+  const request = '/plants/batch {"id":1,"name":"plant 1"}'
+  expect(requests).toEqual([request, request, request, request])
 })
 
 test('a failure says that plants may have been created', async () => {
+  const unauthorized = answer(401, { error: 40102, message: 'no' })
   const withoutCount = answer(200, { created: 1, existing: 0, faults: [] })
-  await using store = await scripted([
-    done,
-    answer(401, { error: 40102, message: 'no' }),
-    withoutCount,
-  ])
-  const failing = store.client.createMany(plants(5_001))
-  await expect(failing).rejects.toMatchObject({ number: 40102, mayHaveChanged: true })
+  await using store = await scripted([done, unauthorized, withoutCount])
+  const { client } = store
+
+  const refusal = { number: 40102, mayHaveChanged: true }
+  await expect(client.createMany(plants(5_001))).rejects.toMatchObject(refusal)
+
   const unreadable = { reason: 'unreadable-answer', mayHaveChanged: true }
-  await expect(store.client.createMany([plant(1)])).rejects.toMatchObject(unreadable)
+  await expect(client.createMany([plant(1)])).rejects.toMatchObject(unreadable)
   expect(store.requests).toHaveLength(3)
 })
 
-test('what the plants come from fails it, and so does its signal', async () => {
+test('an error of the source or the signal ends the creation', async () => {
   await using store = await scripted([done, done])
-  const broken = new Error('no more')
-  async function* failing() {
+  const { client } = store
+  const error = new Error('no more')
+  async function* failingSource() {
     yield* plants(5_000)
-    throw broken
+    throw error
   }
-  await expect(store.client.createMany(failing())).rejects.toBe(broken)
-  const signal = AbortSignal.abort(new Error('stop'))
-  await expect(store.client.createMany([plant(1)], { signal })).rejects.toThrow('stop')
-  // Something else than a plant is not refused, but a mistake of the program.
+  await expect(client.createMany(failingSource())).rejects.toBe(error)
+
+  const signal = AbortSignal.abort(error)
+  await expect(client.createMany([plant(1)], { signal })).rejects.toBe(error)
+
+  // A plant that cannot be read is a mistake of the program, so it is no fault.
   const mistake = {
-    get id() {
-      throw broken
+    name: 'n',
+    get id(): bigint {
+      throw error
     },
   }
-  await expect(store.client.createMany([mistake as never])).rejects.toBe(broken)
+  await expect(client.createMany([mistake])).rejects.toBe(error)
 })

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import * as exported from '@plant-store/client'
 import {
   createPlantClient,
@@ -37,9 +38,8 @@ interface Description {
 }
 
 await using store = await startMemoryStore()
-const description = (await (
-  await fetch(`${store.baseUrl}/openapi.json`)
-).json()) as Description
+const served = await fetch(`${store.baseUrl}/openapi.json`)
+const description: Description = JSON.parse(await served.text())
 const operations = Object.entries(description.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({
     path,
@@ -76,74 +76,88 @@ const goodBodies = {
   remove: '',
 }
 
-const methodOf = ({ operationId }: Operation) =>
-  (operationId === 'createPlants'
-    ? 'createMany'
-    : operationId.replace(/Plants?$/, '')) as keyof PlantClient
+function methodOf({ operationId }: Operation): keyof PlantClient {
+  const name = operationId.replace(/Plants$/, 'Many').replace(/Plant$/, '')
+  const method = name === 'listMany' ? 'list' : name
+  assert(isMethod(method), `the client has no method ${method}`)
+  return method
+}
+
+function isMethod(name: string): name is keyof PlantClient {
+  return Object.hasOwn(calls, name)
+}
 
 test('the numbers that the client names are those that the server publishes', () => {
-  for (const [name, number] of Object.entries(errorNumbers)) {
-    expect(failures[name as keyof typeof errorNumbers][0], name).toBe(number)
+  const published = new Map<string, number>()
+  for (const [name, [number]] of Object.entries(failures)) {
+    published.set(name, number)
   }
+
+  expect(Object.fromEntries(published)).toMatchObject(errorNumbers)
 })
 
 test('every entity has a client', () => {
-  const entities = new Set(
-    operations.flatMap(({ tags }) => tags).filter(tag => tag !== 'service'),
-  )
-  for (const [first = '', ...rest] of entities) {
-    expect(exported).toHaveProperty(
-      `create${first.toUpperCase()}${rest.join('').slice(0, -1)}Client`,
-    )
-  }
+  const tags = new Set(operations.flatMap(operation => operation.tags))
+  tags.delete('service')
+
+  const clients = [...tags].map(nameOfClient)
+
+  expect(Object.keys(exported)).toEqual(expect.arrayContaining(clients))
 })
+
+/** Returns `createPlantClient` for the tag `plants`. */
+function nameOfClient(tag: string): string {
+  return `create${tag.charAt(0).toUpperCase()}${tag.slice(1, -1)}Client`
+}
 
 test('the client has a method for every operation on plants, and no other', () => {
   const client = createPlantClient({ baseUrl: 'http://localhost', token: 't' })
-  // `pages` is `list`, again and again; `readVersioned` is `read`, and says more.
-  expect(
-    Object.keys(client)
-      .filter(name => name !== 'pages' && name !== 'readVersioned')
-      .sort(),
-  ).toEqual(plantOperations.map(methodOf).sort())
+  // `pages` repeats `list`, and `readVersioned` returns more of the answer to a read.
+  const methods = [...plantOperations.map(methodOf), 'pages', 'readVersioned']
+
+  expect(Object.keys(client).sort()).toEqual(methods.sort())
 })
 
-test.each(plantOperations)('$operationId sends what is described', async operation => {
-  const name = methodOf(operation)
-  for (const method of name === 'list' ? (['list', 'pages'] as const) : [name]) {
-    const { request } = await call(method, 599, '')
-    const { pathname, searchParams } = new URL(request.url)
-    expect(request.method, `${method}`).toBe(operation.method)
-    expect(pathname, `${method}`).toBe(operation.path.replace('{id}', '1'))
-    const described = (place: Parameter['in']) =>
-      (operation.parameters ?? [])
-        .filter(each => each.in === place)
-        .map(({ name }) => name)
-    expect([...searchParams.keys()].sort(), `${method}`).toEqual(
-      described('query').sort(),
-    )
-    const conditions = [...request.headers.keys()].filter(name => name.startsWith('if-'))
-    expect(
-      described('header').map(name => name.toLowerCase()),
-      `${method}`,
-    ).toEqual(expect.arrayContaining(conditions))
-    expect(conditions, `${method}`).toHaveLength(
-      { replace: 2, remove: 1 }[method as string] ?? 0,
-    )
-    expect(request.headers.get('authorization'), `${method}`).toBe('Bearer t')
-    expect(request.headers.get('accept'), `${method}`).toBe('application/json')
-    const [[mediaType, { schema }] = ['', {}]] = Object.entries<{ schema?: object }>(
-      operation.requestBody?.content ?? {},
-    )
-    expect(request.headers.get('content-type') ?? '', `${method}`).toBe(mediaType)
-    const body = await bodyOf(request)
-    expect(body, `${method}`).toSatisfy(schema ? validator(schema) : isAbsent)
-  }
+const requests = plantOperations.flatMap(operation => {
+  const method = methodOf(operation)
+  const methods = method === 'list' ? ([method, 'pages'] as const) : [method]
+  return methods.map(method => ({ ...operation, clientMethod: method }))
+})
+const noContent = [null, { schema: { type: 'null' } }] as const
+const conditionsByMethod: Partial<Record<keyof PlantClient, readonly string[]>> = {
+  replace: ['if-match', 'if-none-match'],
+  remove: ['if-match'],
+}
+
+test.each(requests)('the request of $clientMethod is as described', async operation => {
+  const { request } = await call(operation.clientMethod, 599, '')
+
+  const { pathname, searchParams } = new URL(request.url)
+  expect(request.method).toBe(operation.method)
+  expect(pathname).toBe(operation.path.replace('{id}', '1'))
+  const queryNames = [...searchParams.keys()].sort()
+  expect(queryNames).toEqual(parameters(operation, 'query').sort())
+
+  const { headers } = request
+  const conditions = [...headers.keys()].filter(name => name.startsWith('if-'))
+  const fields = parameters(operation, 'header').map(name => name.toLowerCase())
+  expect(fields).toEqual(expect.arrayContaining(conditions))
+  expect(conditions).toEqual(conditionsByMethod[operation.clientMethod] ?? [])
+  expect(headers.get('authorization')).toBe('Bearer t')
+  expect(headers.get('accept')).toBe('application/json')
+
+  const content = Object.entries(operation.requestBody?.content ?? {})
+  const [mediaType, body] = content[0] ?? noContent
+  expect(headers.get('content-type')).toBe(mediaType)
+  expect(await bodyOf(request)).toSatisfy(validator(body.schema))
 })
 
-const isAbsent = (body: unknown) => body === null
+function parameters(operation: Operation, place: Parameter['in']): string[] {
+  const { parameters = [] } = operation
+  return parameters.filter(parameter => parameter.in === place).map(({ name }) => name)
+}
 
-/** Returns what a request sends, or `null` if it has no body. */
+/** Returns the body of a request, or `null` if it has none. */
 async function bodyOf(request: Request): Promise<unknown> {
   if (request.body === null) {
     return null
@@ -167,11 +181,11 @@ test.each(answers.filter(({ status }) => status < 300))(
     const { outcome } = await call(method, operation.status, goodBody)
     expect(outcome).not.toBeInstanceOf(Error)
 
-    const others = [200, 201, 202, 204].filter(status => !(status in operation.responses))
-    for (const status of others) {
-      const body = status === 204 ? '' : goodBody
-      const other = await call(method, status, body)
-      expect(other.outcome, `${status}`).toBeInstanceOf(Error)
+    const otherStatuses = new Set([200, 201, 202, 204])
+    otherStatuses.delete(operation.status)
+    for (const status of otherStatuses) {
+      const answer = await call(method, status, status === 204 ? '' : goodBody)
+      expect(answer.outcome, `the outcome of ${status}`).toBeInstanceOf(Error)
     }
   },
 )
@@ -200,7 +214,7 @@ test('the published error numbers mean what the client takes them for', () => {
   expect(meaning(50303)).toMatch(/^The server is shutting down/)
 })
 
-/** The request of a method, and its result of an answer. */
+/** Calls a method, and returns its request, and its result or error of this answer. */
 async function call(method: keyof PlantClient, status: number, body: string) {
   let request: Request | undefined
   const client = createPlantClient({
@@ -214,7 +228,8 @@ async function call(method: keyof PlantClient, status: number, body: string) {
     },
   })
   const outcome: unknown = await calls[method](client).catch(error => error)
-  return { request: request as unknown as Request, outcome }
+  assert(request !== undefined, `the client sends nothing: ${outcome}`)
+  return { request, outcome }
 }
 
 function validator(schema: object): (value: unknown) => boolean {

@@ -8,6 +8,7 @@ import {
   die,
   hang,
   type Step,
+  type StoreRequest,
   scripted,
   unavailable,
 } from './scripted-store.ts'
@@ -20,52 +21,64 @@ const plant = { id: 1n, name: 'Ficus' }
 const stored = answer(200, '{"id":1,"name":"Ficus"}')
 const created = answer(200, '{"name":"Ficus"}', { etag: '"v2"' })
 const versioned = answer(200, '{"id":1,"name":"Ficus"}', { etag: '"v2"' })
-const others = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' })
-const inAnotherState = answer(412, {
-  error: 41201,
-  message: 'plant 1 does not have the expected version: read it again',
-})
-const [v1, v2] = ['v1', 'v2'] as Version[]
+const changedByOthers = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' })
+const inAnotherState = refuse(412, 41201)
+const v1 = 'v1' as Version
+const v2 = 'v2' as Version
+const replaced = { item: plant, version: v2 }
 const removed: Step = response => response.writeHead(204).end()
-const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
-const forbidden = answer(403, { error: 40301, message: 'no' })
-const html = (status: number) =>
-  answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
+const missing = refuse(404, 40402)
+const forbidden = refuse(403, 40301)
+
+function refused(mayHaveChanged: boolean): object {
+  return { number: 41201, mayHaveChanged }
+}
+
+function refuse(status: number, error: number): Step {
+  return answer(status, { error, message: 'refused' })
+}
+
+function html(status: number): Step {
+  return answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
+}
 
 test.each<[string, Step]>([
   ['an answer that breaks off', breakOff],
   ['a busy store', busy()],
   ['a store that cannot be used', unavailable],
-  ['a limit on requests', answer(429, { error: 42900, message: 'too many requests' })],
+  ['a limit on requests', refuse(429, 42900)],
   ["a proxy's failure", html(502)],
   ["a proxy's time-out", html(504)],
 ])('reading, listing, replacing and removing pass over %s', async (_name, fault) => {
   const answers = [stored, answer(200, '[]'), created, removed]
-  await using store = await scripted(answers.flatMap(each => [fault, each]))
+  await using store = await scripted(answers.flatMap(success => [fault, success]))
   const { client, requests } = store
-  expect(await client.read(1n)).toEqual(plant)
-  expect(await client.list()).toEqual({ items: [] })
-  expect(await client.replace(plant)).toEqual({ item: plant, version: v2 })
-  await client.remove(1n)
-  expect(requests.map(({ method }) => method).join(' ')).toBe(
-    'GET GET GET GET PUT PUT DELETE DELETE',
-  )
+
+  const results = [
+    await client.read(1n),
+    await client.list(),
+    await client.replace(plant),
+    await client.remove(1n),
+  ]
+
+  expect(results).toEqual([plant, { items: [] }, replaced, undefined])
+  expect(store.methods()).toBe('GET GET GET GET PUT PUT DELETE DELETE')
   expect(requests[4]?.body).toBe(requests[5]?.body)
 })
 
-test('creating passes over what proves that nothing was changed', async () => {
-  const refusals = [50301, 50303, 50304, 50305, 50306].map(error =>
-    answer(503, { error, message: 'no' }),
-  )
-  for (const fault of [
-    ...refusals,
-    answer(429, { error: 42900, message: 'too many' }),
-    html(429),
-  ]) {
-    await using store = await scripted([fault, fault, created])
-    expect(await store.client.create(plant)).toEqual(plant)
-    expect(store.requests).toHaveLength(3)
-  }
+test.each<[why: string, refusal: Step]>([
+  ['50301', busy()],
+  ['50303', refuse(503, 50303)],
+  ['50304', refuse(503, 50304)],
+  ['50305', refuse(503, 50305)],
+  ['50306', refuse(503, 50306)],
+  ['42900', refuse(429, 42900)],
+  ["a proxy's 429", html(429)],
+])('creating passes over %s, because nothing was changed', async (_, refusal) => {
+  await using store = await scripted([refusal, refusal, created])
+
+  expect(await store.client.create(plant)).toEqual(plant)
+  expect(store.requests).toHaveLength(3)
 })
 
 test.each<[string, Step, object]>([
@@ -73,11 +86,7 @@ test.each<[string, Step, object]>([
   ['an answer that breaks off', breakOff, { reason: 'connection-failed' }],
   ['silence', hang, { reason: 'timed-out' }],
   ['a store that cannot be used', unavailable, { status: 503, number: 50302 }],
-  [
-    'a defect',
-    answer(500, { error: 50001, message: 'the server failed' }),
-    { status: 500, number: 50001 },
-  ],
+  ['a defect', refuse(500, 50001), { status: 500, number: 50001 }],
   ["a proxy's 503", html(503), { reason: 'unreadable-answer', status: 503 }],
   [
     'a 201 that reads like a refusal',
@@ -96,14 +105,14 @@ test.each<[string, Step, object]>([
   ['a redirection', answer(307, '', { location: '/elsewhere' }), { status: 307 }],
 ])(
   'creating is never repeated after %s: the failure says that it is unknown',
-  async (_name, fault, said) => {
+  async (_name, fault, failure) => {
     // Only silence is waited for.
     const options = fault === hang ? { timeoutMs: 200 } : {}
     await using store = await scripted([fault, created], options)
-    await expect(store.client.create(plant)).rejects.toMatchObject({
-      ...said,
-      mayHaveChanged: true,
-    })
+
+    const creation = store.client.create(plant)
+
+    await expect(creation).rejects.toMatchObject({ ...failure, mayHaveChanged: true })
     expect(store.requests).toHaveLength(1)
   },
 )
@@ -127,163 +136,221 @@ const unconnectedCodes = [
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]
 
-test.each<[string, unknown, boolean]>([
-  ...unconnectedCodes.map((code): [string, unknown, boolean] => [
-    code,
-    // It is from another realm, so it is no instance of Error here.
-    runInNewContext("Object.assign(new Error('refused'), { code })", { code }),
-    false,
-  ]),
-  [
-    'Connect',
-    ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)'),
-    false,
-  ],
-  ['a port that is never asked', new Error('bad port'), false],
-  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' }), true],
-  [
-    'SendRequest',
-    ofDeno('SendRequest', 'connection closed before message completed'),
-    true,
-  ],
-])('%s tells whether the store was ever asked', async (_, cause, mayHaveChanged) => {
-  const fetch = vi.fn(() => Promise.reject(new TypeError('fetch failed', { cause })))
-  const client = createPlantClient({
-    baseUrl: 'http://store',
-    token: 't',
-    attemptsMax: 2,
-    fetch,
-  })
-  await expect(client.create(plant)).rejects.toMatchObject({
-    mayHaveChanged,
-    message: expect.stringMatching(/^no answer: the connection failed/),
-    cause: { message: 'fetch failed' },
-  })
-  expect(fetch).toHaveBeenCalledTimes(mayHaveChanged ? 1 : 2)
+/** Returns an error with this code from another realm, so it is no instance of Error. */
+function foreignError(code: string): unknown {
+  return runInNewContext("Object.assign(new Error('refused'), { code })", { code })
+}
+
+test.each<[string, unknown]>([
+  ...unconnectedCodes.map((code): [string, unknown] => [code, foreignError(code)]),
+  ['Connect', ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)')],
+  ['a forbidden port', new Error('bad port')],
+])('%s proves that nothing was sent, so creating is repeated', async (_, cause) => {
+  const { fetch, error } = await createWithFailingFetch(cause)
+
+  expect(error).toMatchObject({ ...noConnection, mayHaveChanged: false })
+  expect(fetch).toHaveBeenCalledTimes(2)
 })
+
+test.each<[string, unknown]>([
+  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' })],
+  ['SendRequest', ofDeno('SendRequest', 'connection closed before message completed')],
+])('after %s, the plant may be there, so creating is not repeated', async (_, cause) => {
+  const { fetch, error } = await createWithFailingFetch(cause)
+
+  expect(error).toMatchObject({ ...noConnection, mayHaveChanged: true })
+  expect(fetch).toHaveBeenCalledTimes(1)
+})
+
+const noConnection = {
+  message: expect.stringMatching(/^no answer: the connection failed/),
+  cause: { message: 'fetch failed' },
+}
+
+async function createWithFailingFetch(cause: unknown) {
+  const failure = new TypeError('fetch failed', { cause })
+  const fetch = vi.fn(() => Promise.reject(failure))
+  const baseUrl = 'http://store'
+  const client = createPlantClient({ baseUrl, token: 't', attemptsMax: 2, fetch })
+  const error: unknown = await client.create(plant).catch(error => error)
+  return { fetch, error }
+}
 
 test('a store that does not listen changed nothing', async () => {
-  const gone = await scripted([], { attemptsMax: 1 })
-  await gone[Symbol.asyncDispose]()
-  const nothing = { reason: 'connection-failed', mayHaveChanged: false }
-  await expect(gone.client.create(plant)).rejects.toMatchObject(nothing)
+  const store = await scripted([], { attemptsMax: 1 })
+  await store[Symbol.asyncDispose]()
+
+  const creation = store.client.create(plant)
+
+  const failure = { reason: 'connection-failed', mayHaveChanged: false }
+  await expect(creation).rejects.toMatchObject(failure)
 })
 
-const refused = (mayHaveChanged: boolean) => ({ number: 41201, mayHaveChanged })
-const replaced = { item: plant, version: v2 }
+interface ChangeCase {
+  readonly outcome: string
+  readonly script: readonly Step[]
+  readonly methods: string
+  readonly result: object | undefined
+}
 
-/** The requests of a change of one version, and its outcome. */
-test.each<[string, script: readonly Step[], sent: string, outcome: object]>([
-  ['is made', [created], 'PUT', replaced],
-  ['is refused', [inAnotherState], 'PUT', refused(false)],
-  [
-    'is refused after a store that was busy',
-    [busy(), inAnotherState],
-    'PUT PUT',
-    refused(false),
-  ],
-  [
-    'was made by the attempt before',
-    [die, inAnotherState, versioned],
-    'PUT PUT GET',
-    replaced,
-  ],
-  [
-    'is refused: others have changed the plant',
-    [die, inAnotherState, others],
-    'PUT PUT GET',
-    refused(true),
-  ],
-  [
-    'is refused: others have removed the plant',
-    [die, inAnotherState, missing],
-    'PUT PUT GET',
-    refused(true),
-  ],
-  [
-    'is refused, and cannot be read',
-    [die, inAnotherState, forbidden],
-    'PUT PUT GET',
-    refused(true),
-  ],
-  [
-    'was made, read from a busy store',
-    [die, inAnotherState, busy(), versioned],
-    'PUT PUT GET GET',
-    replaced,
-  ],
-  ['is made', [removed], 'DELETE', {}],
-  ['is refused', [inAnotherState], 'DELETE', refused(false)],
-  ['finds none', [missing], 'DELETE', { number: 40402, mayHaveChanged: false }],
-  ['was made: there is none', [die, missing], 'DELETE DELETE', {}],
-  [
-    'was made: there is none to have a version',
-    [die, inAnotherState, missing],
-    'DELETE DELETE GET',
-    {},
-  ],
-  [
-    'is refused: others have changed it',
-    [die, inAnotherState, others],
-    'DELETE DELETE GET',
-    refused(true),
-  ],
-  ['is refused for another reason', [die, forbidden], 'DELETE DELETE', { number: 40301 }],
-])('a change of one version %s: %#', async (_, script, sent, outcome) => {
-  const conditions = [
-    { ifMatch: v1 },
-    ...(sent.startsWith('PUT') ? [{ ifNoneMatch: '*' } as const] : []),
-  ]
-  for (const condition of conditions) {
+const replaceCases: readonly ChangeCase[] = [
+  { outcome: 'is made', script: [created], methods: 'PUT', result: replaced },
+  {
+    outcome: 'is refused',
+    script: [inAnotherState],
+    methods: 'PUT',
+    result: refused(false),
+  },
+  {
+    outcome: 'is refused after a store that was busy',
+    script: [busy(), inAnotherState],
+    methods: 'PUT PUT',
+    result: refused(false),
+  },
+  {
+    outcome: 'was made by the attempt before',
+    script: [die, inAnotherState, versioned],
+    methods: 'PUT PUT GET',
+    result: replaced,
+  },
+  {
+    outcome: 'is refused, because others have changed the plant',
+    script: [die, inAnotherState, changedByOthers],
+    methods: 'PUT PUT GET',
+    result: refused(true),
+  },
+  {
+    outcome: 'is refused, because others have removed the plant',
+    script: [die, inAnotherState, missing],
+    methods: 'PUT PUT GET',
+    result: refused(true),
+  },
+  {
+    outcome: 'is refused, and the plant cannot be read',
+    script: [die, inAnotherState, forbidden],
+    methods: 'PUT PUT GET',
+    result: refused(true),
+  },
+  {
+    outcome: 'was made, as a busy store says in the end',
+    script: [die, inAnotherState, busy(), versioned],
+    methods: 'PUT PUT GET GET',
+    result: replaced,
+  },
+]
+
+describe.each([
+  { options: { ifMatch: v1 }, field: 'if-match', value: '"v1"' },
+  { options: { ifNoneMatch: '*' }, field: 'if-none-match', value: '*' },
+] as const)('with $field, the replacement', ({ options, field, value }) => {
+  test.each(replaceCases)('$outcome', async ({ script, methods, result }) => {
     await using store = await scripted(script)
-    const { client, requests } = store
-    const change = sent.startsWith('PUT')
-      ? client.replace(plant, condition)
-      : client.remove(1n, condition)
-    const result = await change.catch(error => error)
-    expect(result ?? {}).toMatchObject(outcome)
-    expect(result === undefined).toBe(Object.keys(outcome).length === 0)
-    expect(requests.map(({ method }) => method).join(' ')).toBe(sent)
-    const [field, value] =
-      'ifMatch' in condition ? ['if-match', '"v1"'] : ['if-none-match', '*']
-    for (const { method, headers } of requests) {
-      expect(headers[field]).toBe(method === 'GET' ? undefined : value)
-    }
-  }
+
+    const replacing = store.client.replace(plant, options)
+
+    expect(await replacing.catch(error => error)).toMatchObject(result ?? {})
+    expect(store.methods()).toBe(methods)
+    expectCondition(store.requests, field, value)
+  })
 })
 
-test('a caller who gives up while the plant is read back gets the reason', async () => {
-  const caller = new AbortController()
-  const giveUp: Step = () => caller.abort(new Error('given up'))
-  for (const call of ['replace', 'remove'] as const) {
+const removalCases: readonly ChangeCase[] = [
+  { outcome: 'is made', script: [removed], methods: 'DELETE', result: undefined },
+  {
+    outcome: 'is refused',
+    script: [inAnotherState],
+    methods: 'DELETE',
+    result: refused(false),
+  },
+  {
+    outcome: 'finds no plant',
+    script: [missing],
+    methods: 'DELETE',
+    result: { number: 40402, mayHaveChanged: false },
+  },
+  {
+    outcome: 'was made by the attempt before',
+    script: [die, missing],
+    methods: 'DELETE DELETE',
+    result: undefined,
+  },
+  {
+    outcome: 'was made, because no plant has a version now',
+    script: [die, inAnotherState, missing],
+    methods: 'DELETE DELETE GET',
+    result: undefined,
+  },
+  {
+    outcome: 'is refused, because others have changed the plant',
+    script: [die, inAnotherState, changedByOthers],
+    methods: 'DELETE DELETE GET',
+    result: refused(true),
+  },
+  {
+    outcome: 'is refused for another reason',
+    script: [die, forbidden],
+    methods: 'DELETE DELETE',
+    result: { number: 40301 },
+  },
+]
+
+test.each(removalCases)(
+  'the removal of a version $outcome',
+  async ({ script, methods, result }) => {
+    await using store = await scripted(script)
+
+    const removing = store.client.remove(1n, { ifMatch: v1 })
+
+    const failure: unknown = await removing.catch(error => error)
+    expect(failure).toEqual(result && expect.objectContaining(result))
+    expect(store.methods()).toBe(methods)
+    expectCondition(store.requests, 'if-match', '"v1"')
+  },
+)
+
+/** Expects this condition in each change, and no condition in a read. */
+function expectCondition(
+  requests: readonly StoreRequest[],
+  field: string,
+  value: string,
+): void {
+  for (const { method, headers } of requests) {
+    const condition = method === 'GET' ? undefined : value
+    expect(headers[field], `${field} of ${method}`).toBe(condition)
+  }
+}
+
+test.each(['replace', 'remove'] as const)(
+  'a caller who gives up while %s reads the plant back gets the reason',
+  async method => {
+    const caller = new AbortController()
+    const giveUp: Step = () => caller.abort(new Error('given up'))
     await using store = await scripted([die, inAnotherState, giveUp])
     const options = { ifMatch: v1, signal: caller.signal }
-    const calling =
-      call === 'replace'
-        ? store.client.replace(plant, options)
-        : store.client.remove(1n, options)
-    await expect(calling, call).rejects.toThrow('given up')
-  }
-})
+    const changes = {
+      replace: () => store.client.replace(plant, options),
+      remove: () => store.client.remove(1n, options),
+    }
 
-test('an answer without the entity tag of a version is unreadable', async () => {
-  for (const etag of [undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"']) {
-    const tagged = answer(
-      200,
-      '{"id":1,"name":"Ficus"}',
-      etag === undefined ? {} : { etag },
-    )
+    await expect(changes[method]()).rejects.toThrow('given up')
+  },
+)
+
+test.each([undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"'])(
+  'an answer with the entity tag %s is unreadable',
+  async etag => {
+    const headers = etag === undefined ? {} : { etag }
+    const tagged = answer(200, '{"id":1,"name":"Ficus"}', headers)
     await using store = await scripted([tagged, tagged])
-    const unreadable = { reason: 'unreadable-answer' }
-    await expect(store.client.readVersioned(1n), `${etag}`).rejects.toMatchObject(
-      unreadable,
-    )
-    await expect(store.client.replace(plant), `${etag}`).rejects.toMatchObject({
-      ...unreadable,
-      mayHaveChanged: true,
-    })
-  }
-})
+    const { client } = store
+
+    const reading = client.readVersioned(1n)
+    await expect(reading).rejects.toMatchObject({ reason: 'unreadable-answer' })
+
+    const failure = { reason: 'unreadable-answer', mayHaveChanged: true }
+    await expect(client.replace(plant)).rejects.toMatchObject(failure)
+  },
+)
 
 test.each([
   ['nginx', 'W/"v2"'],
@@ -294,15 +361,13 @@ test.each([
   ['Apache before 2.4', '"v2;gzip"'],
   ['two proxies', 'W/"v2-gzip"'],
 ])('an entity tag that %s has changed names the same version: %s', async (_, etag) => {
-  await using store = await scripted([
-    answer(200, '{"id":1,"name":"Ficus"}', { etag }),
-    removed,
-  ])
+  const tagged = answer(200, '{"id":1,"name":"Ficus"}', { etag })
+  await using store = await scripted([tagged, removed])
 
-  const { item, version } = await store.client.readVersioned(1n)
-  await store.client.remove(1n, { ifMatch: version })
+  const reading = await store.client.readVersioned(1n)
+  await store.client.remove(1n, { ifMatch: reading.version })
 
-  expect({ item, version }).toEqual({ item: plant, version: v2 })
+  expect(reading).toEqual(replaced)
   expect(store.requests[1]?.headers['if-match']).toBe('"v2"')
 })
 
@@ -316,7 +381,7 @@ describe('what cannot be sent is not tried again', () => {
     ['the scheme', `Bearer ${secret}`],
     ['letters beyond ASCII', `${secret}é`],
     ['nothing', ''],
-    ['no text', undefined as unknown as string],
+    ['no text', undefined as never],
   ])('a token of %s, which no message repeats', async (_, token) => {
     const options = { token: vi.fn(() => token) }
     await using store = await scripted([created], options)
@@ -358,42 +423,50 @@ describe('what cannot be sent is not tried again', () => {
   })
 })
 
-test('what is no version is not sent', async () => {
-  await using store = await scripted([])
-  for (const ifMatch of ['', '"', 'a", "b', 'a\r\nb: c'] as Version[]) {
-    await expect(store.client.replace(plant, { ifMatch }), ifMatch).rejects.toThrow(
-      TypeError,
-    )
-    await expect(store.client.remove(1n, { ifMatch }), ifMatch).rejects.toThrow(TypeError)
-  }
-  expect(store.requests).toEqual([])
-})
+test.each(['', '"', 'a", "b', 'a\r\nb: c'] as Version[])(
+  '%j is no version, and is not sent',
+  async ifMatch => {
+    await using store = await scripted([])
+    const { client } = store
 
-test('a refusal after an unanswered attempt says that it may be made', async () => {
-  for (const step of [busy(), missing, html(404)]) {
-    await using store = await scripted([die, step], { attemptsMax: 2 })
-    await expect(store.client.replace(plant)).rejects.toMatchObject({
-      mayHaveChanged: true,
-    })
-  }
-})
+    await expect(client.replace(plant, { ifMatch })).rejects.toThrow(TypeError)
+    await expect(client.remove(1n, { ifMatch })).rejects.toThrow(TypeError)
+    expect(store.requests).toEqual([])
+  },
+)
 
-test('a 400 that is of no plant store changed nothing', async () => {
-  const unreadable = { reason: 'unreadable-answer', status: 400, mayHaveChanged: false }
-  for (const body of [
-    { error: 40002 },
-    { error: '40002', message: 'no' },
-    { message: 'no' },
-    null,
-  ]) {
-    await using store = await scripted([answer(400, body)])
-    await expect(store.client.create(plant)).rejects.toMatchObject(unreadable)
-  }
+test.each<[string, Step]>([
+  ['busy', busy()],
+  ['missing', missing],
+  ["a proxy's 404", html(404)],
+])(
+  'a change without an answer may be made, though the next is %s',
+  async (_, refusal) => {
+    await using store = await scripted([die, refusal], { attemptsMax: 2 })
+
+    const replacing = store.client.replace(plant)
+
+    await expect(replacing).rejects.toMatchObject({ mayHaveChanged: true })
+  },
+)
+
+test.each([
+  '{"error":40002}',
+  '{"error":"40002","message":"no"}',
+  '{"message":"no"}',
+  'null',
+])('a 400 with %s is of no plant store, and changed nothing', async body => {
+  await using store = await scripted([answer(400, body)])
+
+  const creation = store.client.create(plant)
+
+  const failure = { reason: 'unreadable-answer', status: 400, mayHaveChanged: false }
+  await expect(creation).rejects.toMatchObject(failure)
 })
 
 test.each<[string, Step]>([
-  ['a refusal', answer(400, { error: 40002, message: 'name is required' })],
-  ['a defect', answer(500, { error: 50001, message: 'the server failed' })],
+  ['a refusal', refuse(400, 40002)],
+  ['a defect', refuse(500, 50001)],
   ['an answer that is no plant', answer(200, '{"name":5}')],
   ['an answer that is no JSON', html(200)],
   ['the plant of another id', answer(200, '{"id":2,"name":"Ficus"}')],
@@ -404,20 +477,25 @@ test.each<[string, Step]>([
 })
 
 test('attempts are limited, and the last failure is the one thrown', async () => {
-  await using store = await scripted([busy(), busy(), unavailable, stored], {
-    attemptsMax: 3,
-  })
+  const script = [busy(), busy(), unavailable, stored]
+  await using store = await scripted(script, { attemptsMax: 3 })
+
   await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50302 })
   expect(store.requests).toHaveLength(3)
 })
 
 test('an attempt that takes too long is given up and repeated', async () => {
-  const inTheBody: Step = response =>
-    response.writeHead(200, { 'content-type': 'application/json' }).write('{"id":')
-  await using store = await scripted([hang, inTheBody, stored], { timeoutMs: 100 })
+  const hangInBody: Step = response => response.writeHead(200).write('{"id":')
+  await using store = await scripted([hang, hangInBody, stored], { timeoutMs: 100 })
+
   expect(await store.client.read(1n)).toEqual(plant)
-  await using silent = await scripted([hang, hang], { timeoutMs: 50, attemptsMax: 2 })
-  const error = await silent.client.read(1n).catch(error => error)
+})
+
+test('a store that stays silent has the call time out', async () => {
+  await using store = await scripted([hang, hang], { timeoutMs: 50, attemptsMax: 2 })
+
+  const error: unknown = await store.client.read(1n).catch(error => error)
+
   expect(error).toBeInstanceOf(NoAnswerError)
   expect(error).toMatchObject({
     reason: 'timed-out',
@@ -431,9 +509,8 @@ test('a signal gives up before, during and between attempts, with its reason', a
   const reason = new Error('the caller has gone')
   await using store = await scripted([hang, busy({ 'retry-after': '20' })])
   const { client, requests } = store
-  await expect(client.read(1n, { signal: AbortSignal.abort(reason) })).rejects.toBe(
-    reason,
-  )
+  const aborted = AbortSignal.abort(reason)
+  await expect(client.read(1n, { signal: aborted })).rejects.toBe(reason)
   expect(requests).toHaveLength(0)
 
   const during = new AbortController()
@@ -451,34 +528,36 @@ test('a signal gives up before, during and between attempts, with its reason', a
   expect(performance.now() - startedMs).toBeLessThan(10_000)
 })
 
-test('a signal and the time-out hold while the token is fetched too', async () => {
-  await using store = await scripted([])
+/** Returns a function whose token never arrives. */
+function fetchTokenForever() {
   const never = new Promise<string>(() => {})
-  const asked: string[] = []
-  const token = () => {
-    asked.push('token')
-    return never
-  }
-  const client = createPlantClient({ baseUrl: store.baseUrl, token })
-  const reason = new Error('the caller has gone')
-  const leaving = new AbortController()
-  const reading = client.read(1n, { signal: leaving.signal })
-  leaving.abort(reason)
-  await expect(reading).rejects.toBe(reason)
-  expect(asked).toHaveLength(1)
+  return vi.fn(() => never)
+}
 
-  const hurried = createPlantClient({
-    baseUrl: store.baseUrl,
-    token,
-    timeoutMs: 50,
-    attemptsMax: 2,
-  })
-  await expect(hurried.create(plant)).rejects.toMatchObject({
+test('a signal gives up while the token is fetched', async () => {
+  const token = fetchTokenForever()
+  await using store = await scripted([], { token })
+  const reason = new Error('the caller has gone')
+  const caller = new AbortController()
+
+  const reading = store.client.read(1n, { signal: caller.signal })
+  caller.abort(reason)
+
+  await expect(reading).rejects.toBe(reason)
+  expect(token).toHaveBeenCalledTimes(1)
+  expect(store.requests).toHaveLength(0)
+}, 5_000)
+
+test('the time-out holds while the token is fetched, and is repeated', async () => {
+  const token = fetchTokenForever()
+  await using store = await scripted([], { token, timeoutMs: 50, attemptsMax: 2 })
+
+  await expect(store.client.create(plant)).rejects.toMatchObject({
     reason: 'timed-out',
     message: 'no access token within 50 ms',
     mayHaveChanged: false,
   })
-  expect(asked).toHaveLength(3)
+  expect(token).toHaveBeenCalledTimes(2)
   expect(store.requests).toHaveLength(0)
 }, 5_000)
 
@@ -486,6 +565,7 @@ test('what the token is refused with comes through, and nothing is sent', async 
   const refusal = new Error('no such account')
   const token = vi.fn(() => Promise.reject(refusal))
   await using store = await scripted([], { token })
+
   await expect(store.client.read(1n)).rejects.toBe(refusal)
   expect(token).toHaveBeenCalledTimes(1)
   expect(store.requests).toHaveLength(0)

@@ -8,19 +8,15 @@ import { createServer } from '@plant-store/http/server'
  */
 export async function startMemoryStore({ path = '' } = {}) {
   const token = mintToken()
-  const stored = new Map([
-    [
-      hashToken(token),
-      { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() },
-    ],
-  ])
-  const logger = { level: 'silent', child: () => logger, ...silence }
+  const scopes = scopesByChoice.write
+  const storedToken = { name: 'client', scopes, createdAt: new Date() }
+  const tokens = new Map([[hashToken(token), storedToken]])
   const { plants } = memoryUseCases()
   const server = createServer({
     plants,
     unannounced: plants,
     gate: createGate({
-      tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
+      tokens: { find: async hash => tokens.get(hash), markUsed: async () => {} },
     }),
     check: async () => {},
     metrics: async () => '',
@@ -29,7 +25,8 @@ export async function startMemoryStore({ path = '' } = {}) {
   })
   const origin = await server.listen({ host: '127.0.0.1', port: 0 })
   return {
-    ...{ baseUrl: `${origin}${path}`, token },
+    baseUrl: `${origin}${path}`,
+    token,
     async [Symbol.asyncDispose]() {
       // The stop would wait until clients have learnt of it.
       server.server.closeAllConnections()
@@ -38,8 +35,16 @@ export async function startMemoryStore({ path = '' } = {}) {
   }
 }
 
-const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
-const silence = Object.fromEntries(levels.map(level => [level, () => {}])) as Record<
-  (typeof levels)[number],
-  () => void
->
+function ignore(): void {}
+
+const logger = {
+  level: 'silent',
+  child: () => logger,
+  fatal: ignore,
+  error: ignore,
+  warn: ignore,
+  info: ignore,
+  debug: ignore,
+  trace: ignore,
+  silent: ignore,
+}

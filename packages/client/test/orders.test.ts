@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict'
+import { setImmediate } from 'node:timers/promises'
 import {
   createPlantClient,
   NoAnswerError,
+  type PlantClient,
   RefusedError,
   type Version,
 } from '@plant-store/client'
@@ -9,7 +12,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
-const expected = 'expected' as Version
+const version = 'expected' as Version
 /**
  * The fate of one request. Only after `busy` and `not connected` a client knows that
  * nothing was changed.
@@ -24,12 +27,19 @@ const fates = [
   'done, but failed',
 ] as const
 
-const call = fc.record({
+interface Scenario {
+  readonly kind: (typeof kinds)[number]
+  readonly fates: readonly (typeof fates)[number][]
+  /** Another client changes the plant before this request. Mostly absent. */
+  readonly changedAt: number | undefined
+  /** The caller gives up at this request. Mostly absent. */
+  readonly givesUpAt: number | undefined
+}
+
+const scenario: fc.Arbitrary<Scenario> = fc.record({
   kind: fc.constantFrom(...kinds),
   fates: fc.array(fc.constantFrom(...fates), { maxLength: attemptsMax }),
-  /** Another client changes the plant before this request. Mostly absent. */
   changedAt: fc.option(fc.nat(attemptsMax), { freq: 2, nil: undefined }),
-  /** The caller gives up at this request. Mostly absent. */
   givesUpAt: fc.option(fc.nat(attemptsMax), { freq: 3, nil: undefined }),
 })
 
@@ -38,133 +48,187 @@ test('each call has one true outcome, and sends nothing after it', async () => {
   onTestFinished(() => random.mockRestore())
   const property = fc.asyncProperty(
     fc.scheduler(),
-    fc.array(call, { maxLength: 6 }),
-    async (scheduler, calls) => {
-      const broken: string[] = []
-      const settled = new Set<number>()
-      const sent = calls.map(() => 0)
-      const made = calls.map(() => 0)
-      const callers = calls.map(() => new AbortController())
+    fc.array(scenario, { maxLength: 6 }),
+    async (scheduler, scenarios) => {
+      const calls = scenarios.map((scenario, id) => new Call(id, scenario))
+      const store = new FatefulStore(scheduler, calls)
+      const { fetch } = store
+      const options = { baseUrl: 'http://store', token: 't', fetch, attemptsMax }
+      const client = createPlantClient(options)
 
-      const fetch = async (
-        url: string | URL | Request,
-        init: RequestInit = {},
-      ): Promise<Response> => {
-        const id = Number(/\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id)
-        const { kind, fates, changedAt, givesUpAt } = calls[id] as (typeof calls)[number]
-        if (settled.has(id)) {
-          broken.push(`${id} was sent again after it had its outcome`)
-        }
-        const at = sent[id] ?? 0
-        const isChanged = changedAt !== undefined && at >= changedAt
-        if (init.method === 'GET') {
-          await scheduler.schedule(Promise.resolve())
-          if (kind === 'removeIf' && made[id] && !isChanged) {
-            return Response.json({ error: 40402, message: 'gone' }, { status: 404 })
-          }
-          return Response.json(
-            { id, name: isChanged ? 'theirs' : 'n' },
-            { headers: { etag: '"now"' } },
-          )
-        }
-        sent[id] = at + 1
-        if (kind === 'create' && made[id]) {
-          broken.push(`${id} was created twice`)
-        }
-        const aborted = new Promise<never>((_, reject) =>
-          init.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
-        )
-        const fate = fates[at] ?? 'done'
-        const exchange = async () => {
-          if (at === givesUpAt) {
-            callers[id]?.abort(new Error('given up'))
-          }
-          await scheduler.schedule(Promise.resolve())
-          const isConditional =
-            new Headers(init.headers).get('if-match') === `"${expected}"`
-          if (isConditional !== kind.endsWith('If')) {
-            broken.push(`${kind} ${id} has lost its condition`)
-          }
-          const isRefused = isConditional && (isChanged || Boolean(made[id]))
-          if (fate.startsWith('done') && !isRefused) {
-            made[id] = (made[id] ?? 0) + 1
-          }
-          await scheduler.schedule(Promise.resolve())
-          if (fate === 'not connected') {
-            throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
-          }
-          if (fate.endsWith('lost')) {
-            throw new TypeError('fetch failed')
-          }
-          if (fate === 'busy') {
-            return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
-          }
-          if (fate.endsWith('failed')) {
-            return Response.json({ error: 50302, message: 'failed' }, { status: 503 })
-          }
-          if (isRefused) {
-            return Response.json(
-              { error: 41201, message: 'in another state' },
-              { status: 412 },
-            )
-          }
-          if (!kind.startsWith('remove')) {
-            return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
-          }
-          return (made[id] ?? 0) > 1
-            ? Response.json({ error: 40402, message: 'gone' }, { status: 404 })
-            : new Response(null, { status: 204 })
-        }
-        return Promise.race([exchange(), aborted])
+      const settling = calls.map(call => settle(call, client))
+      while (calls.some(call => !call.isSettled)) {
+        await (scheduler.count() > 0 ? scheduler.waitOne() : setImmediate())
       }
-
-      const client = createPlantClient({
-        baseUrl: 'http://store',
-        token: 't',
-        fetch,
-        attemptsMax,
-      })
-      const outcomes = calls.map(({ kind }, id) => {
-        const options = { signal: callers[id]?.signal as AbortSignal }
-        const plant = { id: BigInt(id), name: 'n' }
-        const answer = {
-          create: () => client.create(plant, options),
-          replace: () => client.replace(plant, options),
-          remove: () => client.remove(plant.id, options),
-          replaceIf: () => client.replace(plant, { ...options, ifMatch: expected }),
-          removeIf: () => client.remove(plant.id, { ...options, ifMatch: expected }),
-        }[kind]()
-        return answer.then(
-          () => {
-            settled.add(id)
-            if (made[id] === 0) {
-              broken.push(`${kind} ${id} succeeded, and was not made`)
-            }
-          },
-          error => {
-            settled.add(id)
-            if (error instanceof RefusedError || error instanceof NoAnswerError) {
-              if (!error.mayHaveChanged && made[id]) {
-                broken.push(`${kind} ${id} was made: ${error.message}`)
-              }
-            } else if (error !== callers[id]?.signal.reason) {
-              broken.push(`${kind} ${id}: ${error}`)
-            }
-          },
-        )
-      })
-      while (settled.size < calls.length) {
-        if (scheduler.count() > 0) {
-          await scheduler.waitOne()
-        } else {
-          await new Promise(setImmediate)
-        }
-      }
-      await Promise.all(outcomes)
+      const violations = await Promise.all(settling)
       await scheduler.waitAll()
-      expect(broken).toEqual([])
-      expect(Math.max(0, ...sent)).toBeLessThanOrEqual(attemptsMax)
+
+      expect([...store.violations, ...violations.flat()]).toEqual([])
+      const sentCounts = calls.map(call => call.sentCount)
+      expect(Math.max(0, ...sentCounts)).toBeLessThanOrEqual(attemptsMax)
     },
   )
   await fc.assert(property, { numRuns: 300 })
 })
+
+/** One call of the client, and what the store received and made of it. */
+class Call {
+  readonly plant
+  readonly scenario
+  readonly name
+  readonly caller = new AbortController()
+  sentCount = 0
+  madeCount = 0
+  isSettled = false
+
+  constructor(id: number, scenario: Scenario) {
+    this.plant = { id: BigInt(id), name: 'n' }
+    this.scenario = scenario
+    this.name = `${scenario.kind} ${id}`
+  }
+
+  isChangedByOthers(): boolean {
+    const { changedAt } = this.scenario
+    return changedAt !== undefined && this.sentCount >= changedAt
+  }
+
+  start(client: PlantClient): Promise<unknown> {
+    const { plant } = this
+    const { signal } = this.caller
+    switch (this.scenario.kind) {
+      case 'create':
+        return client.create(plant, { signal })
+      case 'replace':
+        return client.replace(plant, { signal })
+      case 'remove':
+        return client.remove(plant.id, { signal })
+      case 'replaceIf':
+        return client.replace(plant, { signal, ifMatch: version })
+      case 'removeIf':
+        return client.remove(plant.id, { signal, ifMatch: version })
+    }
+  }
+}
+
+/** Makes the call, and returns how its outcome differs from what was made. */
+async function settle(call: Call, client: PlantClient): Promise<readonly string[]> {
+  const error: unknown = await call.start(client).then(
+    () => undefined,
+    reason => reason,
+  )
+  call.isSettled = true
+  if (error === undefined) {
+    return call.madeCount === 0 ? [`${call.name} succeeded, but was not made`] : []
+  }
+  if (error instanceof RefusedError || error instanceof NoAnswerError) {
+    const isWrong = !error.mayHaveChanged && call.madeCount > 0
+    return isWrong ? [`${call.name} was made, but failed with ${error.message}`] : []
+  }
+  const isOfCaller = error === call.caller.signal.reason
+  return isOfCaller ? [] : [`${call.name} failed with ${error}`]
+}
+
+/** Treats each request as its fate says, and notes what no client may send. */
+class FatefulStore {
+  readonly violations: string[] = []
+  readonly #scheduler
+  readonly #calls
+
+  constructor(scheduler: fc.Scheduler, calls: readonly Call[]) {
+    this.#scheduler = scheduler
+    this.#calls = calls
+  }
+
+  readonly fetch = async (
+    url: string | URL | Request,
+    init: RequestInit = {},
+  ): Promise<Response> => {
+    const id = /\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id
+    const call = this.#calls[Number(id)]
+    assert(call !== undefined, `no call has the id ${id}`)
+    if (call.isSettled) {
+      this.violations.push(`${call.name} was sent again after its outcome`)
+    }
+    return init.method === 'GET' ? this.#read(call) : this.#change(call, init)
+  }
+
+  async #read(call: Call): Promise<Response> {
+    const isChanged = call.isChangedByOthers()
+    await this.#turn()
+    const { kind } = call.scenario
+    if (kind === 'removeIf' && call.madeCount > 0 && !isChanged) {
+      return refusal(404, 40402)
+    }
+    const plant = { ...call.plant, id: Number(call.plant.id) }
+    const answered = isChanged ? { ...plant, name: 'theirs' } : plant
+    return Response.json(answered, { headers: { etag: '"now"' } })
+  }
+
+  async #change(call: Call, init: RequestInit): Promise<Response> {
+    if (call.scenario.kind === 'create' && call.madeCount > 0) {
+      this.violations.push(`${call.name} was created twice`)
+    }
+    const aborted = new Promise<never>((_, reject) =>
+      init.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+    )
+    return Promise.race([this.#exchange(call, new Headers(init.headers)), aborted])
+  }
+
+  async #exchange(call: Call, headers: Headers): Promise<Response> {
+    const { kind, fates, givesUpAt } = call.scenario
+    const fate = fates[call.sentCount] ?? 'done'
+    const isChanged = call.isChangedByOthers()
+    const givesUp = call.sentCount === givesUpAt
+    call.sentCount++
+    if (givesUp) {
+      call.caller.abort(new Error('given up'))
+    }
+    await this.#turn()
+
+    const isConditional = headers.get('if-match') === `"${version}"`
+    if (isConditional !== kind.endsWith('If')) {
+      this.violations.push(`${call.name} has lost its condition`)
+    }
+    const isRefused = isConditional && (isChanged || call.madeCount > 0)
+    if (fate.startsWith('done') && !isRefused) {
+      call.madeCount++
+    }
+    await this.#turn()
+
+    return failureOf(fate) ?? (isRefused ? refusal(412, 41201) : successOf(call))
+  }
+
+  #turn(): Promise<void> {
+    return this.#scheduler.schedule(Promise.resolve())
+  }
+}
+
+/** Returns the refusal of a request with this fate, if it is refused. */
+function failureOf(fate: (typeof fates)[number]): Response | undefined {
+  switch (fate) {
+    case 'not connected':
+      throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
+    case 'lost':
+    case 'done, but lost':
+      throw new TypeError('fetch failed')
+    case 'busy':
+      return refusal(503, 50301)
+    case 'failed':
+    case 'done, but failed':
+      return refusal(503, 50302)
+    case 'done':
+      return undefined
+  }
+}
+
+function successOf({ scenario, madeCount }: Call): Response {
+  if (!scenario.kind.startsWith('remove')) {
+    return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
+  }
+  const wasRemovedBefore = madeCount > 1
+  return wasRemovedBefore ? refusal(404, 40402) : new Response(null, { status: 204 })
+}
+
+function refusal(status: number, error: number): Response {
+  return Response.json({ error, message: 'refused' }, { status })
+}

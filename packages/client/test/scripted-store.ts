@@ -6,15 +6,18 @@ import { type ClientOptions, createPlantClient } from '@plant-store/client'
 /** Answers one request, or does something else with it. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void
 
+export interface StoreRequest
+  extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
+  readonly body: string
+  readonly atMs: number
+}
+
 /**
  * A server that does with each request what the script says next, and fails on one too
  * many.
  */
 export async function startScriptedStore(script: readonly Step[], port = 0) {
-  const requests: (Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
-    body: string
-    atMs: number
-  })[] = []
+  const requests: StoreRequest[] = []
   const server = createServer(async (request, response) => {
     const { method, url, headers } = request
     let body = ''
@@ -29,9 +32,12 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
   })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
+  const address = server.address() as AddressInfo
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    baseUrl: `http://127.0.0.1:${address.port}`,
     requests,
+    /** Returns the methods of the requests, such as `PUT PUT GET`. */
+    methods: () => requests.map(({ method }) => method).join(' '),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       server.close()
@@ -46,10 +52,8 @@ export async function scripted(
   options: Partial<ClientOptions> = {},
 ) {
   const store = await startScriptedStore(script)
-  return {
-    ...store,
-    client: createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options }),
-  }
+  const { baseUrl } = store
+  return { ...store, client: createPlantClient({ baseUrl, token: 't', ...options }) }
 }
 
 export function answer(

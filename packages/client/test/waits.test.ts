@@ -11,40 +11,41 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const busy = (retryAfter?: string) => () =>
-  Response.json(
-    { error: 50301, message: 'busy' },
-    {
-      status: 503,
-      headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },
-    },
-  )
+type Answer = (signal: AbortSignal | null | undefined) => Response | Promise<Response>
+
+function busy(headers: Record<string, string> = {}): Answer {
+  const body = { error: 50301, message: 'busy' }
+  return () => Response.json(body, { status: 503, headers })
+}
 
 /** Reads a plant, and returns the milliseconds between its requests. */
 async function waits(
-  answer: (signal: AbortSignal) => Response | Promise<Response>,
+  answer: Answer,
   options: Partial<ClientOptions> = {},
   random = 0.5,
-) {
+): Promise<readonly number[]> {
   vi.spyOn(Math, 'random').mockReturnValue(random)
-  const atMs: number[] = []
+  const waitsMs: number[] = []
+  let lastMs: number | undefined
   const fetch = async (_url: unknown, init?: RequestInit) => {
-    atMs.push(Date.now())
-    return answer(init?.signal as AbortSignal)
+    const nowMs = Date.now()
+    if (lastMs !== undefined) {
+      waitsMs.push(nowMs - lastMs)
+    }
+    lastMs = nowMs
+    return answer(init?.signal)
   }
-  const caller = new AbortController()
-  const client = createPlantClient({
-    baseUrl: 'http://store',
-    token: 't',
-    fetch,
-    ...options,
-  })
-  const reading = expect(client.read(1n, { signal: caller.signal })).rejects.toThrow()
+  const { signal } = new AbortController()
+  const baseUrl = 'http://store'
+  const client = createPlantClient({ baseUrl, token: 't', fetch, ...options })
+
+  const reading = expect(client.read(1n, { signal })).rejects.toThrow()
   await vi.runAllTimersAsync()
   await reading
+
   expect(vi.getTimerCount()).toBe(0)
-  expect(getEventListeners(caller.signal, 'abort')).toEqual([])
-  return atMs.slice(1).map((at, index) => at - (atMs[index] as number))
+  expect(getEventListeners(signal, 'abort')).toEqual([])
+  return waitsMs
 }
 
 test.each([
@@ -72,28 +73,35 @@ test.each([
   ['-1', 0],
   ['1 s', 0],
 ])('Retry-After: %s is waited for, and then some', async (field, ms) => {
-  expect(await waits(busy(field), { attemptsMax: 2 })).toEqual([ms + 50])
+  const answer = busy({ 'retry-after': field })
+
+  expect(await waits(answer, { attemptsMax: 2 })).toEqual([ms + 50])
 })
 
 test('a Retry-After above the maximum ends the call', async () => {
-  expect(await waits(busy('31'))).toEqual([])
+  expect(await waits(busy({ 'retry-after': '31' }))).toEqual([])
 })
 
 test('an attempt has 10 seconds', async () => {
-  const hang = (signal: AbortSignal) =>
-    new Promise<never>((_, reject) =>
-      signal.addEventListener('abort', () => reject(signal.reason)),
+  const hang: Answer = signal =>
+    new Promise((_, reject) =>
+      signal?.addEventListener('abort', () => reject(signal.reason)),
     )
+
   expect(await waits(hang, { attemptsMax: 2 })).toEqual([10_050])
 })
 
 test('a caller who gives up during a wait leaves no timer behind', async () => {
   const caller = new AbortController()
-  const fetch = async () => busy('20')()
+  const { signal } = caller
+  const answer = busy({ 'retry-after': '20' })
+  const fetch = async () => answer(signal)
   const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch })
-  const reading = expect(client.read(1n, { signal: caller.signal })).rejects.toBe('gone')
+
+  const reading = expect(client.read(1n, { signal })).rejects.toBe('gone')
   await vi.advanceTimersByTimeAsync(1000)
   expect(vi.getTimerCount()).toBe(1)
+
   caller.abort('gone')
   await reading
   expect(vi.getTimerCount()).toBe(0)
