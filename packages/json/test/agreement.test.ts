@@ -18,17 +18,20 @@ const name = fc.oneof(
 const space = fc.constantFrom('', '', '', ' ', '\n\t', '\r')
 
 /** Writes text as JSON with some characters escaped that needn't be. */
-const written = (text: fc.Arbitrary<string>) =>
-  fc.tuple(text, fc.infiniteStream(fc.nat(3))).map(([value, dice]) => {
-    const units = value.split('').map(unit => {
-      const mustEscape =
-        unit === '"' || unit === '\\' || unit < ' ' || /[\ud800-\udfff]/.test(unit)
-      return mustEscape || dice.next().value === 0
-        ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-        : unit
+function written(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  const dice = fc.infiniteStream(fc.nat(3))
+  return fc.tuple(texts, dice).map(([text, rolls]) => {
+    const units = text.split('').map(unit => {
+      const mustEscape = unit < ' ' || /["\\\ud800-\udfff]/.test(unit)
+      return mustEscape || rolls.next().value === 0 ? escapeOf(unit) : unit
     })
     return `"${units.join('')}"`
   })
+}
+
+function escapeOf(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
 
 const { document: documents } = fc.letrec<{
   document: string
@@ -55,16 +58,20 @@ const { document: documents } = fc.letrec<{
     tie('array'),
   ),
   object: fc
-    .tuple(fc.array(fc.tuple(written(name), tie('document')), { maxLength: 5 }), space)
-    .map(
-      ([members, gap]) =>
-        `{${gap}${members.map(([key, value]) => `${gap}${key}${gap}:${gap}${value}`).join(',')}}`,
-    ),
+    .record({
+      members: fc.array(fc.tuple(written(name), tie('document')), { maxLength: 5 }),
+      gap: space,
+    })
+    .map(({ members, gap }) => {
+      const texts = members.map(([key, value]) => `${key}${gap}:${gap}${value}`)
+      return `{${gap}${texts.join(`,${gap}`)}}`
+    }),
   array: fc
-    .tuple(fc.array(tie('document'), { maxLength: 4 }), space)
-    .map(
-      ([elements, gap]) => `[${elements.map(each => gap + each).join(`${gap},`)}${gap}]`,
-    ),
+    .record({ elements: fc.array(tie('document'), { maxLength: 4 }), gap: space })
+    .map(({ elements, gap }) => {
+      const texts = elements.map(element => gap + element)
+      return `[${texts.join(`${gap},`)}${gap}]`
+    }),
 }))
 
 /** The result of a reader for a text: a value, or why there is none. */
@@ -90,7 +97,7 @@ function kindOf(expected: ReturnType<typeof outcome>): 'valid' | 'repeated' | 'd
 }
 
 test('random documents are read as a plain reader does', () => {
-  const seen = { valid: 0, repeated: 0, damaged: 0 }
+  const counts = { valid: 0, repeated: 0, damaged: 0 }
   const damage = fc.tuple(
     fc.nat(),
     fc.nat(3),
@@ -111,23 +118,24 @@ test('random documents are read as a plain reader does', () => {
       '\0',
     ),
   )
+  const damagesOfText = fc.array(damage, { maxLength: 2 })
   fc.assert(
-    fc.property(documents, fc.array(damage, { maxLength: 2 }), (whole, damages) => {
-      const text = damages.reduce((each, [place, cut, put]) => {
-        const at = place % (each.length + 1)
-        return each.slice(0, at) + put + each.slice(at + cut)
+    fc.property(documents, damagesOfText, (whole, damages) => {
+      const text = damages.reduce((intact, [place, cutLength, insertion]) => {
+        const at = place % (intact.length + 1)
+        return intact.slice(0, at) + insertion + intact.slice(at + cutLength)
       }, whole)
       const isJson = outcome(JSON.parse, text) !== 'syntax'
       const expected = isJson ? outcome(readJson, text) : 'syntax'
-      seen[kindOf(expected)] += 1
+      counts[kindOf(expected)] += 1
 
       expect(outcome(parseJsonRecord, text), text).toEqual(expected)
     }),
     { numRuns: 5_000 },
   )
-  expect(seen.valid).toBeGreaterThan(500)
-  expect(seen.repeated).toBeGreaterThan(50)
-  expect(seen.damaged).toBeGreaterThan(1_000)
+  expect(counts.valid, 'valid texts').toBeGreaterThan(500)
+  expect(counts.repeated, 'repeated members').toBeGreaterThan(50)
+  expect(counts.damaged, 'damaged texts').toBeGreaterThan(1_000)
 })
 
 test('reads what JSON.parse reads, but for the integers of the record', () => {
@@ -137,12 +145,14 @@ test('reads what JSON.parse reads, but for the integers of the record', () => {
       fc.constantFrom(0, 1, '\t'),
       (value, indent) => {
         const text = JSON.stringify(value, null, indent)
-        const asNumbers = JSON.stringify(parseJsonRecord(text), (_, each) =>
-          typeof each === 'bigint' ? Number(each) : each,
-        )
-        expect(JSON.parse(asNumbers)).toEqual(JSON.parse(text))
+        const numbers = JSON.stringify(parseJsonRecord(text), asNumber)
+        expect(JSON.parse(numbers)).toEqual(JSON.parse(text))
       },
     ),
     { numRuns: 500 },
   )
 })
+
+function asNumber(_name: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? Number(value) : value
+}

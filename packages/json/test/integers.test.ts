@@ -3,8 +3,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { exactMember } from './reference-reader.ts'
 
-const read = (number: string) =>
-  (parseJsonRecord(`{"id":${number}}`) as { id: unknown }).id
+/** Reads the number of a record. */
+function readNumber(text: string): unknown {
+  const record = parseJsonRecord(`{"id":${text}}`)
+  return Object(record).id
+}
 
 test.each([
   ['-0', 0n],
@@ -20,83 +23,91 @@ test.each([
   [`1${'0'.repeat(400)}e-400`, 1n],
   [`0.${'0'.repeat(399)}1e400`, 1n],
 ])('reads %s as the integer that it is', (source, integer) => {
-  expect(read(source)).toBe(integer)
+  expect(readNumber(source)).toBe(integer)
 })
 
 test.each(['9007199254740993.5', '1e-400', '-1e19', '1e400', '1e99999999999999999999'])(
   'reads %s, no integer of at most 19 digits, as the nearest number',
   source => {
-    expect(read(source)).toBe(Number(source))
+    expect(readNumber(source)).toBe(Number(source))
   },
 )
 
+const empty = fc.constant('')
 const zeros = (max: number) => fc.nat(max).map(count => '0'.repeat(count))
 const digits = fc.oneof(
   fc.stringMatching(/^\d{1,25}$/),
-  fc
-    .tuple(fc.stringMatching(/^\d{0,4}$/), zeros(22), fc.stringMatching(/^\d{1,3}$/))
-    .map(parts => parts.join('')),
-  fc
-    .bigInt(-(2n ** 64n), 2n ** 64n)
-    .map(integer => `${integer < 0n ? -integer : integer}`),
+  concat(fc.stringMatching(/^\d{0,4}$/), zeros(22), fc.stringMatching(/^\d{1,3}$/)),
+  fc.bigInt(0n, 2n ** 64n).map(String),
+)
+const wholes = fc.oneof(
+  fc.constant('0'),
+  digits.map(text => text.replace(/^0+(?=.)/, '')),
+)
+const decimals = fc.oneof(
+  digits,
+  concat(digits, zeros(20)),
+  concat(fc.constant('0'), zeros(24)),
+)
+const fractions = concat(fc.constant('.'), decimals)
+const powers = concat(
+  fc.constantFrom('e', 'E'),
+  fc.constantFrom('', '+', '-'),
+  zeros(3),
+  fc.nat(60).map(String),
 )
 /** Every form that a number can take in RFC 8259, mostly where integers begin and end. */
-const numbers = fc
-  .record({
-    sign: fc.constantFrom('', '-'),
-    whole: fc.oneof(
-      fc.constant('0'),
-      digits.map(text => text.replace(/^0+(?=.)/, '')),
-    ),
-    fraction: fc.oneof(
-      fc.constant(''),
-      zeros(25),
-      digits,
-      fc.tuple(digits, zeros(20)).map(parts => parts.join('')),
-    ),
-    power: fc.oneof(
-      fc.constant(''),
-      fc
-        .tuple(
-          fc.constantFrom('e', 'E'),
-          fc.constantFrom('', '+', '-'),
-          zeros(3),
-          fc.nat(60),
-        )
-        .map(([e, sign, leading, size]) => `${e}${sign}${leading}${size}`),
-    ),
-  })
-  .map(
-    ({ sign, whole, fraction, power }) =>
-      `${sign}${whole}${fraction && '.'}${fraction}${power}`,
-  )
+const numbers = concat(
+  fc.constantFrom('', '-'),
+  wholes,
+  fc.oneof(empty, fractions),
+  fc.oneof(empty, powers),
+)
+
+function concat(...parts: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
+  return fc.tuple(...parts).map(texts => texts.join(''))
+}
 
 test('agrees with exact decimals on random numbers of every form', () => {
   let integers = 0
-  fc.assert(
-    fc.property(numbers, source => {
-      const expected = exactMember(source)
-      if (typeof expected === 'bigint') {
-        integers++
-      }
-      expect(read(source)).toBe(expected)
-    }),
-    { numRuns: 10_000 },
-  )
+  const property = fc.property(numbers, source => {
+    const exact = exactMember(source)
+    if (typeof exact === 'bigint') {
+      integers++
+    }
+    expect(readNumber(source)).toBe(exact)
+  })
+  fc.assert(property, { numRuns: 10_000 })
+
   expect(integers, 'integers among the samples').toBeGreaterThan(1_000)
 })
 
-test('only integers that are members of a record become bigints', () => {
-  expect(parseJsonRecord('{"a":[1,2.5],"b":{"c":3,"d":[{"e":4}]},"f":5}')).toEqual({
-    a: [1, 2.5],
-    b: { c: 3, d: [{ e: 4 }] },
-    f: 5n,
-  })
-  expect(
-    parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]'),
-  ).toEqual([1, { a: 2n, b: [3, 4] }, [5, { a: 6 }], { c: { d: 7 }, e: 8n }])
-  for (const value of [7, 'a', null, true]) {
-    expect(parseJsonRecord(JSON.stringify(value)), `${value}`).toBe(value)
-  }
-  expect(parseJsonRecord('"\\u0061"')).toBe('a')
+test.each([
+  {
+    text: '{"a":[1,2.5],"b":{"c":3,"d":[{"e":4}]},"f":5}',
+    value: {
+      a: [1, 2.5],
+      b: { c: 3, d: [{ e: 4 }] },
+      f: 5n,
+    },
+  },
+  {
+    text: '[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]',
+    value: [
+      1,
+      { a: 2n, b: [3, 4] },
+      [5, { a: 6 }],
+      {
+        c: { d: 7 },
+        e: 8n,
+      },
+    ],
+  },
+  { text: '7', value: 7 },
+  { text: '"a"', value: 'a' },
+  { text: '"\\u0061"', value: 'a' },
+  { text: 'null', value: null },
+  { text: 'true', value: true },
+])('only members of a record become bigints in $text', ({ text, value }) => {
+  expect(parseJsonRecord(text)).toEqual(value)
 })

@@ -8,28 +8,36 @@ const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(leve
 test.each([
   ['arrays', arrays],
   ['objects', objects],
-])('takes 200,000 levels of %s, and no more', (_, of) => {
-  expect(() => parseJsonRecord(of(levelsMax))).not.toThrow()
-  expect(() => parseJsonRecord(of(levelsMax + 1))).toThrow(
-    /^More than 200000 levels .* at position \d+$/,
-  )
+])('takes 200,000 levels of %s, and no more', (_, make) => {
+  const deepest = make(levelsMax)
+  expect(() => parseJsonRecord(deepest)).not.toThrow()
+
+  const tooDeep = make(levelsMax + 1)
+  const message = /^More than 200000 levels .* at position \d+$/
+  expect(() => parseJsonRecord(tooDeep)).toThrow(message)
 })
 
 test('refuses what never ends before V8 takes 64 bytes a level for it', () => {
-  expect(() => parseJsonRecord('['.repeat(2 ** 20))).toThrow(
-    /^More than 200000 levels .* at position 200000$/,
-  )
+  const endless = '['.repeat(2 ** 20)
+
+  const message = /^More than 200000 levels .* at position 200000$/
+  expect(() => parseJsonRecord(endless)).toThrow(message)
 })
 
-test('counts no bracket in a string, and not twice what is closed', () => {
-  expect(() => parseJsonRecord(`{"a":"${'['.repeat(levelsMax + 1)}"}`)).not.toThrow()
-  expect(() =>
-    parseJsonRecord(`[${arrays(levelsMax - 1)},${arrays(levelsMax - 1)}]`),
-  ).not.toThrow()
+test('counts no bracket in a string', () => {
+  const text = '['.repeat(levelsMax + 1)
+
+  expect(() => parseJsonRecord(`{"a":"${text}"}`)).not.toThrow()
+})
+
+test('counts the levels of closed brackets once', () => {
+  const element = arrays(levelsMax - 1)
+
+  expect(() => parseJsonRecord(`[${element},${element}]`)).not.toThrow()
 })
 
 test('leaves a string that never ends to V8', () => {
-  expect(() => parseJsonRecord(`{"a":"${'['.repeat(levelsMax)}`)).toThrow(
-    /Unterminated string/,
-  )
+  const unended = `{"a":"${'['.repeat(levelsMax)}`
+
+  expect(() => parseJsonRecord(unended)).toThrow(/Unterminated string/)
 })

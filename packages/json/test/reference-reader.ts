@@ -12,8 +12,7 @@ export class RepeatedMember extends Error {}
 export function exactMember(source: string): bigint | number {
   const [mantissa = '', power = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
-  const numerator =
-    BigInt(`${whole.replace('-', '')}${fraction}`) * (whole.startsWith('-') ? -1n : 1n)
+  const numerator = BigInt(whole + fraction)
   const exponent = Number(power) - fraction.length
   if (numerator === 0n) {
     return 0n
@@ -27,7 +26,8 @@ export function exactMember(source: string): bigint | number {
     return Number(source)
   }
   const integer = exponent < 0 ? numerator / scale : numerator * scale
-  return integer > -(10n ** 19n) && integer < 10n ** 19n ? integer : Number(source)
+  const digits = `${integer}`.replace('-', '').length
+  return digits <= 19 ? integer : Number(source)
 }
 
 /** Reads a text. @param text valid JSON */
@@ -38,7 +38,11 @@ export function readJson(text: string): unknown {
 /** Where a value stands: only a number that is a member of a record becomes a bigint. */
 type Place = 'outermost' | 'element' | 'member' | 'below'
 
-const words: Readonly<Record<string, unknown>> = { true: true, false: false, null: null }
+const words = new Map<string, unknown>([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+])
 
 class Reader {
   readonly #text: string
@@ -69,7 +73,7 @@ class Reader {
       this.#at += this.#text[this.#at] === '\\' ? 2 : 1
     }
     this.#at += 1
-    return JSON.parse(this.#text.slice(start, this.#at)) as string
+    return JSON.parse(this.#text.slice(start, this.#at))
   }
 
   #readObject(place: Place): object {
@@ -99,12 +103,13 @@ class Reader {
 
   #readWord(place: Place): unknown {
     const start = this.#at
-    while (this.#at < this.#text.length && !' \t\n\r,]}'.includes(this.#charHere())) {
+    // The empty character at the end ends a word, because every text includes it.
+    while (!' \t\n\r,]}'.includes(this.#charHere())) {
       this.#at += 1
     }
     const word = this.#text.slice(start, this.#at)
-    if (word in words) {
-      return words[word]
+    if (words.has(word)) {
+      return words.get(word)
     }
     return place === 'member' ? exactMember(word) : Number(word)
   }
