@@ -15,24 +15,17 @@ export interface SigningKey {
 
 export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg)
-  return {
-    kid,
-    alg,
-    privateKey,
-    jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' },
-  }
+  const publicJwk = await exportJWK(publicKey)
+  return { kid, alg, privateKey, jwk: { ...publicJwk, kid, alg, use: 'sig' } }
 }
 
 const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
 
-/**
- * Signs a token that lacks nothing, unless the claims say otherwise: `undefined` leaves a
- * claim out.
- */
+/** Signs a token that lacks nothing. A claim or field that is `undefined` is left out. */
 export function sign(
   { kid, alg, privateKey }: SigningKey,
   claims: object = {},
-  header: { readonly kid?: string | undefined; readonly alg?: string } = {},
+  header: object = {},
 ): Promise<string> {
   const payload = {
     iss: provider.issuer,
@@ -55,22 +48,23 @@ export const provider = {
   issuer: 'https://identity.example/',
   jwksUrl: '',
   keys: [] as readonly SigningKey[],
-  /** How often it was asked for its keys. */
-  asked: 0,
-  /** Instead of giving the keys. */
+  requestCount: 0,
+  /** Answers instead of the provider, which sends its keys. */
   answer: undefined as RequestListener | undefined,
-  /** @param port the one it had, where it comes back */
+  /** @param port by default the port that it had before */
   async start(port = Number(new URL(provider.jwksUrl).port)): Promise<void> {
     server = createServer((request, response) => {
-      provider.asked++
+      provider.requestCount++
       if (provider.answer !== undefined) {
         return provider.answer(request, response)
       }
-      response.end(JSON.stringify({ keys: provider.keys.map(({ jwk }) => jwk) }))
+      const keys = provider.keys.map(({ jwk }) => jwk)
+      response.end(JSON.stringify({ keys }))
     })
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
-    provider.jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`
+    const address = server.address() as AddressInfo
+    provider.jwksUrl = `http://127.0.0.1:${address.port}/jwks`
   },
   /** Nobody answers at its port until it starts again. */
   async stop(): Promise<void> {
