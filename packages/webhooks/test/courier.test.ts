@@ -1,5 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Courier, courierLimits } from '@plant-store/webhooks'
+import { int64Max, int64Min } from '@plant-store/domain'
+import {
+  type ClaimOutcome,
+  Courier,
+  courierLimits,
+  type Post,
+  type WebhookId,
+} from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createMemoryOutbox, outage, secret } from './memory-outbox.ts'
@@ -7,7 +14,6 @@ import { createVirtualWorld, dayMs, hourMs, minuteMs, secondMs } from './virtual
 
 afterEach(() => void vi.useRealTimers())
 
-const plants = (count: number) => Array.from({ length: count }, (_, n) => BigInt(n + 1))
 const webhook = 'shop'
 /** The pauses between attempts, as documented. */
 const retryDelaysMs = [
@@ -17,11 +23,24 @@ const retryDelaysMs = [
   ...[2, 5, 10, 14, 18, 24].map(hours => hours * hourMs),
 ]
 
+/** Returns ids from 1. */
+function plants(count: number): readonly bigint[] {
+  return Array.from({ length: count }, (_, n) => BigInt(n + 1))
+}
+
+type World = ReturnType<typeof createVirtualWorld>
+
+/** Returns a function that lists the outcomes of the claims of a world. */
+function recordOutcomes(world: World): () => readonly ClaimOutcome[] {
+  const { calls } = vi.spyOn(world, 'settle').mock
+  return () => calls.map(([, outcome]) => outcome)
+}
+
 /** Expects durations with up to a fifth more, not all of them exact. */
 function expectJitter(
   durationsMs: readonly (number | undefined)[],
   leastMs: readonly number[],
-) {
+): void {
   expect(durationsMs).toHaveLength(leastMs.length)
   expect(durationsMs).not.toEqual(leastMs)
   for (const [n, ms] of leastMs.entries()) {
@@ -33,51 +52,69 @@ function expectJitter(
 test('each plant is delivered once, in order, signed, with every digit', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 })
   const world = createVirtualWorld(() => 204)
-  const ids = [2n ** 63n - 1n, -(2n ** 63n), 0n, ...plants(300)]
+  const ids = [int64Max, int64Min, 0n, ...plants(300)]
   world.announce(...ids)
+
   await world.runFor(secondMs)
-  expect(world.attempts.map(({ plant }) => plant)).toEqual(ids)
-  expect(world.attempts[0]?.body).toBe(
-    '{"id":9223372036854775807,"name":"plant 9223372036854775807"}',
-  )
+
+  expect(world.plants()).toEqual(ids)
+  const [first] = world.attempts
+  const name = 'plant 9223372036854775807'
+  expect(first?.body).toBe(`{"id":9223372036854775807,"name":"${name}"}`)
+
+  const verifier = new Verifier(secret)
   for (const { body, headers } of world.attempts) {
     expect(headers['webhook-timestamp'], body).toBe('0')
-    expect(() => new Verifier(secret).verify(body, headers), body).not.toThrow()
+    expect(() => verifier.verify(body, headers), body).not.toThrow()
   }
-  expect(new Set(world.attempts.map(({ headers }) => headers['webhook-id'])).size).toBe(
-    ids.length,
-  )
+  expect(messageIds(world)).toHaveLength(ids.length)
   expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 0 }])
-  expect(world.reports).toMatchObject(
-    [100, 100, 100, 3].map(count => ({ event: 'delivered', count })),
-  )
+  expect(world.reports).toMatchObject([
+    { event: 'delivered', count: 100 },
+    { event: 'delivered', count: 100 },
+    { event: 'delivered', count: 100 },
+    { event: 'delivered', count: 3 },
+  ])
 })
 
+/** Returns the distinct ids of messages. */
+function messageIds({ attempts }: World): readonly unknown[] {
+  const ids = attempts.map(({ headers }) => headers['webhook-id'])
+  return [...new Set(ids)]
+}
+
 test('a failed delivery waits while others go on, and keeps its id', async () => {
-  let failures = 2
-  const world = createVirtualWorld(({ plant }) =>
-    plant === 2n && failures-- > 0 ? 500 : 200,
-  )
+  const statusesOfSecond = [500, 500]
+  const world = createVirtualWorld(({ plant }) => {
+    const status = plant === 2n ? statusesOfSecond.shift() : undefined
+    return status ?? 200
+  })
   world.announce(...plants(4))
+
   await world.runUntil(() => world.attempts.length === 6)
-  expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 3n, 4n, 2n, 2n])
-  expect(new Set(world.attempts.map(({ headers }) => headers['webhook-id'])).size).toBe(4)
+
+  expect(world.plants()).toEqual([1n, 2n, 3n, 4n, 2n, 2n])
+  expect(messageIds(world)).toHaveLength(4)
 })
 
 test('gives up after three days', async () => {
   const world = createVirtualWorld(() => 500, { pollMs: minuteMs })
-  const settle = vi.spyOn(world, 'settle')
+  const outcomes = recordOutcomes(world)
   world.announce(1n)
+
   await world.runFor(10 * dayMs)
-  const waitsMs = settle.mock.calls.map(([, { failed }]) => failed?.retryInMs)
+
+  const waitsMs = outcomes().map(({ failed }) => failed?.retryInMs)
   expect(waitsMs.pop()).toBeUndefined()
   expectJitter(waitsMs, retryDelaysMs)
-  expect(world.attempts.at(-1)?.atMs).toBeGreaterThan(3 * dayMs)
-  expect(world.attempts.at(-1)?.atMs).toBeLessThan(4 * dayMs)
-  const about = { webhook, plantId: '1', reason: 'answered 500' }
+  const last = world.attempts.at(-1)
+  expect(last?.atMs).toBeGreaterThan(3 * dayMs)
+  expect(last?.atMs).toBeLessThan(4 * dayMs)
+
+  const delivery = { webhook, plantId: '1', reason: 'answered 500' }
   expect(world.reports).toEqual([
-    ...retryDelaysMs.map(() => ({ event: 'attempt-failed', ...about })),
-    { event: 'given-up', ...about },
+    ...retryDelaysMs.map(() => ({ event: 'attempt-failed', ...delivery })),
+    { event: 'given-up', ...delivery },
   ])
   expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 1 }])
 })
@@ -100,29 +137,30 @@ test.each([
   'an attempt fails where the listener %s, and the reason is kept and reported',
   async (_, answer, reason) => {
     const world = createVirtualWorld(answer)
-    const settle = vi.spyOn(world, 'settle')
+    const outcomes = recordOutcomes(world)
     world.announce(1n)
+
     await world.runUntil(() => world.reports.length > 0)
-    expect(settle.mock.calls).toMatchObject([[{}, { delivered: [], failed: { reason } }]])
-    expect(world.reports).toEqual([
-      { event: 'attempt-failed', webhook, plantId: '1', reason },
-    ])
+
+    expect(outcomes()).toMatchObject([{ delivered: [], failed: { reason } }])
+    const report = { event: 'attempt-failed', webhook, plantId: '1', reason }
+    expect(world.reports).toEqual([report])
   },
 )
 
 test('pauses of a failing listener double from a second to five minutes', async () => {
-  const world = createVirtualWorld(({ plant }) => (plant === 12n ? 200 : 500), {
-    retryDelaysMs: [dayMs],
-  })
-  const settle = vi.spyOn(world, 'settle')
+  const statusOf = (plant: bigint) => (plant === 12n ? 200 : 500)
+  const limits = { retryDelaysMs: [dayMs] }
+  const world = createVirtualWorld(({ plant }) => statusOf(plant), limits)
+  const outcomes = recordOutcomes(world)
   world.announce(...plants(13))
+
   await world.runUntil(() => world.attempts.length === 13)
-  const pausesMs = settle.mock.calls.map(([, { failed }]) => failed?.claimInMs)
-  const seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 1]
-  expectJitter(
-    pausesMs,
-    seconds.map(each => each * secondMs),
-  )
+
+  const pausesMs = outcomes().map(({ failed }) => failed?.claimInMs)
+  const leastPauses = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 1]
+  const leastMs = leastPauses.map(seconds => seconds * secondMs)
+  expectJitter(pausesMs, leastMs)
 })
 
 test.each([
@@ -153,64 +191,64 @@ test.each([
     const world = createVirtualWorld(({ plant }) => (plant === 1n ? first : 500))
     const { claim } = world
     vi.spyOn(world, 'claim').mockImplementation(async limits => {
-      const claimed = await claim(limits)
-      return claimed && { ...claimed, failingForMs }
+      const rows = await claim(limits)
+      return rows && { ...rows, failingForMs }
     })
     world.announce(1n, 2n)
+
     await world.runUntil(() => world.reports.length > 0)
+
     expect(await world.figures()).toMatchObject([{ state }])
-    expect(world.reports.at(-1)).toMatchObject({ event, webhook, reason: 'answered 500' })
+    const report = { event, webhook, reason: 'answered 500' }
+    expect(world.reports.at(-1)).toMatchObject(report)
   },
 )
 
 test('410 removes the webhook and what waits for it, and no other', async () => {
-  const world = createVirtualWorld(({ url }) => (url.includes('gone') ? 410 : 200), {}, [
-    'gone',
-    'shop',
-  ])
+  const answer = ({ url }: Post) => (url.includes('gone') ? 410 : 200)
+  const world = createVirtualWorld(answer, {}, ['gone', 'shop'])
   world.announce(...plants(3))
+
   await world.runFor(secondMs)
-  expect(world.attempts.filter(({ url }) => url.includes('gone'))).toHaveLength(1)
-  expect(world.attempts).toHaveLength(4)
+
+  expect(world.attemptsOf('gone')).toHaveLength(1)
+  expect(world.attemptsOf('shop')).toHaveLength(3)
   expect(await world.figures()).toMatchObject([{ webhook }])
   expect(world.reports).toContainEqual({ event: 'removed', webhook: 'gone' })
 })
 
 test('listeners that hang hold up no other, with one delivery each', async () => {
   const hang = Promise.withResolvers<number>()
-  const hanging = Array.from({ length: 40 }, (_, n) => `hangs-${n}`)
-  const world = createVirtualWorld(
-    ({ url }) => (url.includes('hangs') ? hang.promise : 200),
-    {},
-    [...hanging, 'shop'],
-  )
+  const hangingNames = Array.from({ length: 40 }, (_, n) => `hangs-${n}`)
+  const answer = ({ url }: Post) => (url.includes('hangs') ? hang.promise : 200)
+  const names = [...hangingNames, 'shop']
+  const world = createVirtualWorld(answer, {}, names)
   world.announce(...plants(120))
+
   const running = world.runFor(30 * secondMs)
   while (world.reports.length < 2) {
     await turn()
   }
-  expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(120)
-  expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(
-    hanging.length,
-  )
+
+  expect(world.attemptsOf('shop')).toHaveLength(120)
+  expect(world.attemptsOf('hangs')).toHaveLength(40)
   hang.resolve(200)
   await running
 })
 
 test('waits with further claims while those under way hold too much text', async () => {
   const hang = Promise.withResolvers<number>()
-  const world = createVirtualWorld(() => hang.promise, { heldTextBytesMax: 14 }, [
-    'a',
-    'b',
-    'c',
-  ])
+  const limits = { heldTextBytesMax: 14 }
+  const world = createVirtualWorld(() => hang.promise, limits, ['a', 'b', 'c'])
   // The name of this plant has seven bytes.
   world.announce(1n)
+
   const running = world.runFor(30 * secondMs)
   while (world.clock.ms < 10 * secondMs) {
     await turn()
   }
   expect(world.attempts).toHaveLength(2)
+
   hang.resolve(200)
   await running
   expect(world.attempts).toHaveLength(3)
@@ -225,9 +263,12 @@ test('serves its limit of webhooks at once, and no more', async () => {
     underWay--
     return 200
   }
-  const world = createVirtualWorld(answer, { webhooksMax: 3 }, ['a', 'b', 'c', 'd', 'e'])
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const world = createVirtualWorld(answer, { webhooksMax: 3 }, names)
   world.announce(...plants(20))
+
   await world.runUntil(() => world.attempts.length === 100)
+
   expect(most).toBe(3)
 })
 
@@ -237,10 +278,15 @@ test('a claim begins no delivery after its time', async () => {
     return 200
   })
   world.announce(...plants(10))
+
   await world.runUntil(() => world.attempts.length === 10)
-  expect(world.reports).toMatchObject(
-    [3, 3, 3, 1].map(count => ({ event: 'delivered', count })),
-  )
+
+  expect(world.reports).toMatchObject([
+    { event: 'delivered', count: 3 },
+    { event: 'delivered', count: 3 },
+    { event: 'delivered', count: 3 },
+    { event: 'delivered', count: 1 },
+  ])
 })
 
 test('a stop begins no more deliveries, and returns the lease', async () => {
@@ -250,11 +296,13 @@ test('a stop begins no more deliveries, and returns the lease', async () => {
     }
     return 200
   })
-  const settle = vi.spyOn(world, 'settle')
+  const outcomes = recordOutcomes(world)
   world.announce(...plants(5))
+
   await world.runUntil(() => false)
+
   expect(world.attempts).toHaveLength(3)
-  expect(settle.mock.calls).toEqual([[expect.anything(), { delivered: [0n, 1n, 2n] }]])
+  expect(outcomes()).toEqual([{ delivered: [0n, 1n, 2n] }])
 })
 
 test('a stop waits, and an aborted delivery neither failed nor succeeded', async () => {
@@ -269,10 +317,12 @@ test('a stop waits, and an aborted delivery neither failed nor succeeded', async
     world.aborting.abort()
     throw signal.reason
   })
-  const settle = vi.spyOn(world, 'settle')
+  const outcomes = recordOutcomes(world)
   world.announce(1n, 2n)
+
   await world.runUntil(() => false)
-  expect(settle.mock.calls).toEqual([[expect.anything(), { delivered: [0n] }]])
+
+  expect(outcomes()).toEqual([{ delivered: [0n] }])
 })
 
 test('an outage of the store passes, and only what it has kept is reported', async () => {
@@ -281,8 +331,10 @@ test('an outage of the store passes, and only what it has kept is reported', asy
     vi.spyOn(world, method).mockRejectedValueOnce(outage())
   }
   world.announce(1n, 2n)
+
   await world.runUntil(() => world.reports.length > 0)
-  expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 1n, 2n])
+
+  expect(world.plants()).toEqual([1n, 2n, 1n, 2n])
   // The lease had to end.
   expect(world.attempts[2]?.atMs).toBeGreaterThanOrEqual(minuteMs)
   expect(world.reports).toMatchObject([
@@ -297,18 +349,15 @@ describe('a listener that asks for a pause', () => {
     ['gets our own if that is longer', 2 * secondMs, 5 * minuteMs, 5 * minuteMs],
     ['gets a day at most', 30 * dayMs, 5 * minuteMs, dayMs],
   ])('%s', async (_, retryAfterMs, ownMs, pauseMs) => {
-    const world = createVirtualWorld(() => ({ status: 503, retryAfterMs }), {
-      retryDelaysMs: [ownMs],
-    })
-    const settle = vi.spyOn(world, 'settle')
+    const limits = { retryDelaysMs: [ownMs] }
+    const world = createVirtualWorld(() => ({ status: 503, retryAfterMs }), limits)
+    const outcomes = recordOutcomes(world)
     world.announce(1n)
 
     await world.runUntil(() => world.reports.length > 0)
 
-    expectJitter(
-      settle.mock.calls.map(([, { failed }]) => failed?.retryInMs),
-      [pauseMs],
-    )
+    const pausesMs = outcomes().map(({ failed }) => failed?.retryInMs)
+    expectJitter(pausesMs, [pauseMs])
   })
 
   test('gets it for all its deliveries', async () => {
@@ -338,26 +387,23 @@ test('a listener with excessive answers gets a plant a second', async () => {
 
   await world.runUntil(() => world.attempts.length === 4)
 
-  const beginsMs = world.attempts.map(({ atMs }) => atMs)
-  const pausesMs = beginsMs.slice(1).map((atMs, n) => atMs - (beginsMs[n] ?? 0))
-  for (const [n, pauseMs] of pausesMs.entries()) {
-    expect(pauseMs, `pause ${n}`).toBeGreaterThanOrEqual(secondMs)
+  let lastMs = -secondMs
+  for (const { atMs, plant } of world.attempts) {
+    expect(atMs - lastMs, `the pause before plant ${plant}`).toBeGreaterThanOrEqual(
+      secondMs,
+    )
+    lastMs = atMs
   }
 })
 
 test('a defect of a round ends the courier once the other rounds have ended', async () => {
-  const world = createVirtualWorld(
-    async ({ url }) => {
-      if (url.includes('slow')) {
-        for (let n = 0; n < 20; n++) {
-          await turn()
-        }
-      }
-      return 200
-    },
-    {},
-    ['slow', 'shop'],
-  )
+  const answer = async ({ url }: Post) => {
+    for (let n = 0; url.includes('slow') && n < 20; n++) {
+      await turn()
+    }
+    return 200
+  }
+  const world = createVirtualWorld(answer, {}, ['slow', 'shop'])
   const { settle } = world
   vi.spyOn(world, 'settle').mockImplementation(async (claim, outcome) => {
     if (claim.webhook.id !== 'slow') {
@@ -381,19 +427,17 @@ test('a defect of the store ends the courier', async () => {
 test('a webhook is stopped if its deliveries are too many and increase', async () => {
   const world = createVirtualWorld(() => 200, { outboxRowsMax: 10 })
   const figures = vi.spyOn(world, 'figures')
-  for (const [waiting, givenUp, state] of [
-    [13, 0, 'active'],
-    [12, 0, 'active'],
-    [8, 0, 'active'],
-    [9, 0, 'active'],
-    [4, 6, 'active'],
-    [11, 0, 'stopped'],
-  ] as const) {
-    figures.mockResolvedValueOnce([
-      { webhook: webhook as never, waiting, givenUp, state },
-    ])
-  }
+  const shop = { webhook: webhook as WebhookId, state: 'active' } as const
+  figures
+    .mockResolvedValueOnce([{ ...shop, waiting: 13, givenUp: 0 }])
+    .mockResolvedValueOnce([{ ...shop, waiting: 12, givenUp: 0 }])
+    .mockResolvedValueOnce([{ ...shop, waiting: 8, givenUp: 0 }])
+    .mockResolvedValueOnce([{ ...shop, waiting: 9, givenUp: 0 }])
+    .mockResolvedValueOnce([{ ...shop, waiting: 4, givenUp: 6 }])
+    .mockResolvedValueOnce([{ ...shop, waiting: 11, givenUp: 0, state: 'stopped' }])
+
   await world.runFor(minuteMs)
+
   expect(world.reports).toEqual([
     { event: 'stopped', webhook, reason: '10 deliveries wait or were given up' },
   ])
@@ -404,13 +448,12 @@ test('without work it polls twice a second and counts every ten seconds', async 
   const world = createVirtualWorld(() => 200)
   const claim = vi.spyOn(world, 'claim')
   const figures = vi.spyOn(world, 'figures')
+
   await world.runFor(100 * secondMs)
+
   expect(claim).toHaveBeenCalledTimes(201)
-  expect(claim).toHaveBeenCalledWith({
-    leaseMs: minuteMs,
-    rowsMax: 100,
-    textBytesMax: 65_536,
-  })
+  const bounds = { leaseMs: minuteMs, rowsMax: 100, textBytesMax: 65_536 }
+  expect(claim).toHaveBeenCalledWith(bounds)
   expect(figures).toHaveBeenCalledTimes(11)
 })
 

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   Courier,
   type CourierReport,
@@ -52,11 +53,12 @@ export function createVirtualWorld(
     webhooks: memory.webhooks,
     report: (report: CourierReport) => void reports.push(report),
     async post(post: Post) {
-      const [, digits] = /"id":(-?\d+)/.exec(post.body) as RegExpExecArray
-      const attempt = { ...post, atMs: clock.ms, plant: BigInt(digits as string) }
+      const digits = /"id":(-?\d+)/.exec(post.body)?.[1]
+      assert(digits !== undefined, `the body has no id: ${post.body}`)
+      const attempt = { ...post, atMs: clock.ms, plant: BigInt(digits) }
       attempts.push(attempt)
-      const answered = await answer(attempt)
-      const fields = typeof answered === 'number' ? { status: answered } : answered
+      const response = await answer(attempt)
+      const fields = typeof response === 'number' ? { status: response } : response
       return { isExcessive: false, ...fields }
     },
   }
@@ -70,6 +72,9 @@ export function createVirtualWorld(
     clock,
     attempts,
     reports,
+    /** Returns the plants of all attempts, in their order. */
+    plants: () => attempts.map(({ plant }) => plant),
+    attemptsOf: (name: string) => attempts.filter(({ url }) => url.includes(name)),
     stopping,
     aborting,
     runUntil,

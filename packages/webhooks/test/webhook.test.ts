@@ -84,17 +84,19 @@ describe('no public address is', () => {
   })
 })
 
-test('http is for those that allow private addresses', () => {
-  for (const url of [
-    'http://127.0.0.1:8080/',
-    'https://[::1]/',
-    'https://shop.example/',
-  ]) {
-    expect(parseWebhookUrl(url, true), url).toBe(url)
-  }
-  expect(() => parseWebhookUrl('file:///plants', true)).toThrow(
-    'must be an https or http URL',
+describe('a webhook that allows private addresses', () => {
+  test.each(['http://127.0.0.1:8080/', 'https://[::1]/', 'https://shop.example/'])(
+    'may have the URL %s',
+    url => {
+      expect(parseWebhookUrl(url, true)).toBe(url)
+    },
   )
+
+  test('must have an https or http URL', () => {
+    const parse = () => parseWebhookUrl('file:///plants', true)
+
+    expect(parse).toThrow('must be an https or http URL')
+  })
 })
 
 test('names can be typed', () => {
