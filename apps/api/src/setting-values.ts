@@ -36,12 +36,10 @@ function amount(
 ): ParseSetting<number> {
   return text => {
     const [, digits, unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
-    const unitSize = units[unit]
-    const value =
-      digits === undefined || unitSize === undefined
-        ? undefined
-        : Number(digits) * unitSize
-    if (value === undefined || value < min || value > max) {
+    // It is not a number without digits, or with an unknown unit.
+    const value = Number(digits) * Number(units[unit])
+    const isInRange = value >= min && value <= max
+    if (!isInRange) {
       throw new Error(`must be ${expectation}`)
     }
     return value
@@ -114,7 +112,10 @@ function listOf(
   isValid: (item: string) => boolean,
 ): ParseSetting<readonly string[]> {
   return text => {
-    const items = text === '' ? [] : text.split(',').map(item => item.trim())
+    if (text === '') {
+      return []
+    }
+    const items = text.split(',').map(item => item.trim())
     if (!items.every(isValid)) {
       throw new Error(`must be ${expectation}`)
     }

@@ -177,7 +177,7 @@ test.each([
 
 /** Values that are refused, with a bar between them. */
 const wrongValues = {
-  PORT: '65536|-1|80.5|0x50|1e3|http| 80|80 |99999999999',
+  PORT: '65536|-1|80.5|0x50|1e3|http| 80|80 |99999999999|80constructor',
   DATABASE_URL: 'plants.db|file:|http://a/b|postgres:plants',
   BASE_URL: [
     'example.org|ftp://example.org|/store|http://|http://a/?b=c|http://a/#b|http://a/?|http://a/#',
@@ -204,11 +204,11 @@ const wrongValues = {
   LOG_LEVEL: 'verbose|INFO|30',
   LOG_FORMAT: 'text|JSON',
   HTTP_THREADS: '0|65|-1|auto|1.5',
-  BODY_LIMIT: '0|-1|1.5MiB|1MB|1kib|65MiB|MiB|1 MiB|1GiB',
+  BODY_LIMIT: '0|-1|1.5MiB|1MB|1kib|65MiB|MiB|1 MiB|1GiB|1toString',
   PAGE_LIMIT: '0|65MiB|long',
   HELD_LIMIT: '0|4097MiB|all',
   HEADER_LIMIT: '1023|0|2MiB|x',
-  REQUEST_TIMEOUT: '0s|0ms|30|30mins|-1s|1.5s|86401s|25h|s|m',
+  REQUEST_TIMEOUT: '0s|0ms|30|30mins|-1s|1.5s|86401s|25h|s|m|5valueOf',
   HEADERS_TIMEOUT: '0s|10',
   KEEP_ALIVE_TIMEOUT: '0s|10',
   INACTIVITY_TIMEOUT: '0s|10',
