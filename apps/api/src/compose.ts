@@ -120,9 +120,13 @@ async function checkStore(storage: MainStorage): Promise<Samples> {
 }
 
 async function sampleLastBackup(databaseUrl: string): Promise<Samples> {
-  const at = await readLastBackup(databaseUrl)
-  const seconds = at === undefined ? [] : [sample(Number(at) / 1000)]
-  return { plant_store_last_backup_timestamp_seconds: seconds }
+  const beganAt = await readLastBackup(databaseUrl)
+  if (beganAt === undefined) {
+    return {}
+  }
+  // Without a backup it is `null`, and the number 0.
+  const seconds = Number(beganAt) / 1000
+  return { plant_store_last_backup_timestamp_seconds: [sample(seconds)] }
 }
 
 /**

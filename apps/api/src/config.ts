@@ -156,9 +156,10 @@ function providerFaults(environment: Environment): readonly string[] {
     return [`${missing.join(' and ')} must be set too: ${together} belong together`]
   }
   const useless = onlyWithProvider.filter(name => environment[name])
-  return useless.length === 0
-    ? []
-    : [`${useless.join(' and ')} must not be set without JWT_ISSUER`]
+  if (useless.length === 0) {
+    return []
+  }
+  return [`${useless.join(' and ')} must not be set without JWT_ISSUER`]
 }
 
 /** Shorter names resemble too many others, as HOST does HOME. */
@@ -186,6 +187,9 @@ export function misspeltSettings(environment: Environment): readonly MisspeltSet
     const setting = longSettings.find(
       name => distance(variable, name) <= misspeltEditsMax,
     )
-    return setting === undefined ? [] : [{ variable, setting }]
+    if (setting === undefined) {
+      return []
+    }
+    return [{ variable, setting }]
   })
 }

@@ -29,9 +29,10 @@ export async function checkService(): Promise<ServiceCheck> {
     const [port, store] = await Promise.allSettled([findPort(config), planStore(config)])
     const failed = [port, store].filter(check => check.status === 'rejected')
     const faults = failed.map(({ reason }) => explain(reason))
-    return faults.length === 0 && store.status === 'fulfilled'
-      ? { faults, plan: store.value, misspelt }
-      : { faults, misspelt }
+    if (faults.length > 0 || store.status === 'rejected') {
+      return { faults, misspelt }
+    }
+    return { faults, plan: store.value, misspelt }
   } catch (error) {
     return { faults: (error as Error).message.split('\n'), misspelt }
   }

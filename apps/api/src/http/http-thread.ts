@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import { createCounters } from '../telemetry/counters.ts'
 import type { Samples } from '../telemetry/metrics.ts'
 import { gatherLog } from '../telemetry/process-log.ts'
+import type { Tracing } from '../telemetry/traces.ts'
 import { openGate } from './open-gate.ts'
 import { pageFolder } from './page-folder.ts'
 
@@ -83,10 +84,7 @@ await using storage = await attachStorage(shared, {
   onFailureChange: mainThread.onFailureChange.asEvent,
   onServerWarning: mainThread.onServerWarning.asEvent,
 })
-await using tracing =
-  tracesEndpoint === undefined
-    ? undefined
-    : (await import('../telemetry/traces.ts')).startTracing()
+await using tracing = await openTracing()
 const plants = createPlantUseCases(storage)
 const unannounced = createPlantUseCases({ plants: storage.plants.unannounced })
 const stopping = new AbortController()
@@ -130,3 +128,12 @@ if (unanswered > 0) {
   process.exitCode = 1
 }
 parent.unref()
+
+async function openTracing(): Promise<Tracing | undefined> {
+  if (tracesEndpoint === undefined) {
+    return undefined
+  }
+  // Only a service with a collector loads OpenTelemetry.
+  const { startTracing } = await import('../telemetry/traces.ts')
+  return startTracing()
+}

@@ -22,16 +22,25 @@ export async function findPort({ host, port }: Config): Promise<number> {
 
 function refusalOf({ code = '', message }: NodeJS.ErrnoException): string {
   const reason = message.replace(/^listen \w+: /, '')
-  const isAboutPort = ['EADDRINUSE', 'EACCES'].includes(code)
-  return isAboutPort
-    ? `cannot listen on PORT: ${reason}`
-    : `HOST must be a name or an address of this machine: ${reason}`
+  if (['EADDRINUSE', 'EACCES'].includes(code)) {
+    return `cannot listen on PORT: ${reason}`
+  }
+  return `HOST must be a name or an address of this machine: ${reason}`
 }
 
 /** Returns the URL of the service on this machine. */
 export function listeningUrl({ host, port, baseUrl }: Config): string {
+  const path = pathOf(baseUrl)
   const isIpv6 = host.includes(':')
-  const authority = `${isIpv6 ? `[${host}]` : host}:${port}`
-  const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
-  return `http://${authority}${path}`
+  if (isIpv6) {
+    return `http://[${host}]:${port}${path}`
+  }
+  return `http://${host}:${port}${path}`
+}
+
+function pathOf(baseUrl: string | undefined): string {
+  if (baseUrl === undefined) {
+    return ''
+  }
+  return new URL(baseUrl).pathname.replace(/\/$/, '')
 }

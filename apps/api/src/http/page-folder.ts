@@ -12,5 +12,8 @@ export function pageFolder(): URL | undefined {
     return new URL('./browse/', import.meta.url)
   }
   const page = new URL(import.meta.resolve('@plant-store/browse'))
-  return existsSync(page) ? new URL('./', page) : undefined
+  if (!existsSync(page)) {
+    return undefined
+  }
+  return new URL('./', page)
 }

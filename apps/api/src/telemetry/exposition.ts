@@ -34,7 +34,10 @@ function writeLabels(labels: Labels): string {
     const text = escapeLabel(`${value}`)
     return `${name}="${text}"`
   })
-  return pairs.length === 0 ? '' : `{${pairs.join()}}`
+  if (pairs.length === 0) {
+    return ''
+  }
+  return `{${pairs.join()}}`
 }
 
 function escapeLabel(text: string): string {

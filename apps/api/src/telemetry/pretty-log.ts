@@ -29,11 +29,15 @@ const prettify = prettyFactory({
 })
 
 export function prettyLines(lines: string): string {
-  return lines.replaceAll(/.+\n/g, line => {
-    const isJson = line.startsWith('{')
-    const pretty = prettify(isJson ? JSON.parse(line, printableValue) : line)
-    return pretty ?? ''
-  })
+  return lines.replaceAll(/.+\n/g, line => prettify(parseLine(line)) ?? '')
+}
+
+/** Returns the fields of a line, or the line itself if it is no JSON. */
+function parseLine(line: string): string | object {
+  if (!line.startsWith('{')) {
+    return line
+  }
+  return JSON.parse(line, printableValue)
 }
 
 /** Keeps line ends and tabs, which stacks have. */

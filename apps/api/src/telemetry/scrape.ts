@@ -57,16 +57,24 @@ function samplesOfProcess(
   files: readonly string[],
 ): Samples {
   const { user, system } = process.cpuUsage()
-  const isReady = failure === undefined
   return {
     plant_store_build_info: [sample(1, { version })],
-    plant_store_ready: [sample(Number(isReady))],
-    plant_store_failure: isReady ? [] : [sample(1, { reason: failure })],
+    ...samplesOfHealth(failure),
     plant_store_size_bytes: samplesOfSize(files),
     process_cpu_user_seconds_total: [sample(user / 1e6)],
     process_cpu_system_seconds_total: [sample(system / 1e6)],
     process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
     process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
+  }
+}
+
+function samplesOfHealth(failure: string | undefined): Samples {
+  if (failure === undefined) {
+    return { plant_store_ready: [sample(1)] }
+  }
+  return {
+    plant_store_ready: [sample(0)],
+    plant_store_failure: [sample(1, { reason: failure })],
   }
 }
 

@@ -4,7 +4,8 @@ type StoreState =
   | { readonly kind: 'working' }
   | {
       readonly kind: 'failing'
-      readonly reason: string
+      /** The latest reason. */
+      reason: string
       /** The threads whose use of the store fails. */
       readonly threads: Set<number>
       /** The reasons that were logged since the store worked. */
@@ -45,16 +46,21 @@ export class StoreLog {
   }
 
   #fail(thread: number, reason: string): void {
-    const state = this.#state
-    const threads = state.kind === 'failing' ? state.threads : new Set<number>()
-    const loggedReasons =
-      state.kind === 'failing' ? state.loggedReasons : new Set<string>()
+    if (this.#state.kind === 'working') {
+      this.#state = {
+        kind: 'failing',
+        reason,
+        threads: new Set(),
+        loggedReasons: new Set(),
+      }
+    }
+    const { threads, loggedReasons } = this.#state
     if (!loggedReasons.has(reason)) {
       this.#logger.error({ store: this.#store, reason }, 'the store is failing')
     }
     threads.add(thread)
     loggedReasons.add(reason)
-    this.#state = { kind: 'failing', reason, threads, loggedReasons }
+    this.#state.reason = reason
   }
 
   #recover(thread: number): void {

@@ -114,9 +114,9 @@ function traceUseCase<Args extends unknown[], Result>(
 
 /** A broken rule is the client's fault, not the store's. */
 function recordFailure(span: Span, error: unknown): void {
-  const code = isDomainError(error) ? error.code : undefined
-  if (code === undefined || code.startsWith('store-')) {
+  const code = isDomainError(error) ? error.code : 'unknown'
+  if (code === 'unknown' || code.startsWith('store-')) {
     span.setStatus({ code: SpanStatusCode.ERROR })
   }
-  span.setAttribute('error.type', code ?? 'unknown')
+  span.setAttribute('error.type', code)
 }

@@ -29,16 +29,17 @@ export function limitReading(
   let bytes = 0
   let piecesLeft = limits.headPiecesMax
 
+  const end = (reason: string) => {
+    onExcess()
+    request.destroy(new Error(reason))
+  }
   const onData = (piece: Buffer) => {
     bytes += piece.length
     piecesLeft--
-    const isTooLong = bytes > limits.bytesMax
-    if (isTooLong || piecesLeft < 0) {
-      const reason = isTooLong
-        ? `the answer is longer than ${limits.bytesMax} bytes`
-        : 'the answer arrives in too many pieces'
-      onExcess()
-      request.destroy(new Error(reason))
+    if (bytes > limits.bytesMax) {
+      end(`the answer is longer than ${limits.bytesMax} bytes`)
+    } else if (piecesLeft < 0) {
+      end('the answer arrives in too many pieces')
     }
   }
   socket.on('data', onData)

@@ -46,17 +46,20 @@ export async function sendWebhook(
     assertAllowed(post)
     return await sendAgainIfStale(post, signal)
   } catch (cause) {
-    const reason = timeout.aborted
-      ? `no answer within ${timeoutMs} ms`
-      : explain(cause as Error)
-    throw new Error(reason, { cause })
+    if (timeout.aborted) {
+      throw new Error(`no answer within ${timeoutMs} ms`, { cause })
+    }
+    throw new Error(explain(cause as Error), { cause })
   }
 }
 
 /** Judges an address in the URL, which is not looked up. */
 function assertAllowed({ url, allowsPrivate }: Post): void {
   const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
-  const refusal = isIP(host) === 0 ? null : privateAddressError([host], allowsPrivate)
+  if (isIP(host) === 0) {
+    return
+  }
+  const refusal = privateAddressError([host], allowsPrivate)
   if (refusal !== null) {
     throw refusal
   }
@@ -118,9 +121,10 @@ function requestOf(
   signal: AbortSignal,
 ): http.ClientRequest {
   const protocol = new URL(url).protocol as Protocol
+  const usableAgents = allowsPrivate ? agents.private : agents.public
   return clients[protocol].request(url, {
     method: 'POST',
-    agent: agents[allowsPrivate ? 'private' : 'public'][protocol],
+    agent: usableAgents[protocol],
     signal,
     headers: {
       ...headers,
