@@ -126,7 +126,10 @@ function printError(error: unknown, isJson: boolean): number {
   }
   if (error instanceof CommanderError) {
     // Commander has printed its message. Help is not an error.
-    return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+    if (error.exitCode === 0) {
+      return exitCodes.done
+    }
+    return exitCodes.usage
   }
 
   const exitCode = exitCodeOf(error)

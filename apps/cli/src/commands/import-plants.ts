@@ -100,8 +100,10 @@ function rejectsPathOf(from: string, { rejects }: Options): string {
   if (rejects !== undefined) {
     return rejects
   }
-  const name = from === '-' ? 'plant-store' : from
-  return `${name}.rejects.ndjson`
+  if (from === '-') {
+    return 'plant-store.rejects.ndjson'
+  }
+  return `${from}.rejects.ndjson`
 }
 
 /** @throws CommandError if the rejects would replace the input or the store */
@@ -130,7 +132,10 @@ async function openStoring(
   const storage = opened.use(await openStore({ timeoutMs: 30_000 }))
   const plants = announce ? storage.plants : storage.plants.unannounced
   const useCases = createPlantUseCases({ plants })
-  return replace ? useCases.replaceAll : useCases.createAll
+  if (replace) {
+    return useCases.replaceAll
+  }
+  return useCases.createAll
 }
 
 /** @throws CommandError that says what was imported before the failure */
@@ -146,8 +151,8 @@ async function importEntries(
     // Parts are stored one at a time. While the next one is parsed, servers can write
     // to a store in a file.
     for await (const part of parts) {
-      const plants = part.flatMap(entry => ('item' in entry ? [entry.item] : []))
-      const outcomes = await store?.(plants)
+      const accepted = part.filter(entry => 'item' in entry)
+      const outcomes = await store?.(accepted.map(({ item }) => item))
       const last = part.at(-1)
       if (last !== undefined && store !== undefined) {
         imported = `the lines before line ${last.line + 1} were imported`
@@ -156,10 +161,12 @@ async function importEntries(
       progress.update(result.counts.read, bytesRead(), bytes)
     }
   } catch (cause) {
-    // A store that failed may have kept the last part, or some of it, all the same.
-    const isStoreFailure = isDomainError(cause)
-    const rest = isStoreFailure ? 'what is stored stays: run the import again' : imported
-    throw new CommandError(`${inWords(cause)} (${rest})`)
+    const reason = inWords(cause)
+    if (isDomainError(cause)) {
+      // The store may have kept the last part, or some of it, although it failed.
+      throw new CommandError(`${reason} (what is stored stays: run the import again)`)
+    }
+    throw new CommandError(`${reason} (${imported})`)
   }
 }
 

@@ -99,7 +99,10 @@ export const token = new Command('token')
 function describeExpiry(expiresAt: Date | undefined): string {
   const time = minute(expiresAt, 'never')
   const isExpired = expiresAt !== undefined && expiresAt <= new Date()
-  return isExpired ? `${time} (expired)` : time
+  if (isExpired) {
+    return `${time} (expired)`
+  }
+  return time
 }
 
 function tokenName(text: string): string {

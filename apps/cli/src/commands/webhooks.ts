@@ -89,11 +89,17 @@ const listWebhooks = new Command('list')
   })
 
 function toSeconds(ms: number | undefined): number | null {
-  return ms === undefined ? null : ms / 1000
+  if (ms === undefined) {
+    return null
+  }
+  return ms / 1000
 }
 
 function describeAge(seconds: number | null): string {
-  return seconds === null ? '-' : duration(seconds)
+  if (seconds === null) {
+    return '-'
+  }
+  return duration(seconds)
 }
 
 const logWebhook = new Command('log')

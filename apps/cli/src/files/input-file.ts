@@ -34,7 +34,10 @@ export async function openInput(from: string, signal: AbortSignal): Promise<Inpu
       yield* withoutMarks(decoded(decompressed(stream), from))
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof CommandError ? error : fileError(from, error)
+      if (error instanceof CommandError) {
+        throw error
+      }
+      throw fileError(from, error)
     }
   }
 
@@ -55,7 +58,10 @@ function openFile(path: string): ReadStream {
  */
 function sizeOf(path: string): number {
   const stat = statSync(path, { throwIfNoEntry: false })
-  return stat?.isFile() ? stat.size : 0
+  if (!stat?.isFile()) {
+    return 0
+  }
+  return stat.size
 }
 
 async function* decompressed(source: AsyncIterable<Buffer>) {

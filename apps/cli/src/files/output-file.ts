@@ -60,6 +60,9 @@ export async function writeOutput(
     })
   } catch (error) {
     const isOfSystem = error instanceof Error && 'syscall' in error
-    throw isOfSystem ? fileError(file, error) : error
+    if (isOfSystem) {
+      throw fileError(file, error)
+    }
+    throw error
   }
 }

@@ -25,6 +25,8 @@ const blank = 0x20
 /** The separators that spreadsheets write, in the order in which they are tried. */
 const separators = [',', ';', '\t', '|']
 
+const recordDelimiters = { [lineFeed]: ['\r\n', '\n'], [carriageReturn]: '\r' }
+
 /**
  * CSV of RFC 4180 with a header, and what spreadsheets write instead: other separators,
  * and rows without their last fields. An optional member is absent if its field is
@@ -77,8 +79,11 @@ class CsvReader<Item> {
   readonly #reading: Reading<Item>
   /** Absent until the first line with content has been read. */
   #header: Header | undefined
-  /** The separator of a line such as `sep=;` before the header. */
-  #namedSeparator: string | undefined
+  /**
+   * The separators to try for the header. Only one after a line such as `sep=;`, which
+   * names it.
+   */
+  #candidates: readonly string[] = separators
   /** The number of the next line. */
   #line = 1
   /** The start of a record whose last quote is still open. */
@@ -151,7 +156,7 @@ class CsvReader<Item> {
     const raw = withoutLineEnd(firstLine, lineEnd)
     const separator = /^"?sep=([^\w"])"?$/i.exec(raw.toString())?.[1]
     if (separator !== undefined && this.#line === 1) {
-      this.#namedSeparator = separator
+      this.#candidates = [separator]
       this.#countLines(firstLine)
       return firstLine
     }
@@ -160,8 +165,7 @@ class CsvReader<Item> {
       return firstLine
     }
 
-    const candidates = this.#namedSeparator ? [this.#namedSeparator] : separators
-    const readings = candidates.map(candidate => {
+    const readings = this.#candidates.map(candidate => {
       const [record] = this.#split(piece, candidate, isLast, 1).records
       return { separator: candidate, record }
     })
@@ -267,10 +271,10 @@ class CsvReader<Item> {
     try {
       parse(piece, {
         delimiter: separator,
-        record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
+        record_delimiter: recordDelimiters[lineEnd],
         relax_column_count: true,
         to: recordsMax,
-        cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
+        cast: withoutEmpty,
         on_record(fields: CsvRecord['fields'], { bytes: end }) {
           if (end - at > lineBytesMax && endOfLine(piece, at, lineEnd) < end) {
             throw new Error(tooLong)
@@ -281,8 +285,12 @@ class CsvReader<Item> {
       })
       return undefined
     } catch (error) {
+      const fault = faultIn(error)
       const isTooLong = piece.length - at > lineBytesMax
-      return faultIn(error, isTooLong ? tooLong : unclosed)
+      if (fault === unclosed && isTooLong) {
+        return tooLong
+      }
+      return fault
     }
   }
 
@@ -295,11 +303,20 @@ class CsvReader<Item> {
   }
 }
 
-/** @param unclosedWords what it returns if a quote is never closed */
-function faultIn(error: unknown, unclosedWords: string): string {
+/** Returns a field, or `undefined` for an empty one without quotes. */
+function withoutEmpty(
+  field: string,
+  { quoting }: { readonly quoting: boolean },
+): string | undefined {
+  if (field === '' && !quoting) {
+    return undefined
+  }
+  return field
+}
+
+function faultIn(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException
-  const fault = faults[code] ?? message
-  return fault === unclosed ? unclosedWords : fault
+  return faults[code] ?? message
 }
 
 /** Returns words such as `the columns id and name, and perhaps tag`. */
@@ -358,5 +375,8 @@ function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
  */
 function fieldValue(column: Column, text: string): bigint | string {
   const isInteger = plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
-  return isInteger ? BigInt(text) : text
+  if (isInteger) {
+    return BigInt(text)
+  }
+  return text
 }

@@ -66,8 +66,10 @@ export function detectFormat(
   if (named !== undefined) {
     return named
   }
-  const isJson = text === '' || text.startsWith('{')
-  return isJson ? 'ndjson' : 'csv'
+  if (text === '' || text.startsWith('{')) {
+    return 'ndjson'
+  }
+  return 'csv'
 }
 
 function notOnOneLine(from: string, content: string, filter: string): CommandError {

@@ -67,7 +67,10 @@ export function lineEndOf(beginning: Buffer): LineEnd {
   const isBeforeFeed = feedAt === -1 || returnAt < feedAt
   // An LF may follow a CR at the end of what is known.
   const isPartOfCrLf = returnAt + 1 === feedAt || returnAt + 1 === beginning.length
-  return isBeforeFeed && !isPartOfCrLf ? carriageReturn : lineFeed
+  if (isBeforeFeed && !isPartOfCrLf) {
+    return carriageReturn
+  }
+  return lineFeed
 }
 
 /**
@@ -101,7 +104,10 @@ export async function* wholeLines(
 /** Returns the position after the line that begins here. */
 export function endOfLine(piece: Buffer, start: number, lineEnd: LineEnd): number {
   const endAt = piece.indexOf(lineEnd, start)
-  return endAt === -1 ? piece.length : endAt + 1
+  if (endAt === -1) {
+    return piece.length
+  }
+  return endAt + 1
 }
 
 export function withoutLineEnd(lines: Buffer, lineEnd: LineEnd): Buffer {
