@@ -5,7 +5,11 @@ import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt
 import ipaddr from 'ipaddr.js'
 import { unitMs } from './units.ts'
 
-/** Returns the value of a setting. @throws Error that completes "NAME …" */
+/**
+ * Returns the value of a setting.
+ *
+ * @throws Error whose message follows the name of the variable, such as `must be …`
+ */
 export type ParseSetting<Value> = (text: string) => Value
 
 /** Lets the empty text, the default of some settings, mean that there is no value. */
@@ -86,7 +90,10 @@ export function httpUrl(text: string): string {
   return url.href
 }
 
-/** The router interprets some other characters, and others have several spellings. */
+/**
+ * Returns a URL whose path has only characters with one spelling and without a meaning
+ * for the router.
+ */
 export function plainUrl(text: string): string {
   const url = httpUrl(text)
   if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
@@ -151,8 +158,8 @@ export const tokenList = listOf(
 )
 
 /**
- * A claim is compared to the letter, and a file of variables may keep the quotation
- * marks.
+ * Refuses quotation marks, because some programs keep those of a file of variables. A
+ * claim is compared to the letter, so no token would have them.
  */
 function isClaim(text: string): boolean {
   return text !== '' && !/[\s"'`]/.test(text)

@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * from a secret, and programs differ in whether they trim it. So are invisible
  * characters.
  *
- * @throws Error that completes "NAME …"
+ * @throws Error whose message follows the name of the variable, such as `must not …`
  */
 export function readSetting(environment: Environment, name: string): string | undefined {
   const text = environment[name]

@@ -30,7 +30,7 @@ export type Outcome =
   /** The record is no longer as it was read. `now` is `undefined` if it is gone. */
   | { readonly kind: 'conflict'; readonly now: Stored | undefined }
 
-/** The parts of the page that a change needs. */
+/** What a change needs of the browser page. */
 export interface ChangeOptions {
   readonly entity: Entity
   readonly records: Records

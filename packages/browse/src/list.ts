@@ -14,7 +14,7 @@ import {
 } from './rows.ts'
 import { signedIn, token, toWords } from './session.ts'
 
-/** The largest number of rows on a page. */
+/** The largest number of rows on a page of the list. */
 const rowsMax = 100
 
 const status = byId('rows', HTMLElement)
@@ -267,8 +267,10 @@ function toTotal(total: number | string | undefined): string {
     return ''
   }
   const count = Number.parseInt(`${total}`, 10).toLocaleString('en')
-  const isExact = typeof total === 'number'
-  return isExact ? `${count} in all` : `${count} or more in all`
+  if (typeof total === 'number') {
+    return `${count} in all`
+  }
+  return `${count} or more in all`
 }
 
 /** Gives the focus to the rows if the button that had it can no longer be used. */

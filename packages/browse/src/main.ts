@@ -31,13 +31,13 @@ const list = new List(go)
 /** The forms that are shown, or wait hidden. */
 let forms: readonly RecordForm[] = []
 /** The form of the record in the URL, if it is open. */
-let placed: PlacedForm | undefined
+let formOfUrl: FormOfUrl | undefined
 /** Ends the reading of the record that is to be opened. */
 let opening = new AbortController()
-/** Whether a question is open that decides if the page leaves a form. */
+/** Whether a question is open that decides if a form is left. */
 let isLeaving = false
 
-interface PlacedForm {
+interface FormOfUrl {
   readonly form: RecordForm
   readonly fragment: string
   /** The position of the entry of the tab's history that has opened it. */
@@ -49,14 +49,14 @@ async function show(): Promise<void> {
   if (isLeaving) {
     return
   }
-  if (placed !== undefined && placed.fragment !== toFragment(placeOfUrl())) {
+  if (formOfUrl !== undefined && formOfUrl.fragment !== toFragment(placeOfUrl())) {
     isLeaving = true
     const hasLeft = await leaveForms()
     isLeaving = false
     if (!hasLeft) {
-      return returnTo(placed.position)
+      return returnTo(formOfUrl.position)
     }
-    placed = undefined
+    formOfUrl = undefined
   }
   const place = placeOfUrl()
   const entity = entities.find(({ name }) => name === place.entity)
@@ -66,7 +66,7 @@ async function show(): Promise<void> {
   await showView({ entity, records: createRecords(entity), place })
 }
 
-/** Without an entity in its URL, the page shows the first one. */
+/** Without an entity in its URL, the browser page shows the first one. */
 function placeOfUrl(): Place {
   const place = readPlace(location.hash)
   const entity = place.entity || entities[0]?.name
@@ -84,29 +84,36 @@ async function leaveForms(): Promise<boolean> {
 }
 
 async function showView(view: View): Promise<void> {
-  const { entity, place } = view
+  const { place } = view
   const isForward = noteVisit(place)
-  const listPlace = toList(place)
+  const listView = { ...view, place: toList(place) }
+  showHead(listView)
+  const isListShown = list.isAt(listView.place)
+  if (!isListShown || place.record !== undefined) {
+    clearMessages()
+  }
+  showRecord(view)
+  if (isListShown) {
+    return
+  }
+
+  if (isForward) {
+    scrollTo(0, 0)
+  }
+  signInButton.hidden = true
+  await list.show(listView)
+  signOutButton.hidden = token() === ''
+  signInButton.hidden = token() !== ''
+}
+
+/** Shows what is above the table of a list. */
+function showHead({ entity, place }: View): void {
   document.title = `${entity.name} – Plant Store`
   showEntities(entity)
   showWhatIsAllowed(entity.name)
   newButton.hidden = entity.creation === undefined
-  newButton.onclick = () => go({ ...listPlace, record: 'new' }, [])
-  showFilters(entity, listPlace, to => go(to, []))
-  const mustRead = !list.isAt(listPlace)
-  if (mustRead || place.record !== undefined) {
-    clearMessages()
-  }
-  showRecord(view)
-  if (mustRead) {
-    if (isForward) {
-      scrollTo(0, 0)
-    }
-    signInButton.hidden = true
-    await list.show({ ...view, place: listPlace })
-    signOutButton.hidden = token() === ''
-    signInButton.hidden = token() !== ''
-  }
+  newButton.onclick = () => go({ ...place, record: 'new' }, [])
+  showFilters(entity, place, to => go(to, []))
 }
 
 function showEntities(shown: Entity): void {
@@ -139,11 +146,11 @@ async function showRecord(view: View): Promise<void> {
   const { signal } = opening
   const { entity, records, place } = view
   const { record } = place
-  if (record === undefined || placed !== undefined) {
+  if (record === undefined || formOfUrl !== undefined) {
     return
   }
   if (record === 'new' && entity.creation !== undefined) {
-    return showPlaced(view, undefined)
+    return showFormOfUrl(view, undefined)
   }
   const idMember = entity.members.find(({ name }) => name === 'id')
   const bounds = idMember?.bounds ?? int64
@@ -159,7 +166,7 @@ async function showRecord(view: View): Promise<void> {
     if (stored === undefined) {
       showGone(view, id)
     } else {
-      showPlaced(view, stored)
+      showFormOfUrl(view, stored)
     }
   } catch (error) {
     if (!signal.aborted) {
@@ -170,19 +177,22 @@ async function showRecord(view: View): Promise<void> {
   }
 }
 
-/** Opens the form that belongs to the URL. */
-function showPlaced(view: View, opened: Stored | undefined): void {
+function showFormOfUrl(view: View, opened: Stored | undefined): void {
   const form = openForm(view, opened)
-  placed = { form, fragment: toFragment(view.place), position: visitPosition() }
+  const fragment = toFragment(view.place)
+  formOfUrl = { form, fragment, position: visitPosition() }
 }
 
 function openForm(view: View, opened: Stored | undefined): RecordForm {
   const { entity, records, place } = view
   const toUrl = (id: bigint) => toFragment({ ...place, record: `${id}` })
   const form = new RecordForm({
-    ...{ entity, records, opened, toUrl },
-    onClose: hasChanged => endForm(form, opened?.item.id, hasChanged),
-    onDone: change => finishForm(form, entity, change),
+    entity,
+    records,
+    opened,
+    toUrl,
+    onClose: hasChanged => returnAfterClosing(form, opened?.item.id, hasChanged),
+    onDone: change => returnAfterChange(form, entity, change),
     onLateFailure: words => keepUnsaved(form, words),
     async openBeside(id) {
       const stored = await readRecord(records, id)
@@ -218,7 +228,11 @@ function showUnread({ entity, place }: View, id: bigint, reason: string): void {
 }
 
 /** Goes back to the list after a form was closed. */
-function endForm(form: RecordForm, id: bigint | undefined, hasChanged: boolean): void {
+function returnAfterClosing(
+  form: RecordForm,
+  id: bigint | undefined,
+  hasChanged: boolean,
+): void {
   leavePlaceOf(form)
   list.focusRow(id)
   if (hasChanged) {
@@ -227,13 +241,12 @@ function endForm(form: RecordForm, id: bigint | undefined, hasChanged: boolean):
 }
 
 /** Goes back to the list after a form's change was made, and reads it again. */
-function finishForm(form: RecordForm, { kind }: Entity, change: Change): void {
+function returnAfterChange(form: RecordForm, { kind }: Entity, change: Change): void {
   const { id, verb } = change
   tell(capitalized(`${kind} ${id} is ${participle(change)}.`))
   const neighbour = list.neighbourOf(id)
-  const isDeleted = verb === 'delete'
   leavePlaceOf(form)
-  refreshList(isDeleted ? neighbour : id)
+  refreshList(verb === 'delete' ? neighbour : id)
 }
 
 async function refreshList(idToFocus: bigint | undefined): Promise<void> {
@@ -243,11 +256,11 @@ async function refreshList(idToFocus: bigint | undefined): Promise<void> {
 
 /** Leaves the place of a form that has ended, unless the browser has already left it. */
 function leavePlaceOf(form: RecordForm): void {
-  if (placed?.form !== form) {
+  if (formOfUrl?.form !== form) {
     return
   }
-  const { fragment } = placed
-  placed = undefined
+  const { fragment } = formOfUrl
+  formOfUrl = undefined
   const place = placeOfUrl()
   if (toFragment(place) === fragment) {
     leaveRecord(place)
@@ -255,7 +268,9 @@ function leavePlaceOf(form: RecordForm): void {
 }
 
 function leaveRecord(place: Place): void {
-  if (leaveFor(toList(place))) {
+  const isListInUrl = leaveFor(toList(place))
+  // Otherwise `popstate` follows, which shows the list.
+  if (isListInUrl) {
     show()
   }
 }

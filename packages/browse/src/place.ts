@@ -1,4 +1,7 @@
-/** A place of the page, as in the fragment of its URL: `#plants/7?after=99&tag=herb`. */
+/**
+ * What the browser page shows, as in the fragment of its URL:
+ * `#plants/7?after=99&tag=herb`.
+ */
 export interface Place {
   readonly entity: string
   /** An id, or `new`. */
@@ -29,17 +32,17 @@ export function toList(place: Place): Place {
   return { ...place, record: undefined }
 }
 
-/** How many pages "Previous" goes back. */
+/** How many pages of a list "Previous" goes back. */
 const pagesBeforeMax = 1_000
 
 /** The state of an entry of the tab's history. A reload keeps it. */
 interface Visit {
-  /** How many entries of this page are before it. */
+  /** How many entries of the browser page are before it. */
   readonly position: number
   /** The fragment of the entry before it. */
   readonly cameFrom: string
   /**
-   * The ids after which the pages before it in this list begin, the nearest last. The
+   * The ids after which the pages of the list before it begin, the nearest last. The
    * first page begins after `''`.
    */
   readonly pagesBefore: readonly string[]

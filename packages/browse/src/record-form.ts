@@ -6,7 +6,7 @@ import { ask, askToDiscard, compare } from './question.ts'
 import type { Item, Records, Stored } from './records.ts'
 import { mayChange, toWords } from './session.ts'
 
-/** The record of a form, and the page around it. */
+/** The record of a form, and what the browser page does for it. */
 export interface RecordFormOptions {
   readonly entity: Entity
   readonly records: Records
@@ -14,7 +14,10 @@ export interface RecordFormOptions {
   readonly opened: Stored | undefined
   /** Returns the URL of a record. */
   readonly toUrl: (id: bigint) => string
-  /** Called when the user has closed the form, which may still wait for an answer. */
+  /**
+   * Called when the user has closed the form, which may still wait for an answer.
+   * `hasChanged` says that the store no longer has the record as it was read.
+   */
   readonly onClose: (hasChanged: boolean) => void
   /** Called when the store has made a change. The form is then over. */
   readonly onDone: (change: Change) => void
@@ -34,7 +37,7 @@ const keep = 'Keep what is there'
  * - shown: its dialog is open. `leave` asks if something was typed, and then ends it.
  * - hidden: it was closed while a change was under way. A success ends it. A failure
  *   keeps what was typed, until `show` or `discard`.
- * - over: nothing of it is on the page.
+ * - over: nothing of it is on the browser page.
  */
 export class RecordForm {
   readonly #options: RecordFormOptions
@@ -44,11 +47,11 @@ export class RecordForm {
   readonly #alert = element('p', { role: 'alert' })
   readonly #progress = element('p', { role: 'status' })
   #state: 'shown' | 'hidden' | 'over' = 'shown'
-  /** Whether the store has not yet answered a change. */
+  /** Whether a change waits for the answer of the store. */
   #isSending = false
-  /** The question before the form closes, while it is open. */
-  #closing: Promise<boolean> | undefined
-  /** How the page names the record, such as `Plant 7`. */
+  /** The open question whether to discard what was typed. */
+  #question: Promise<boolean> | undefined
+  /** How users see the record named, such as `Plant 7`. */
   readonly title: string
 
   constructor(options: RecordFormOptions) {
@@ -83,7 +86,7 @@ export class RecordForm {
     return this.#state === 'over'
   }
 
-  /** Whether leaving the page now would lose something. */
+  /** Whether leaving the browser page now would lose something. */
   get isUnsaved(): boolean {
     return this.#state !== 'over' && (this.#isSending || this.#isEdited())
   }
@@ -120,9 +123,9 @@ export class RecordForm {
   }
 
   async #asksToDiscard(): Promise<boolean> {
-    this.#closing ??= askToDiscard(this.#dialog, this.title)
-    const isDiscarded = await this.#closing
-    this.#closing = undefined
+    this.#question ??= askToDiscard(this.#dialog, this.title)
+    const isDiscarded = await this.#question
+    this.#question = undefined
     return isDiscarded
   }
 
@@ -211,8 +214,11 @@ export class RecordForm {
         values[field.name] = result.value
       }
     }
+    if (!isValid) {
+      return undefined
+    }
     // The fields are those of the entity, and each has judged its value.
-    return isValid ? (values as unknown as Item) : undefined
+    return values as unknown as Item
   }
 
   /** Makes a change, until it is made, given up, or the form has to be edited. */
@@ -255,11 +261,10 @@ export class RecordForm {
     this.#options.onDone(change)
   }
 
-  /** @param words the reason as the page says it after the form was closed */
-  #fail(reason: string, words = `${this.title}: ${reason}`): void {
+  #fail(reason: string): void {
     this.#alert.replaceChildren(reason)
     if (this.#state !== 'shown') {
-      this.#options.onLateFailure(words)
+      this.#options.onLateFailure(`${this.title}: ${reason}`)
     }
   }
 
@@ -274,12 +279,13 @@ export class RecordForm {
     const nothing = `Nothing was ${participle(change)}.`
     const heading = `${this.title} was ${event} since you opened it. ${nothing}`
     if (this.#state !== 'shown') {
-      this.#fail(heading, heading)
+      this.#alert.replaceChildren(heading)
+      this.#options.onLateFailure(heading)
       return false
     }
     const states = { opened: opened.item, now: now?.item, mine: change.wanted }
-    const isSave = change.wanted !== undefined
-    const allTheSame = isSave ? 'Save mine over it' : `Delete ${change.id}`
+    const allTheSame =
+      change.verb === 'save' ? 'Save mine over it' : `Delete ${change.id}`
     const answer = await ask(this.#dialog, {
       heading,
       content: compare(states),

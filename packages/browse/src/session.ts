@@ -154,8 +154,10 @@ function readToken(text: string): string | undefined {
     .replaceAll(quotes, '')
     .replace(/^bearer\s+/i, '')
     .replaceAll(quotes, '')
-  const isToken = /^[\w.~+/-]+=*$/.test(token)
-  return isToken ? token : undefined
+  if (!/^[\w.~+/-]+=*$/.test(token)) {
+    return undefined
+  }
+  return token
 }
 
 function createHelp(): readonly HTMLElement[] {

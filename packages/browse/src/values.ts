@@ -32,6 +32,7 @@ export function toCell(value: unknown): HTMLElement {
   return element('bdi', {}, ...withSigns(start, invisible), more > 0 && rest)
 }
 
+/** Returns the sign of a value that has no text to show. */
 function toAbsence(text: string | undefined): HTMLElement {
   return createSign(text === undefined ? '–' : '(empty)')
 }
@@ -142,6 +143,7 @@ export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
   const { start, endLength } = difference
   const before = text.slice(0, start)
   const beforeShown = lastCharacters(before, contextMax)
+  // The difference may be between two other values, which are longer.
   const end = Math.max(start, text.length - endLength)
   const within = text.slice(start, end)
   const withinShown = firstCharacters(within, contextMax)
@@ -188,8 +190,10 @@ export function readInteger(
     return undefined
   }
   const integer = BigInt(digits)
-  const isWithin = integer >= minimum && integer <= maximum
-  return isWithin ? integer : undefined
+  if (integer < minimum || integer > maximum) {
+    return undefined
+  }
+  return integer
 }
 
 /** Returns what is wrong with a text that is no integer. */

@@ -119,9 +119,6 @@ type Names = string[] | Set<string>
 /** How many names a list holds before it becomes a set. */
 const listedNamesMax = 8
 
-/** Stands for the names of an array, which has none. */
-const array = null
-
 /** How much of a repeated name a message quotes. */
 const quotedLengthMax = 100
 
@@ -142,10 +139,10 @@ class LossScanner {
   #recordIndex = 0
   /** How many objects and arrays are open. */
   #depth = 0
-  /** The names of the objects around the innermost one. */
-  readonly #enclosing: (Names | typeof array)[] = []
-  /** The names of the innermost object, or `array`. */
-  #names: Names | typeof array = array
+  /** The names of the object or array that is open, `null` for an array. */
+  #names: Names | null = null
+  /** The same of each object and array around it, the outermost first. */
+  readonly #enclosing: (Names | null)[] = []
   /** Whether the next string is the name of a member. */
   #isNameExpected = false
   /** The name that was read last. */
@@ -180,14 +177,14 @@ class LossScanner {
         this.#open([])
         break
       case openBracket:
-        this.#open(array)
+        this.#open(null)
         break
       case closeBrace:
       case closeBracket:
         this.#close()
         break
       case comma:
-        this.#separate()
+        this.#passComma()
         break
       default:
         if (isStartOfNumber(code)) {
@@ -213,26 +210,27 @@ class LossScanner {
       name = JSON.parse(this.#text.slice(start, end)) as string
       this.escapedNames.push({ name, start, end })
     }
+    // A name is expected only in an object, which has a list.
     this.#names = withName(this.#names ?? [], name, start)
     this.#name = name
   }
 
-  #open(names: Names | typeof array): void {
+  #open(names: Names | null): void {
     if (this.#depth > 0) {
       this.#enclosing.push(this.#names)
     }
     this.#names = names
-    this.#isNameExpected = names !== array
+    this.#isNameExpected = names !== null
     this.#depth += 1
   }
 
   #close(): void {
-    this.#names = this.#enclosing.pop() ?? array
+    this.#names = this.#enclosing.pop() ?? null
     this.#depth -= 1
   }
 
-  #separate(): void {
-    this.#isNameExpected = this.#names !== array
+  #passComma(): void {
+    this.#isNameExpected = this.#names !== null
     if (this.#depth < this.#recordDepth) {
       this.#recordIndex += 1
     }
@@ -240,7 +238,7 @@ class LossScanner {
 
   #readNumber(at: number): number {
     const end = endOfNumber(this.#text, at)
-    const isMemberOfRecord = this.#depth === this.#recordDepth && this.#names !== array
+    const isMemberOfRecord = this.#depth === this.#recordDepth && this.#names !== null
     if (isMemberOfRecord) {
       const integer = exactInteger(this.#text.slice(at, end))
       if (integer !== undefined) {
@@ -290,7 +288,11 @@ function isAfterNumber(code: number): boolean {
   return code <= 0x20 || code === comma || code === closeBracket || code === closeBrace
 }
 
-/** @throws SyntaxError if the name is there already */
+/**
+ * Adds a name, and returns the list or the set that replaces it.
+ *
+ * @throws SyntaxError if the name is there already
+ */
 function withName(names: Names, name: string, at: number): Names {
   const isRepeated = names instanceof Set ? names.has(name) : names.includes(name)
   if (isRepeated) {
@@ -331,14 +333,15 @@ function exactInteger(source: string): bigint | undefined {
     fraction = '',
     power = '0',
   } = numberParts.exec(source)?.groups ?? {}
+  // For 12.50e3: the digits 1250, the significant ones 125, and two added zeros.
   const digits = `${whole}${fraction}`
-  const first = countLeadingZeros(digits)
-  if (first === digits.length) {
+  const leadingZeros = countLeadingZeros(digits)
+  if (leadingZeros === digits.length) {
     return 0n
   }
 
   const trailingZeros = countTrailingZeros(digits)
-  const significant = digits.slice(first, digits.length - trailingZeros)
+  const significant = digits.slice(leadingZeros, digits.length - trailingZeros)
   const addedZeros = Number(power) - fraction.length + trailingZeros
   const isInteger = addedZeros >= 0
   if (!isInteger || significant.length + addedZeros > 19) {

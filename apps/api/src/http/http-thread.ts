@@ -9,14 +9,29 @@ import { createCounters } from '../telemetry/counters.ts'
 import type { Samples } from '../telemetry/metrics.ts'
 import { gatherLog } from '../telemetry/process-log.ts'
 import type { Tracing } from '../telemetry/traces.ts'
+import { browseFolder } from './browse-folder.ts'
 import { openGate } from './open-gate.ts'
-import { pageFolder } from './page-folder.ts'
 
 export interface HttpThreadData {
   /** The number of the thread, counted from 1. */
   readonly thread: number
   readonly config: Config
   readonly shared: StorageHandle
+}
+
+/** The calls from the main thread to this one. */
+export interface HttpThread {
+  /** Resolves once the thread can listen. No other call comes before that. */
+  ready(): Promise<void>
+  listen(port: number): Promise<void>
+  /** Accepts no new connections. Open ones are still served. */
+  stopListening(): Promise<void>
+  samples(): Samples
+  /**
+   * Answers the requests that have arrived and ends the thread, with code 1 if one stays
+   * unanswered.
+   */
+  stop(): void
 }
 
 /** The calls from this thread to the main one. */
@@ -47,22 +62,9 @@ const address = { host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
-const stopped = Promise.withResolvers<void>()
-/** The calls from the main thread to this one. */
-export interface HttpThread {
-  /** Resolves once the thread can listen. No other call comes before that. */
-  ready(): Promise<void>
-  listen(port: number): Promise<void>
-  /** Accepts no new connections. Open ones are still served. */
-  stopListening(): Promise<void>
-  samples(): Samples
-  /**
-   * Answers the requests that have arrived and ends the thread, with code 1 if one stays
-   * unanswered.
-   */
-  stop(): void
-}
+const stopRequested = Promise.withResolvers<void>()
 
+// The server and the storage are opened below, before the first call.
 const calls: HttpThread = {
   ready: () => ready.promise,
   async listen(port) {
@@ -70,11 +72,12 @@ const calls: HttpThread = {
   },
   stopListening: () => stopListening(server.server),
   samples: () => counters.read(storage.pending()),
-  stop: () => stopped.resolve(),
+  stop: () => stopRequested.resolve(),
 }
 const mainThread = createBirpc<MainThread, HttpThread>(calls, {
   post: parent.postMessage.bind(parent),
   on: listener => void parent.on('message', listener),
+  // A call waits without a limit.
   timeout: -1,
 })
 const { logger, logAnswered } = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
@@ -88,7 +91,7 @@ await using tracing = await openTracing()
 const plants = createPlantUseCases(storage)
 const unannounced = createPlantUseCases({ plants: storage.plants.unannounced })
 const stopping = new AbortController()
-const page = pageFolder()
+const page = browseFolder()
 const server = createServer({
   plants: tracing?.traceUseCases(plants) ?? plants,
   unannounced: tracing?.traceUseCases(unannounced) ?? unannounced,
@@ -117,7 +120,7 @@ server.server.on('connection', counters.onConnection)
 await server.ready()
 ready.resolve()
 
-await stopped.promise
+await stopRequested.promise
 stopping.abort()
 const unanswered = await stopServer(server, shutdownTimeoutMs * drainShare)
 if (unanswered > 0) {

@@ -70,7 +70,8 @@ async function runExport(file: string, options: Options): Promise<void> {
 }
 
 /**
- * The number of each other entity, or `undefined` for one that could not be counted.
+ * The number of rows of each entity by its name, such as `tokens`. `undefined` if they
+ * could not be counted.
  */
 type Counts = Readonly<Record<string, number | undefined>>
 
@@ -78,6 +79,7 @@ interface Source {
   readonly plants: AsyncIterable<readonly Plant[]>
   /** The number of plants, if it is known. */
   readonly total: number | undefined
+  /** The counts of the entities that are not exported. */
   readonly otherCounts: Counts
   /**
    * Returns how many plants of a damaged store could not be read, if that is known.
@@ -114,8 +116,8 @@ async function writePlants(
   let exported = 0
   let read = 0
   // A bar would mix with lines on the same terminal.
-  const isBarShown = !options.json && !(file === '-' && process.stdout.isTTY)
-  using progress = await showProgress('plant', isBarShown)
+  const isTerminalInUse = file === '-' && process.stdout.isTTY
+  using progress = await showProgress('plant', !options.json && !isTerminalInUse)
 
   async function* pieces() {
     if (header !== '') {
@@ -143,32 +145,33 @@ async function report(
   { exported, seconds }: { readonly exported: number; readonly seconds: number },
 ): Promise<void> {
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  const notIncluded = describeOthers(otherCounts)
-  const withoutOthers = othersAsJson(otherCounts)
-  const printResult = async (facts: object, rest: string): Promise<void> => {
+  const othersInWords = describeOthers(otherCounts)
+  const othersInJson = othersAsJson(otherCounts)
+  const printResult = async (facts: object, sentence: string): Promise<void> => {
     const writtenFile = file === '-' ? null : file
     const result = { exported, ...facts, seconds, format, file: writtenFile }
-    await print({ json, file }, result, `${words}${rest}`)
+    await print({ json, file }, result, sentence)
   }
 
   if (unread === undefined) {
-    await printResult(withoutOthers, notIncluded)
+    await printResult(othersInJson, `${words}${othersInWords}`)
     return
   }
 
   const unreadCount = unread() ?? null
-  if (unreadCount === 0 || json) {
-    const facts = { unread: unreadCount, ...withoutOthers }
-    await printResult(facts, `; none missing${notIncluded}`)
-  }
+  const facts = { unread: unreadCount, ...othersInJson }
   if (unreadCount === 0) {
+    await printResult(facts, `${words}; none missing${othersInWords}`)
     return
   }
+
   const missing = describeMissing(unreadCount)
-  throw new CommandError(
-    `${words}; ${missing} could not be read${notIncluded}`,
-    exitCodes.incomplete,
-  )
+  const sentence = `${words}; ${missing} could not be read${othersInWords}`
+  // People read it in the error.
+  if (json) {
+    await printResult(facts, sentence)
+  }
+  throw new CommandError(sentence, exitCodes.incomplete)
 }
 
 function describeMissing(unreadCount: number | null): string {

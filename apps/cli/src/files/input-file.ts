@@ -119,6 +119,7 @@ function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
 async function* withoutMarks(source: AsyncIterable<Buffer>) {
   const iterator = source[Symbol.asyncIterator]()
   let beginning: Buffer = Buffer.alloc(0)
+  // The bytes may be the start of a mark, or none are left after one.
   while (startsWith(byteOrderMark, beginning)) {
     const { done, value } = await iterator.next()
     if (done) {
@@ -130,10 +131,13 @@ async function* withoutMarks(source: AsyncIterable<Buffer>) {
     }
   }
   yield beginning
-  yield* { [Symbol.asyncIterator]: () => iterator }
+  yield* restOf(iterator)
 }
 
-/** Reads at least this number of bytes, if there are. Returns them and the whole. */
+/**
+ * Reads the beginning: at least this number of bytes, if there are. Returns it, and the
+ * chunks of the whole.
+ */
 async function peek(source: AsyncIterable<Buffer>, bytes: number) {
   const iterator = source[Symbol.asyncIterator]()
   let beginning: Buffer = Buffer.alloc(0)
@@ -146,9 +150,13 @@ async function peek(source: AsyncIterable<Buffer>, bytes: number) {
   }
   async function* chunks() {
     yield beginning
-    yield* { [Symbol.asyncIterator]: () => iterator }
+    yield* restOf(iterator)
   }
   return { beginning, chunks: chunks() }
+}
+
+function restOf(iterator: AsyncIterator<Buffer>): AsyncIterable<Buffer> {
+  return { [Symbol.asyncIterator]: () => iterator }
 }
 
 function startsWith(bytes: Buffer, mark: Buffer): boolean {

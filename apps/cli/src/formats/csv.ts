@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Plant, plantMembers } from '@plant-store/domain'
-import { parse } from 'csv-parse/sync'
+import { parse as parseCsv } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { listed } from '../terminal.ts'
 import {
@@ -86,8 +86,8 @@ class CsvReader<Item> {
   #candidates: readonly string[] = separators
   /** The number of the next line. */
   #line = 1
-  /** The start of a record whose last quote is still open. */
-  #open: Buffer[] = []
+  /** The lines of a record whose last quote is still open. */
+  #unfinished: Buffer[] = []
 
   constructor(reading: Reading<Item>) {
     this.#reading = reading
@@ -95,11 +95,11 @@ class CsvReader<Item> {
 
   /** Takes whole lines, and returns what became of the records that they end. */
   add(piece: Buffer): Entry<Item>[] {
-    const openBytes = this.#open.reduce((sum, { length }) => sum + length, 0)
-    this.#open.push(piece)
-    const mayEndRecord = openBytes === 0 || piece.includes(quote)
+    const bytesBefore = this.#unfinished.reduce((sum, { length }) => sum + length, 0)
+    this.#unfinished.push(piece)
+    const mayEndRecord = bytesBefore === 0 || piece.includes(quote)
     // Lines that cannot end the record are not parsed again and again.
-    if (!mayEndRecord && openBytes <= this.#reading.lineBytesMax) {
+    if (!mayEndRecord && bytesBefore <= this.#reading.lineBytesMax) {
       return []
     }
     return this.#read(false)
@@ -110,19 +110,19 @@ class CsvReader<Item> {
   }
 
   #read(isLast: boolean): Entry<Item>[] {
-    let piece = Buffer.concat(this.#open)
+    let piece = Buffer.concat(this.#unfinished)
     while (this.#header === undefined) {
-      const first = this.#readHeader(piece, isLast)
-      if (first === undefined) {
-        this.#open = [piece]
+      const linesRead = this.#readHeader(piece, isLast)
+      if (linesRead === undefined) {
+        this.#unfinished = [piece]
         return []
       }
-      piece = piece.subarray(first.length)
+      piece = piece.subarray(linesRead.length)
     }
 
     const header = this.#header
     const { records, rest } = this.#split(piece, header.separator, isLast)
-    this.#open = [rest]
+    this.#unfinished = [rest]
     const entries: Entry<Item>[] = []
     for (const record of records) {
       const raw = withoutLineEnd(record.lines, this.#reading.lineEnd)
@@ -169,7 +169,9 @@ class CsvReader<Item> {
       const [record] = this.#split(piece, candidate, isLast, 1).records
       return { separator: candidate, record }
     })
+    // If none is a header, an error says what is wrong with the first.
     const chosen = readings.find(({ record }) => this.#isHeader(record)) ?? readings[0]
+    // There is no record yet if a quote is still open.
     if (chosen?.record === undefined) {
       return undefined
     }
@@ -241,8 +243,8 @@ class CsvReader<Item> {
       at += record.lines.length
     }
     while (at < piece.length && records.length < recordsMax) {
-      const left = recordsMax - records.length
-      const fault = this.#parse(piece.subarray(at), separator, left, add)
+      const recordsLeft = recordsMax - records.length
+      const fault = this.#parse(piece.subarray(at), separator, recordsLeft, add)
       if (fault === unclosed && !isLast) {
         break
       }
@@ -269,14 +271,16 @@ class CsvReader<Item> {
     const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
     let at = 0
     try {
-      parse(piece, {
+      parseCsv(piece, {
         delimiter: separator,
         record_delimiter: recordDelimiters[lineEnd],
         relax_column_count: true,
         to: recordsMax,
         cast: withoutEmpty,
         on_record(fields: CsvRecord['fields'], { bytes: end }) {
-          if (end - at > lineBytesMax && endOfLine(piece, at, lineEnd) < end) {
+          // A single line that is too long is rejected later, as a line.
+          const hasSeveralLines = endOfLine(piece, at, lineEnd) < end
+          if (end - at > lineBytesMax && hasSeveralLines) {
             throw new Error(tooLong)
           }
           add({ lines: piece.subarray(at, end), fields })
