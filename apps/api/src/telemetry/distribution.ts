@@ -2,7 +2,8 @@ import { type Labels, type Sample, sample } from './metrics.ts'
 
 /** Counts values by the smallest bound that they do not exceed. */
 export class Distribution {
-  readonly #bounds: readonly number[]
+  /** Reading a list of integers here and of fractions there would create objects. */
+  readonly #bounds: Float64Array
   /** The values of each bound, and at last those beyond all bounds. */
   readonly #counts: number[]
   #count = 0
@@ -10,7 +11,7 @@ export class Distribution {
 
   /** @param bounds in ascending order */
   constructor(bounds: readonly number[]) {
-    this.#bounds = bounds
+    this.#bounds = Float64Array.from(bounds)
     this.#counts = new Array<number>(bounds.length + 1).fill(0)
   }
 

@@ -159,8 +159,9 @@ export function gatherLog(
         return
       }
       // pino would add the line up member by member, in strings of 1.6 kB.
-      const line = { level: 'info', time: Date.now(), ...answered, msg: 'answered' }
-      write(`${JSON.stringify(line)}\n`)
+      // A copy with the level, the time and the message would take 500 bytes.
+      const members = JSON.stringify(answered).slice(1, -1)
+      write(`{"level":"info","time":${Date.now()},${members},"msg":"answered"}\n`)
     },
   }
 }
