@@ -102,10 +102,10 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
     { config: { scope: 'plants:read' }, schema: readPlant },
     async (request, reply) => {
       const id = readId(request)
-      const { matches, differs } = readCondition(request) ?? {}
-      const { plant, version } = await plants.find(id, { matches })
+      const condition = readCondition(request)
+      const { plant, version } = await plants.find(id, { matches: condition?.matches })
       reply.header('etag', toEntityTag(version))
-      if (isMet({ differs }, version)) {
+      if (isMet({ differs: condition?.differs }, version)) {
         return plant
       }
       reply.code(304)

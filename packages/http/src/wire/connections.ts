@@ -195,7 +195,13 @@ export class Connection {
     }
     // Pause in a microtask, because Node resumes the socket after each request and chunk.
     else {
-      queueMicrotask(() => this.#mayRead || this.socket.pause())
+      queueMicrotask(this.#pauseUnlessReading)
+    }
+  }
+
+  readonly #pauseUnlessReading = (): void => {
+    if (!this.#mayRead) {
+      this.socket.pause()
     }
   }
 
