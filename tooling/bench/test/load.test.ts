@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
-import { temporaryFolder } from '@plant-store/harness'
+import { isInstalled, temporaryFolder } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { contestants, type ours, type Running, start } from '../src/contestants.ts'
@@ -24,53 +23,49 @@ test('a server that ends is noticed, with what it said', async () => {
   )
 })
 
-describe(
-  'under the load of wrk',
-  needs('wrk', spawnSync('wrk').error === undefined),
-  () => {
-    const load = (request: Load['request']): Load => ({ request, connections: 8 })
+describe('under the load of wrk', needs('wrk', isInstalled('wrk')), () => {
+  const load = (request: Load['request']): Load => ({ request, connections: 8 })
 
-    test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
-      '%s is measured',
-      async request => {
-        const { requests, p50Ms, p99Ms } = await measure(peer, load(request))
-        expect(requests).toBeGreaterThan(0)
-        expect(p50Ms).toBeGreaterThan(0)
-        expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
-      },
+  test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
+    '%s is measured',
+    async request => {
+      const { requests, p50Ms, p99Ms } = await measure(peer, load(request))
+      expect(requests).toBeGreaterThan(0)
+      expect(p50Ms).toBeGreaterThan(0)
+      expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
+    },
+  )
+
+  test('an answer that is not 200 fails the run', async () => {
+    await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow(
+      'answers were not 200',
     )
+  })
 
-    test('an answer that is not 200 fails the run', async () => {
-      await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow(
-        'answers were not 200',
-      )
-    })
-
-    test('creates that are not in the store fail the run', async () => {
-      using folder = temporaryFolder()
-      const file = `${folder.path}/another.db`
-      cpSync(peer.file, file)
-      await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow(
-        'and 0 plants stored',
-      )
-    })
-
-    test.for([
-      { name: 'import', rows: 5 },
-      { name: 'batch', rows: 4 },
-    ])(
-      'the part $name ends with a table',
-      needs('sqlite3', spawnSync('sqlite3').error === undefined),
-      async ({ name, rows }) => {
-        const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
-
-        const section = await parts[name]?.(effort)
-
-        expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength(rows)
-      },
+  test('creates that are not in the store fail the run', async () => {
+    using folder = temporaryFolder()
+    const file = `${folder.path}/another.db`
+    cpSync(peer.file, file)
+    await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow(
+      'and 0 plants stored',
     )
-  },
-)
+  })
+
+  test.for([
+    { name: 'import', rows: 5 },
+    { name: 'batch', rows: 4 },
+  ])(
+    'the part $name ends with a table',
+    needs('sqlite3', isInstalled('sqlite3')),
+    async ({ name, rows }) => {
+      const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
+
+      const section = await parts[name]?.(effort)
+
+      expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength(rows)
+    },
+  )
+})
 
 test('a median is the middle value, or halfway between the middle two', () => {
   expect(median([3, 1, 10])).toBe(3)

@@ -4,7 +4,8 @@ export {
   type StartedCommand,
   startCommand,
 } from './command.ts'
-export { freePort } from './ports.ts'
+export { isInstalled } from './is-installed.ts'
+export { freePort, listenLocally } from './ports.ts'
 export { launch, type Program } from './program.ts'
 export {
   type Command,

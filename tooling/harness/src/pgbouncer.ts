@@ -1,14 +1,14 @@
-import { spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
+import { isInstalled } from './is-installed.ts'
 import { freePort } from './ports.ts'
 import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
 /** Whether pgbouncer is installed. */
-export const hasPgbouncer = spawnSync('pgbouncer', ['--version']).status === 0
+export const hasPgbouncer = isInstalled('pgbouncer')
 
 /**
  * Starts a pgbouncer before a server. It lets everybody in, as the user of the server's

@@ -1,15 +1,24 @@
+import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
+
+/** Listens on the loopback interface, and resolves to the port: a free one by default. */
+export async function listenLocally(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert(address !== null && typeof address === 'object', 'a TCP server has a port')
+  return address.port
+}
 
 /** Listens on a port of the loopback interface until it is disposed of. */
 export async function takePort(
   wanted = 0,
 ): Promise<{ readonly port: number } & AsyncDisposable> {
-  const server = createServer().listen(wanted, '127.0.0.1')
-  await once(server, 'listening')
+  const server = createServer()
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenLocally(server, wanted),
     async [Symbol.asyncDispose]() {
       server.close()
       await once(server, 'close')

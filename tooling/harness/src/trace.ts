@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isInstalled } from './is-installed.ts'
 import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
@@ -10,7 +11,7 @@ interface Tracer {
   detach(): Promise<readonly string[]>
 }
 
-export const hasStrace = spawnSync('strace', ['-V']).status === 0
+export const hasStrace = isInstalled('strace')
 
 /** The reason why nothing can be traced here: some containers forbid it. */
 if (!hasStrace && process.env['CI']) {

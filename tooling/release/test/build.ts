@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '@plant-store/harness'
+import { isInstalled, temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
 import { platform } from '../src/folder.ts'
 import { start } from '../src/run.ts'
@@ -15,8 +14,6 @@ declare module 'vitest' {
     out: string | undefined
   }
 }
-
-const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
 
 /** Makes a release while other tests run (`globalSetup`). */
 export default function setUp(project: TestProject): (() => Promise<void>) | undefined {

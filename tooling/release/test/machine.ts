@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, globSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { launch, type Server, until } from '@plant-store/harness'
+import { isInstalled, launch, type Server, until } from '@plant-store/harness'
 import { expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 
@@ -23,7 +23,7 @@ export function succeeds(program: string, ...args: readonly string[]): boolean {
 }
 
 /** Whether the image can be made and read. */
-export const hasUmoci = succeeds('umoci', '--version')
+export const hasUmoci = isInstalled('umoci')
 
 /** Returns the file of the release with this ending. */
 export function releasedFile(ending: string): string {

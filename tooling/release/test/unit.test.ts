@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path'
 import {
   freePort,
   hasStrace,
+  isInstalled,
   launch,
   mayStartTraced,
   noTracer,
@@ -31,7 +32,7 @@ import {
   unpackRelease,
 } from './machine.ts'
 
-const hasSystemd = succeeds('systemd-analyze', '--version')
+const hasSystemd = isInstalled('systemd-analyze')
 const token = 'a-token-of-the-environment-file'
 const units = [
   'plant-store.service',
@@ -168,7 +169,7 @@ function expand(names: readonly string[]): readonly string[] {
   })
 }
 
-const hasNspawn = succeeds('systemd-nspawn', '--version')
+const hasNspawn = isInstalled('systemd-nspawn')
 /**
  * systemd as the first process of a container: this machine's programs, and nothing else
  * of it.
