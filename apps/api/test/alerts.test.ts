@@ -2,12 +2,18 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isInstalled } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { metrics } from '../src/telemetry/metrics.ts'
 
-const read = (file: string) =>
-  readFileSync(new URL(`../../../deploy/${file}`, import.meta.url), 'utf8')
+const pathOf = (file: string) =>
+  fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url))
+const alertRules = readFileSync(pathOf('alerts.yml'), 'utf8')
+// The assertions on its queries show whether it has this form.
+const dashboard = JSON.parse(
+  readFileSync(pathOf('grafana-dashboard.json'), 'utf8'),
+) as Dashboard
 
 interface Dashboard {
   readonly panels: readonly {
@@ -16,13 +22,24 @@ interface Dashboard {
   }[]
 }
 
-/** Each `expr` of the file, on one line or folded over several. */
-const alerts = [
-  ...read('alerts.yml').matchAll(/- alert: (\w+)\n +expr: (?:>-\n)?(.+(?:\n {10}.+)*)/g),
-].map(([, name = '', expr = '']) => [name, expr] as const)
-const panels = (JSON.parse(read('grafana-dashboard.json')) as Dashboard).panels.flatMap(
-  ({ title, targets }) => targets.map(({ expr }) => [title, expr] as const),
-)
+interface NamedQuery {
+  readonly name: string
+  readonly query: string
+}
+
+/** Finds each `expr` of the rules, on one line or folded over several. */
+const alertPattern = /- alert: (\w+)\n +expr: (?:>-\n)?(.+(?:\n {10}.+)*)/g
+
+function alertQueries(): NamedQuery[] {
+  const matches = alertRules.matchAll(alertPattern)
+  return Array.from(matches, ([, name = '', query = '']) => ({ name, query }))
+}
+
+function panelQueries(): NamedQuery[] {
+  return dashboard.panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr }) => ({ name: title, query: expr })),
+  )
+}
 
 /** Returns the names in a query, without functions, labels, times and operators. */
 function metricsIn(query: string): string[] {
@@ -32,29 +49,30 @@ function metricsIn(query: string): string[] {
   return bare.match(/\b[a-z_][\w:]*\b(?!\s*\()/gi) ?? []
 }
 
-const served = Object.entries(metrics).flatMap(([name, [type]]) =>
-  (type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']).map(
-    suffix => name + suffix,
-  ),
-)
+function seriesOf(name: string, type: string): string[] {
+  return type === 'histogram'
+    ? [`${name}_bucket`, `${name}_sum`, `${name}_count`]
+    : [name]
+}
+
+const served = Object.entries(metrics).flatMap(([name, [type]]) => seriesOf(name, type))
 // Prometheus adds `up` for each target.
-const names = new Set(['up', ...served])
+const servedNames = new Set(['up', ...served])
 
 test('alerts and panels name only metrics that the service has', () => {
-  expect(alerts).toHaveLength(read('alerts.yml').match(/- alert:/g)?.length as number)
+  const alerts = alertQueries()
+  const panels = panelQueries()
+
+  expect(alerts.length).toBe(alertRules.match(/- alert:/g)?.length)
   expect(alerts.length).toBeGreaterThan(4)
   expect(panels.length).toBeGreaterThan(10)
-  for (const [name, query] of [...alerts, ...panels]) {
-    const found = metricsIn(query)
-    expect(found.length, name).toBeGreaterThan(0)
-    expect(
-      found.filter(each => !names.has(each)),
-      name,
-    ).toEqual([])
+  for (const { name, query } of [...alerts, ...panels]) {
+    const metricNames = metricsIn(query)
+    const unknownNames = metricNames.filter(metric => !servedNames.has(metric))
+    expect(metricNames.length, name).toBeGreaterThan(0)
+    expect(unknownNames, name).toEqual([])
   }
 })
-
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 
 /**
  * A test of Prometheus: whether the alert fires after 27 hours with this time of the last
@@ -78,23 +96,25 @@ function alertTest(lastBackup: number | undefined, fires: boolean) {
 
 test(
   'an old or missing backup fires, a recent one and PostgreSQL do not',
-  needs('promtool', hasPromtool),
+  needs('promtool', isInstalled('promtool')),
   () => {
     const file = join(temporaryFolder(), 'test.yml')
-    const rules = fileURLToPath(new URL('../../../deploy/alerts.yml', import.meta.url))
     const tests = [
       alertTest(0, true),
       alertTest(0.9, true),
       alertTest(2, false),
       alertTest(undefined, false),
     ]
+    const rules = {
+      rule_files: [pathOf('alerts.yml')],
+      evaluation_interval: '5m',
+      tests,
+    }
     // JSON is YAML.
-    writeFileSync(
-      file,
-      JSON.stringify({ rule_files: [rules], evaluation_interval: '5m', tests }),
-    )
-    expect(
-      spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }).stderr,
-    ).toBe('')
+    writeFileSync(file, JSON.stringify(rules))
+
+    const result = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' })
+
+    expect(result.stderr).toBe('')
   },
 )

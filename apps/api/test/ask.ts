@@ -38,13 +38,14 @@ export async function ask(
   const { token: bearer = token, body = null } = request
   const common = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
   const headers = { ...common, ...request.headers }
-  const answer = await fetch(server.url + path, { method, headers, body })
-  const text = await answer.text()
+  const response = await fetch(server.url + path, { method, headers, body })
+  const { status } = response
+  const text = await response.text()
   return {
-    status: answer.status,
-    headers: answer.headers,
+    status,
+    headers: response.headers,
     text,
-    outcome: () => (answer.ok ? undefined : JSON.parse(text).error) ?? answer.status,
+    outcome: () => (response.ok ? status : JSON.parse(text).error),
   }
 }
 
@@ -56,8 +57,19 @@ export const create = (
   ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
 
 /** Opens a connection for raw bytes. */
-export const connectRaw = (url: string): Promise<Wire> => openWire(url, () => {})
+export function connectRaw(url: string): Promise<Wire> {
+  return openWire(url, () => {})
+}
 
 /** Returns a whole request with a body, on a connection that stays open. */
-export const rawPost = (bearer: string, body: string) =>
-  `POST /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${bearer}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+export function rawPost(bearer: string, body: string): string {
+  return [
+    'POST /plants HTTP/1.1',
+    'Host: h',
+    `Authorization: Bearer ${bearer}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n')
+}

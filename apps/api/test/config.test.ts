@@ -5,32 +5,32 @@ import { defaultServerLimits } from '@plant-store/http/server'
 import { describe, expect, test } from 'vitest'
 import { misspeltSettings, readConfig } from '../src/config.ts'
 
+/** Returns the lines of the error, or none if the configuration is accepted. */
 function faultsOf(environment: Record<string, string>): string[] {
   try {
     readConfig(environment)
   } catch (error) {
-    return (error as Error).message.split('\n')
+    return `${error}`.replace(/^Error: /, '').split('\n')
   }
   return []
 }
-const wrongVariables = (environment: Record<string, string>) =>
-  faultsOf(environment).map(line => line.split(' ')[0])
+
+function wrongVariables(environment: Record<string, string>): string[] {
+  return faultsOf(environment).map(line => line.replace(/ .*/, ''))
+}
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/settings.md'), 'utf8')
-const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(
-  ([, name = '', value = '']) => ({
-    name,
-    value,
-  }),
-)
+const rowPattern = /^\| `([A-Z_]+)` +\| *(.*?) *\|/gm
+const rows = Array.from(page.matchAll(rowPattern), ([, name = '', value = '']) => ({
+  name,
+  value,
+}))
 
 const variables = new Set<string>()
-readConfig(
-  new Proxy<Record<string, string>>(
-    {},
-    { get: (_, name) => void variables.add(name as string) },
-  ),
-)
+const recordReads: ProxyHandler<Record<string, string>> = {
+  get: (_, name) => void variables.add(`${name.toString()}`),
+}
+readConfig(new Proxy({}, recordReads))
 
 const defaults = readConfig({})
 
@@ -44,9 +44,9 @@ test('two threads serve on Linux with two processors, elsewhere one', () => {
 })
 
 test('an empty variable counts as unset, and an unknown one is ignored', () => {
-  expect(readConfig(Object.fromEntries([...variables].map(name => [name, ''])))).toEqual(
-    defaults,
-  )
+  const emptyVariables = [...variables].map(name => [name, ''])
+
+  expect(readConfig(Object.fromEntries(emptyVariables))).toEqual(defaults)
   expect(readConfig({ PATH: '/bin', port: 'x', PLANTS: '1' })).toEqual(defaults)
 })
 
@@ -99,29 +99,37 @@ test.each([
   expect(readConfig({ [name]: value })).toEqual({ ...defaults, ...changed })
 })
 
-/** Values at the edges of what is taken, with a bar between them. */
-const rightValues = {
-  PORT: '0|65535',
-  DATABASE_URL: 'file:/var/lib/plants.db|postgres://a:b@c,d/e',
-  DATABASE_TIMEOUT: '1ms|1d',
-  DATABASE_POOL_MAX: '1|1000',
-  LOG_LEVEL: 'fatal|silent',
-  LOG_FORMAT: 'json|pretty|journal',
-  HTTP_THREADS: '1|64',
-  BODY_LIMIT: '1|64MiB',
-  PAGE_LIMIT: '1|64MiB',
-  HELD_LIMIT: '1|4096MiB',
-  HEADER_LIMIT: '1024|1MiB',
-  MAX_CONNECTIONS: '1|1000000',
-  QUEUE_LIMIT: '1|1000000',
+type SettingValues = Readonly<Record<string, readonly string[]>>
+
+/** Returns a row for each value, with the name of its setting. */
+function eachValueOf(settings: SettingValues): string[][] {
+  const rowsByName = Object.entries(settings).map(([name, values]) =>
+    values.map(value => [name, value]),
+  )
+  return rowsByName.flat()
 }
 
-test.each(Object.entries(rightValues))(
-  'a value at the edge is taken: %s',
-  (name, values) => {
-    for (const value of values.split('|')) {
-      expect(faultsOf({ [name]: value }), value).toEqual([])
-    }
+/** Values at the edges of what is accepted. */
+const rightValues: SettingValues = {
+  PORT: ['0', '65535'],
+  DATABASE_URL: ['file:/var/lib/plants.db', 'postgres://a:b@c,d/e'],
+  DATABASE_TIMEOUT: ['1ms', '1d'],
+  DATABASE_POOL_MAX: ['1', '1000'],
+  LOG_LEVEL: ['fatal', 'silent'],
+  LOG_FORMAT: ['json', 'pretty', 'journal'],
+  HTTP_THREADS: ['1', '64'],
+  BODY_LIMIT: ['1', '64MiB'],
+  PAGE_LIMIT: ['1', '64MiB'],
+  HELD_LIMIT: ['1', '4096MiB'],
+  HEADER_LIMIT: ['1024', '1MiB'],
+  MAX_CONNECTIONS: ['1', '1000000'],
+  QUEUE_LIMIT: ['1', '1000000'],
+}
+
+test.each(eachValueOf(rightValues))(
+  'a value at the edge is accepted: %s=%s',
+  (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([])
   },
 )
 
@@ -175,20 +183,52 @@ test.each([
   expect(wrongVariables({ ...identityProvider, [name]: value })).toEqual([name])
 })
 
-/** Values that are refused, with a bar between them. */
-const wrongValues = {
-  PORT: '65536|-1|80.5|0x50|1e3|http| 80|80 |99999999999|80constructor',
-  DATABASE_URL: 'plants.db|file:|http://a/b|postgres:plants',
+const wrongValues: SettingValues = {
+  PORT: [
+    '65536',
+    '-1',
+    '80.5',
+    '0x50',
+    '1e3',
+    'http',
+    ' 80',
+    '80 ',
+    '99999999999',
+    '80constructor',
+  ],
+  DATABASE_URL: ['plants.db', 'file:', 'http://a/b', 'postgres:plants'],
   BASE_URL: [
-    'example.org|ftp://example.org|/store|http://|http://a/?b=c|http://a/#b|http://a/?|http://a/#',
-    'http://a/b c|http://a/b%20c|http://a/:b|http://a/b:c|http://a/*|http://a/b*/c|http://a/(b)',
-    'http://a/ä|http://*:3000/|http://user:pass@a/|http://:pass@a/',
-  ].join('|'),
+    'example.org',
+    'ftp://example.org',
+    '/store',
+    'http://',
+    'http://a/?b=c',
+    'http://a/#b',
+    'http://a/?',
+    'http://a/#',
+    'http://a/b c',
+    'http://a/b%20c',
+    'http://a/:b',
+    'http://a/b:c',
+    'http://a/*',
+    'http://a/b*/c',
+    'http://a/(b)',
+    'http://a/ä',
+    'http://*:3000/',
+    'http://user:pass@a/',
+    'http://:pass@a/',
+  ],
   CORS_ORIGINS: [
-    '*|null|example.org|https://example.org/|https://EXAMPLE.org|https://example.org:443|ftp://a',
+    '*',
+    'null',
+    'example.org',
+    'https://example.org/',
+    'https://EXAMPLE.org',
+    'https://example.org:443',
+    'ftp://a',
     'https://a,,',
-  ].join('|'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318|grpc://localhost:4317|x',
+  ],
+  OTEL_EXPORTER_OTLP_ENDPOINT: ['localhost:4318', 'grpc://localhost:4317', 'x'],
   ACCESS_TOKENS: [
     'of-19-characters-00',
     'of-20-characters 000',
@@ -198,42 +238,73 @@ const wrongValues = {
     'of-20-characters-000,,of-20-characters-000',
     ',',
     'of-20-characters-000,',
-  ].join('|'),
-  DATABASE_TIMEOUT: '0s|5|long',
-  DATABASE_POOL_MAX: '0|1001|all',
-  LOG_LEVEL: 'verbose|INFO|30',
-  LOG_FORMAT: 'text|JSON',
-  HTTP_THREADS: '0|65|-1|auto|1.5',
-  BODY_LIMIT: '0|-1|1.5MiB|1MB|1kib|65MiB|MiB|1 MiB|1GiB|1toString',
-  PAGE_LIMIT: '0|65MiB|long',
-  HELD_LIMIT: '0|4097MiB|all',
-  HEADER_LIMIT: '1023|0|2MiB|x',
-  REQUEST_TIMEOUT: '0s|0ms|30|30mins|-1s|1.5s|86401s|25h|s|m|5valueOf',
-  HEADERS_TIMEOUT: '0s|10',
-  KEEP_ALIVE_TIMEOUT: '0s|10',
-  INACTIVITY_TIMEOUT: '0s|10',
-  MAX_CONNECTIONS: '0|1000001|many',
-  TRUST_PROXY:
-    'true|1|proxy|10.0.0.0/33|10.0.0/8|::/129|10.0.0.1,|10.0.0.0/|0.0.0.0/0|::/0',
-  QUEUE_LIMIT: '0|1000001|many',
-  SHUTDOWN_TIMEOUT: '0s|10|never',
+  ],
+  DATABASE_TIMEOUT: ['0s', '5', 'long'],
+  DATABASE_POOL_MAX: ['0', '1001', 'all'],
+  LOG_LEVEL: ['verbose', 'INFO', '30'],
+  LOG_FORMAT: ['text', 'JSON'],
+  HTTP_THREADS: ['0', '65', '-1', 'auto', '1.5'],
+  BODY_LIMIT: [
+    '0',
+    '-1',
+    '1.5MiB',
+    '1MB',
+    '1kib',
+    '65MiB',
+    'MiB',
+    '1 MiB',
+    '1GiB',
+    '1toString',
+  ],
+  PAGE_LIMIT: ['0', '65MiB', 'long'],
+  HELD_LIMIT: ['0', '4097MiB', 'all'],
+  HEADER_LIMIT: ['1023', '0', '2MiB', 'x'],
+  REQUEST_TIMEOUT: [
+    '0s',
+    '0ms',
+    '30',
+    '30mins',
+    '-1s',
+    '1.5s',
+    '86401s',
+    '25h',
+    's',
+    'm',
+    '5valueOf',
+  ],
+  HEADERS_TIMEOUT: ['0s', '10'],
+  KEEP_ALIVE_TIMEOUT: ['0s', '10'],
+  INACTIVITY_TIMEOUT: ['0s', '10'],
+  MAX_CONNECTIONS: ['0', '1000001', 'many'],
+  TRUST_PROXY: [
+    'true',
+    '1',
+    'proxy',
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '::/129',
+    '10.0.0.1,',
+    '10.0.0.0/',
+    '0.0.0.0/0',
+    '::/0',
+  ],
+  QUEUE_LIMIT: ['0', '1000001', 'many'],
+  SHUTDOWN_TIMEOUT: ['0s', '10', 'never'],
 }
 
-test.each(Object.entries(wrongValues))(
-  'a wrong value is refused, with the variable named: %s',
-  (name, values) => {
-    for (const value of values.split('|')) {
-      expect(wrongVariables({ [name]: value }), `${name}=${value}`).toEqual([name])
-    }
+test.each(eachValueOf(wrongValues))(
+  'a wrong value is refused, with the variable named: %s=%s',
+  (name, value) => {
+    expect(wrongVariables({ [name]: value })).toEqual([name])
   },
 )
 
 /**
  * A right value of each setting, without which it would be refused for another reason.
  */
-const rightValueOf = (name: string): string => {
+function rightValueOf(name: string): string {
+  const defaultRow = rows.find(row => row.name === name)
   const values: Record<string, string> = {
-    ...Object.fromEntries(rows.map(({ name, value }) => [name, value.slice(1, -1)])),
     ...identityProvider,
     LOG_FORMAT: 'json',
     HTTP_THREADS: '1',
@@ -244,7 +315,12 @@ const rightValueOf = (name: string): string => {
     JWT_ALGORITHMS: 'RS256',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318',
   }
-  return values[name] ?? ''
+  return values[name] ?? withoutQuotes(defaultRow?.value ?? '')
+}
+
+/** Returns a value of the page without the quotes around it. */
+function withoutQuotes(value: string): string {
+  return value.slice(1, -1)
 }
 
 describe.each([...variables])('%s', name => {
@@ -287,8 +363,11 @@ test.each([
 })
 
 test('a variable that resembles a setting is named with it, and no other', () => {
-  const misspelt = { DATABSE_URL: 'a', LOGLEVEL: 'b', TRUST_PROXYS: '', CORS_ORIGIN: 'c' }
-  const others = {
+  const environment = {
+    DATABSE_URL: 'a',
+    LOGLEVEL: 'b',
+    TRUST_PROXYS: '',
+    CORS_ORIGIN: 'c',
     HOME: '/',
     HOSTS: 'a',
     PATH: 'b',
@@ -296,7 +375,8 @@ test('a variable that resembles a setting is named with it, and no other', () =>
     LEVEL: 'd',
     npm_config_port: '1',
   }
-  expect(misspeltSettings({ ...misspelt, ...others })).toEqual([
+
+  expect(misspeltSettings(environment)).toEqual([
     { variable: 'DATABSE_URL', setting: 'DATABASE_URL' },
     { variable: 'LOGLEVEL', setting: 'LOG_LEVEL' },
     { variable: 'TRUST_PROXYS', setting: 'TRUST_PROXY' },
@@ -305,17 +385,13 @@ test('a variable that resembles a setting is named with it, and no other', () =>
 })
 
 test('every wrong variable has a line that says what it must be', () => {
-  const wrong = Object.entries(wrongValues).map(([name, values]) => [
-    name,
-    values.split('|')[0] as string,
-  ])
-  const lines = faultsOf(Object.fromEntries(wrong))
-  expect(lines.map(line => line.split(' ')[0]).sort()).toEqual(
-    Object.keys(wrongValues).sort(),
-  )
-  for (const line of lines) {
-    expect(line, line).toMatch(/^[A-Z_]+ must be .{10,}$/)
-  }
+  const oneWrongEach = Object.entries(wrongValues).map(([name, [value]]) => [name, value])
+  const lines = faultsOf(Object.fromEntries(oneWrongEach))
+
+  const explained = lines.filter(line => / must be .{10,}$/.test(line))
+  const names = explained.map(line => line.replace(/ .*/, ''))
+  expect(names.sort()).toEqual(Object.keys(wrongValues).sort())
+  expect(lines).toEqual(explained)
 })
 
 test('a refused token is not repeated in the message, which a log may keep', () => {
@@ -326,14 +402,15 @@ test('a refused token is not repeated in the message, which a log may keep', () 
 describe('the table in docs/settings.md', () => {
   test('names exactly the variables that are read', () => {
     expect(variables.size).toBeGreaterThan(20)
-    expect(rows.map(({ name }) => name).sort()).toEqual([...variables].sort())
+    const names = rows.map(({ name }) => name)
+    expect(names.sort()).toEqual([...variables].sort())
   })
 
   test.each(rows.filter(({ value }) => /^`[^`]+`$/.test(value)))(
     'gives the default of $name',
     ({ name, value }) => {
-      const given = { ...identityProvider, [name]: value.slice(1, -1) }
-      expect(readConfig(given)).toEqual(readConfig(identityProvider))
+      const environment = { ...identityProvider, [name]: withoutQuotes(value) }
+      expect(readConfig(environment)).toEqual(readConfig(identityProvider))
     },
   )
 })

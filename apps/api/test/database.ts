@@ -7,6 +7,10 @@ import type {} from '@plant-store/harness/postgres-setup'
 import { openStorage } from '@plant-store/persistence'
 import { inject } from 'vitest'
 
+interface Expiry {
+  readonly expiresAt?: Date
+}
+
 /**
  * A store of its own, with one token of each kind in it: on PostgreSQL where the tests
  * have a server of it, and otherwise a file.
@@ -17,16 +21,10 @@ export async function prepareDatabase(): Promise<
   const server = inject('postgresUrl') as string | undefined
   const database = server === undefined ? createFile() : await createSchema(server)
   await using storage = await openStorage({ url: database.url })
-  const mint = async (
-    name: string,
-    scopes: readonly Scope[],
-    more: { expiresAt?: Date } = {},
-  ) => {
+  const mint = async (name: string, scopes: readonly Scope[], more: Expiry = {}) => {
     const token = mintToken()
-    await storage.tokens.insert(
-      { name, scopes, createdAt: new Date(), ...more },
-      hashToken(token),
-    )
+    const entry = { name, scopes, createdAt: new Date(), ...more }
+    await storage.tokens.insert(entry, hashToken(token))
     return token
   }
   const { write: all, read } = scopesByChoice
@@ -35,7 +33,7 @@ export async function prepareDatabase(): Promise<
     full: await mint('full', all),
     readOnly: await mint('read only', read),
     writeOnly: await mint('write only', write),
-    expired: await mint('expired', all, { expiresAt: new Date(Date.now() - 1) }),
+    expired: await mint('expired', all, { expiresAt: new Date(0) }),
     metrics: await mint('metrics', ['metrics:read']),
   }
   return {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { parsePlant } from '@plant-store/domain'
+import { listenLocally } from '@plant-store/harness'
 import { parseJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId, type WebhookId } from '@plant-store/webhooks'
@@ -50,9 +50,8 @@ export async function listen(
       response.writeHead(400).end()
     }
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
   const id = mintWebhookId()
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const url = `http://127.0.0.1:${await listenLocally(server)}/`
   await using storage = await openStorage({ url: databaseUrl })
   await storage.webhooks.add(
     { id, url, allowsPrivate: true, createdAt: new Date() },

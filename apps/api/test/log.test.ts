@@ -35,9 +35,10 @@ async function serveUnread(redirection: string): Promise<Program & { url: string
 
 async function ask(url: string, count: number): Promise<void> {
   using client = await connectRaw(url)
-  for (let asked = 0; asked < count; asked++) {
+  for (let number = 1; number <= count; number++) {
     client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect((await client.answer(undefined)).status, `${asked}`).toBe(200)
+    const { status } = await client.answer(undefined)
+    expect(status, `of request ${number}`).toBe(200)
   }
 }
 
@@ -158,9 +159,10 @@ test('a readable line of a request that never arrived whole names no method', ()
 
 test('a readable line has nothing that a terminal would obey', () => {
   const text = 'a\u001b[2J\u009b2J\u202egpj'
-  const line = prettyLines(
-    `${JSON.stringify({ level: 30, time: 0, msg: text, holder: text, err: { stack: text } })}\n`,
-  )
+  const entry = { level: 30, time: 0, msg: text, holder: text, err: { stack: text } }
+
+  const line = prettyLines(`${JSON.stringify(entry)}\n`)
+
   expect(line.match(/a\\{1,2}u001b\[2J\\{1,2}u009b2J\\{1,2}u202egpj/g)).toHaveLength(3)
   expect(line).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u)
 })

@@ -1,8 +1,8 @@
 import dns from 'node:dns'
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createServer as createTcpServer, isIP, type Socket } from 'node:net'
+import { listenLocally } from '@plant-store/harness'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWebhook } from '../src/webhooks/send-webhook.ts'
 
 const deliveryTimeoutMs = 500
@@ -15,14 +15,13 @@ const about = {
 
 async function listen(answer: RequestListener) {
   const server = createServer(answer)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()
   })
   return {
     server,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`,
+    url: `http://127.0.0.1:${await listenLocally(server)}/hook?a=b`,
   }
 }
 
@@ -33,13 +32,25 @@ async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
     socket.on('error', () => {})
     onSocket(socket)
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return `http://127.0.0.1:${await listenLocally(server)}/`
 }
 
 const send = (url: string, more: object = {}, timeoutMs = deliveryTimeoutMs) =>
   sendWebhook({ url, allowsPrivate: true, ...about, ...more }, timeoutMs)
+
+/** Answers every question for the address of a name, until the test ends. */
+function answerLookups(result: () => LookupResult) {
+  onTestFinished(() => void vi.restoreAllMocks())
+  const answer = (_name: string, _options: object, callback: LookupCallback) => {
+    setImmediate(callback, ...result())
+  }
+  // Overloads of the real function keep TypeScript from seeing that this one fits.
+  return vi.spyOn(dns, 'lookup').mockImplementation(answer as never)
+}
+
+type LookupResult = [error: Error] | [error: null, addresses: dns.LookupAddress[]]
+type LookupCallback = (...result: LookupResult) => void
 
 test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
@@ -104,7 +115,7 @@ test('reads an answer of megabytes up to a bound', async () => {
 test.each([
   [
     'sends one byte of its head a moment',
-    (socket: Socket) => trickle(socket, `HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(100)}`),
+    (socket: Socket) => trickle(socket, 'a: b\r\n', 'HTTP/1.1 200 OK\r\n'),
   ],
   [
     'sends interim answers without end',
@@ -210,8 +221,12 @@ test('resolves to the pause that the listener asks for', async () => {
 
 function trickle(socket: Socket, text: string, head = ''): void {
   socket.write(head)
-  let at = 0
-  const timer = setInterval(() => socket.write(text[at++ % text.length] as string), 20)
+  let sentChars = 0
+  const sendNext = () => {
+    socket.write(text.charAt(sentChars % text.length))
+    sentChars++
+  }
+  const timer = setInterval(sendNext, 20)
   socket.on('close', () => clearInterval(timer))
 }
 
@@ -262,12 +277,7 @@ test('says of each address of a name why it fails', async () => {
     { address: '127.0.0.1', family: 4 },
     { address: '::1', family: 6 },
   ]
-  vi.spyOn(dns, 'lookup').mockImplementation(((
-    _: string,
-    __: object,
-    callback: (...args: unknown[]) => void,
-  ) => setImmediate(callback, null, addresses)) as never)
-  onTestFinished(() => void vi.restoreAllMocks())
+  answerLookups(() => [null, addresses])
 
   const sending = send('http://shop.example:1/')
 
@@ -296,7 +306,7 @@ test('repeats on a new connection what a listener closed while it waited', async
   expect(sockets.size).toBe(1)
   // Answers the next request by a reset, as a listener does that has just given up the
   // connection.
-  const [socket] = sockets as Set<Socket & { _events: object }>
+  const [socket] = sockets
   socket?.removeAllListeners('data')
   socket?.once('readable', () => socket.resetAndDestroy())
   socket?.once('data', () => socket.resetAndDestroy())
@@ -306,7 +316,6 @@ test('repeats on a new connection what a listener closed while it waited', async
 })
 
 describe('without --allow-private', () => {
-  afterEach(() => void vi.restoreAllMocks())
   const guarded = (url: string) => send(url, { allowsPrivate: false })
 
   test.each([
@@ -328,17 +337,10 @@ describe('without --allow-private', () => {
     server.on('connection', () => connections++)
     const { port } = new URL(url)
     const answers = [['93.184.216.34', '127.0.0.1'], ['127.0.0.1'], ['::1']]
-    vi.spyOn(dns, 'lookup').mockImplementation(((
-      _: string,
-      __: object,
-      callback: (...args: unknown[]) => void,
-    ) => {
-      const found = (answers.shift() ?? []).map(address => ({
-        address,
-        family: address.includes(':') ? 6 : 4,
-      }))
-      setImmediate(callback, null, found)
-    }) as never)
+    answerLookups(() => {
+      const addresses = answers.shift() ?? []
+      return [null, addresses.map(address => ({ address, family: isIP(address) }))]
+    })
     for (const address of ['127.0.0.1', '127.0.0.1', '::1']) {
       await expect(guarded(`http://shop.example:${port}/`), address).rejects.toThrow(
         `${address} is a private address`,
@@ -355,13 +357,8 @@ describe('without --allow-private', () => {
   })
 
   test('judges nothing else: a public address is connected to', async () => {
-    const lookup = vi
-      .spyOn(dns, 'lookup')
-      .mockImplementation(((
-        _: string,
-        __: object,
-        callback: (...args: unknown[]) => void,
-      ) => setImmediate(callback, new Error('was asked'))) as never)
+    const lookup = answerLookups(() => [new Error('was asked')])
+
     await expect(guarded('http://shop.example/')).rejects.toThrow('was asked')
     expect(lookup).toHaveBeenCalledOnce()
   })

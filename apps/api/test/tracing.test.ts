@@ -1,7 +1,7 @@
-import { once } from 'node:events'
+import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import { listenLocally } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { ask, start } from './ask.ts'
 import { prepareDatabase } from './database.ts'
@@ -16,6 +16,14 @@ interface Span {
   readonly status: { code?: number }
 }
 
+/** The body of an exporter's request, in OTLP. */
+interface TraceExport {
+  readonly resourceSpans: readonly {
+    readonly resource: Pick<Span, 'attributes'>
+    readonly scopeSpans: readonly { readonly spans: readonly Span[] }[]
+  }[]
+}
+
 /** The collector that gets OTLP over HTTP. */
 async function startCollector() {
   const spans: Span[] = []
@@ -23,26 +31,19 @@ async function startCollector() {
   const paths = new Set<string | undefined>()
   const server = createServer(async (request, response) => {
     paths.add(request.url)
-    const { resourceSpans } = (await json(request)) as {
-      resourceSpans: {
-        resource: Pick<Span, 'attributes'>
-        scopeSpans: { spans: Span[] }[]
-      }[]
-    }
+    // The assertions on the spans show whether it has this form.
+    const { resourceSpans } = (await json(request)) as TraceExport
     for (const { resource, scopeSpans } of resourceSpans) {
       services.add(attribute(resource, 'service.name'))
       spans.push(...scopeSpans.flatMap(each => each.spans))
     }
     response.setHeader('content-type', 'application/json').end('{}')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   return {
     spans,
     services,
     paths,
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listenLocally(server)}`,
     [Symbol.dispose]() {
       server.closeAllConnections()
       server.close()
@@ -105,22 +106,23 @@ test("each request is a span of its caller's trace, with the store below", async
   ])
   expect(collector.spans).toHaveLength(13)
   expect(loggedTraces).toContain(traceId)
-  expect(loggedTraces.sort()).toEqual(requests.map(each => each.traceId).sort())
-  const traced = collector.spans.filter(span => span.traceId === traceId)
-  const [created] = traced.filter(({ kind }) => kind === 2) as [Span]
+  const requestTraces = requests.map(span => span.traceId)
+  expect(loggedTraces.sort()).toEqual(requestTraces.sort())
+
+  const created = requests.find(span => span.traceId === traceId)
+  assert(created !== undefined, 'the create is a span of the trace of its caller')
   expect(created).toMatchObject({ name: 'POST /plants', parentSpanId: callerSpanId })
   expect(attribute(created, 'http.route')).toBe('/plants')
   expect(Number(attribute(created, 'http.response.status_code'))).toBe(200)
-  expect(traced.filter(span => span !== created)).toMatchObject([
-    { name: 'store create', parentSpanId: created.spanId },
-  ])
-  for (const { name, traceId, parentSpanId } of collector.spans.filter(
-    ({ kind }) => kind !== 2,
-  )) {
-    expect(name).toMatch(/^store (create|find|replace|remove)$/)
-    expect(
-      requests.some(each => each.traceId === traceId && each.spanId === parentSpanId),
-    ).toBe(true)
+
+  const storeSpans = collector.spans.filter(({ kind }) => kind !== 2)
+  expect(storeSpans).toContainEqual(
+    expect.objectContaining({ name: 'store create', parentSpanId: created.spanId }),
+  )
+  for (const span of storeSpans) {
+    const parent = requests.find(({ spanId }) => spanId === span.parentSpanId)
+    expect(span.name, span.name).toMatch(/^store (create|find|replace|remove)$/)
+    expect(parent?.traceId, `the parent of ${span.name}`).toBe(span.traceId)
   }
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
 })
