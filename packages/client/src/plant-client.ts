@@ -1,5 +1,5 @@
 import type { Plant } from '@plant-store/domain'
-import { parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
+import { parsePlant, parsePlantId, parsePlantListQuery } from '@plant-store/domain'
 import { createMany, type ManyCreated } from './create-many.ts'
 import type { CallOptions, EntityClient, Input, ListQuery } from './entity.ts'
 import { createEntityClient } from './entity-client.ts'
@@ -42,7 +42,7 @@ export function createPlantClient(options: ClientOptions): PlantClient {
   const parsing = {
     parse: parsePlant,
     parseId: parsePlantId,
-    parseQuery: parsePlantPageQuery,
+    parseQuery: parsePlantListQuery,
   }
   const send = createSend(options)
   return {

@@ -32,7 +32,7 @@ export {
   type PlantPage,
   type PlantPageQuery,
   type PlantSearch,
-  parsePlantPageQuery,
+  parsePlantListQuery,
   searchedTextMax,
 } from './plants/query.ts'
 export type { PlantRepository } from './plants/repository.ts'

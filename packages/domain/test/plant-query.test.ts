@@ -2,7 +2,7 @@ import {
   int64Max,
   int64Min,
   pageLimitDefault,
-  parsePlantPageQuery,
+  parsePlantListQuery,
   searchedTextMax,
 } from '@plant-store/domain'
 import { expect, test } from 'vitest'
@@ -11,8 +11,8 @@ const longestText = '🌱'.repeat(searchedTextMax)
 
 test('has the limit of 100 and no bounds when nothing is given', () => {
   expect(pageLimitDefault).toBe(100)
-  expect(parsePlantPageQuery({})).toEqual({ limit: 100 })
-  const query = parsePlantPageQuery({
+  expect(parsePlantListQuery({})).toEqual({ limit: 100 })
+  const query = parsePlantListQuery({
     limit: undefined,
     after: undefined,
     tag: undefined,
@@ -38,14 +38,14 @@ test.each([
     { limit: 100, name_contains: 'n', count: false },
   ],
 ])('accepts %o', (input, query) => {
-  expect(parsePlantPageQuery(input)).toEqual(query)
+  expect(parsePlantListQuery(input)).toEqual(query)
 })
 
 test('a refusal says in words what to mend', () => {
-  expect(() => parsePlantPageQuery({ limit: 0, tag: '\0' })).toThrow(
+  expect(() => parsePlantListQuery({ limit: 0, tag: '\0' })).toThrow(
     'limit must be an integer from 1 to 1000; tag must not contain U+0000',
   )
-  expect(() => parsePlantPageQuery({ name_contains: '', count: true })).toThrow(
+  expect(() => parsePlantListQuery({ name_contains: '', count: true })).toThrow(
     'name_contains must have 1 to 100 characters; count cannot be used with name_contains',
   )
 })
@@ -66,7 +66,7 @@ test.each([
   [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
 ])('reports every fault of %o at once', (input, fields) => {
   const faults = fields.map(field => expect.objectContaining({ field }))
-  expect(() => parsePlantPageQuery(input)).toThrow(
+  expect(() => parsePlantListQuery(input)).toThrow(
     expect.objectContaining({ code: 'invalid-query', faults }),
   )
 })

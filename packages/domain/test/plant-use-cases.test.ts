@@ -8,7 +8,7 @@ import {
   pageLimitDefault,
   pageLimitMax,
   parsePlantId,
-  parsePlantPageQuery,
+  parsePlantListQuery,
   totalMax,
   type UnicodeText,
 } from '@plant-store/domain'
@@ -52,7 +52,7 @@ describe('one plant', () => {
     await store.replace(plant(1n, 'b'))
     await store.replace(plant(1n, 'b'))
 
-    const { plants } = await store.list(parsePlantPageQuery({}))
+    const { plants } = await store.list(parsePlantListQuery({}))
     expect(plants).toEqual([plant(1n, 'b')])
   })
 
@@ -248,7 +248,7 @@ describe('listing goes from page to page:', () => {
     const pages: number[][] = []
     let after: bigint | undefined
     do {
-      const query = parsePlantPageQuery({ limit, after, tag: 't' })
+      const query = parsePlantListQuery({ limit, after, tag: 't' })
       const { plants, next } = await store.list({ ...query, textBytesMax })
       pages.push(plants.map(each => Number(each.id)))
       after = next
@@ -333,7 +333,7 @@ describe('counting', () => {
     const all = [plant(1n), plant(2n), plant(3n)]
     await store.createAll(all)
 
-    const first = await store.list(parsePlantPageQuery({ limit: 2, count: true }))
+    const first = await store.list(parsePlantListQuery({ limit: 2, count: true }))
 
     expect(first).toEqual({ plants: all.slice(0, 2), next: 2n, total: 3 })
   })
@@ -342,7 +342,7 @@ describe('counting', () => {
     const store = openStore()
     await store.create(plant(1n))
 
-    const page = await store.list(parsePlantPageQuery({ count: false }))
+    const page = await store.list(parsePlantListQuery({ count: false }))
 
     expect(page).toStrictEqual({ plants: [plant(1n)] })
   })
@@ -378,7 +378,7 @@ test.each([1, pageLimitDefault, pageLimitMax])(
       },
     }
 
-    await createPlantUseCases({ plants }).list(parsePlantPageQuery({ limit }))
+    await createPlantUseCases({ plants }).list(parsePlantListQuery({ limit }))
 
     expect(asked).toBe(limit + 1)
   },
@@ -397,7 +397,7 @@ test.each([
       return { plants: [], next: id(7n) }
     },
   }
-  const query = parsePlantPageQuery({ name_contains: 'n', tag })
+  const query = parsePlantListQuery({ name_contains: 'n', tag })
 
   const page = await createPlantUseCases({ plants }).list(query)
 

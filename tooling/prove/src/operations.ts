@@ -5,7 +5,7 @@ import {
   type PlantUseCases,
   parsePlant,
   parsePlantId,
-  parsePlantPageQuery,
+  parsePlantListQuery,
   type Version,
 } from '@plant-store/domain'
 import {
@@ -203,7 +203,7 @@ export function operationsOn(store: PlantUseCases): Operations {
         return { is }
       }),
     async list({ after, limit, tag }) {
-      const { plants } = await store.list(parsePlantPageQuery({ after, limit, tag }))
+      const { plants } = await store.list(parsePlantListQuery({ after, limit, tag }))
       return plants.map(each => [each.id, toValue(each)])
     },
   }

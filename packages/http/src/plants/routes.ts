@@ -6,7 +6,7 @@ import {
   type PlantUseCases,
   parsePlant,
   parsePlantId,
-  parsePlantPageQuery,
+  parsePlantListQuery,
 } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import type { ServerLimits } from '../limits.ts'
@@ -159,7 +159,7 @@ type ListQuery = Readonly<
 
 /** @throws DomainError `invalid-query` */
 function readListQuery(query: Partial<ListQuery>): PlantListQuery {
-  return parsePlantPageQuery({
+  return parsePlantListQuery({
     limit: readLimit(query.limit),
     after: readInteger(query.after),
     tag: query.tag,

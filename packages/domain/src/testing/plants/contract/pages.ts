@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Plant } from '../../../plants/plant.ts'
-import { type PlantPageQuery, parsePlantPageQuery } from '../../../plants/query.ts'
+import { type PlantPageQuery, parsePlantListQuery } from '../../../plants/query.ts'
 import { int64Max, int64Min, textBytes } from '../../../values.ts'
 import { texts } from '../../samples.ts'
 import type { PlantRepositoryCase } from '../contract.ts'
@@ -84,7 +84,7 @@ export const pages: readonly PlantRepositoryCase[] = [
     name: 'counts the whole list beside a page, up to a number',
     async run(repository) {
       const total = async (input: ListInput, countMax = 100) => {
-        const query = parsePlantPageQuery(input)
+        const query = parsePlantListQuery(input)
         const counted = await repository.pageCounted({ ...query, countMax })
         const plants = await repository.page(query)
         assert.deepEqual(counted.plants, plants, `the page of ${writeInput(input)}`)
@@ -125,7 +125,7 @@ export const pages: readonly PlantRepositoryCase[] = [
   },
 ]
 
-type ListInput = Parameters<typeof parsePlantPageQuery>[0]
+type ListInput = Parameters<typeof parsePlantListQuery>[0]
 
 function writeInput(input: ListInput): string {
   const members = Object.entries(input).map(([name, value]) => `${name}=${value}`)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { PlantId } from '../../../plants/plant.ts'
-import { type PlantSearch, parsePlantPageQuery } from '../../../plants/query.ts'
+import { type PlantSearch, parsePlantListQuery } from '../../../plants/query.ts'
 import type { PlantRepository } from '../../../plants/repository.ts'
 import { int64Max, type UnicodeText } from '../../../values.ts'
 import type { PlantRepositoryCase } from '../contract.ts'
@@ -156,7 +156,7 @@ export const searches: readonly PlantRepositoryCase[] = [
 ]
 
 function searchFor(text: string, more: Partial<PlantSearch> = {}): PlantSearch {
-  const all = parsePlantPageQuery({})
+  const all = parsePlantListQuery({})
   // Every text here is Unicode text.
   return { ...all, lookAtMax: 1_000, ...more, name_contains: text as UnicodeText }
 }
