@@ -30,7 +30,7 @@ export type Outcome =
   /** The record is no longer as it was read. `now` is `undefined` if it is gone. */
   | { readonly kind: 'conflict'; readonly now: Stored | undefined }
 
-/** What a change needs of the browser page. */
+/** The parts of the browser page that a change needs. */
 export interface ChangeOptions {
   readonly entity: Entity
   readonly records: Records

@@ -1,7 +1,4 @@
-/**
- * What the browser page shows, as in the fragment of its URL:
- * `#plants/7?after=99&tag=herb`.
- */
+/** A place of the browser page, in the fragment of its URL: `#plants/7?after=99`. */
 export interface Place {
   readonly entity: string
   /** An id, or `new`. */

@@ -233,7 +233,7 @@ export class RecordForm {
         return this.#fail(outcome.reason)
       }
       const { now } = outcome
-      if (!(await this.#wantsItAllTheSame(change, now))) {
+      if (!(await this.#asksToGoAhead(change, now))) {
         return
       }
       base = now
@@ -269,7 +269,7 @@ export class RecordForm {
   }
 
   /** Asks about a conflict. Only what the question shows can be overwritten. */
-  async #wantsItAllTheSame(change: Change, now: Stored | undefined): Promise<boolean> {
+  async #asksToGoAhead(change: Change, now: Stored | undefined): Promise<boolean> {
     const { opened } = this.#options
     if (opened === undefined) {
       this.#failBecauseTaken(change.id)
@@ -284,20 +284,19 @@ export class RecordForm {
       return false
     }
     const states = { opened: opened.item, now: now?.item, mine: change.wanted }
-    const allTheSame =
-      change.verb === 'save' ? 'Save mine over it' : `Delete ${change.id}`
+    const goAhead = change.verb === 'save' ? 'Save mine over it' : `Delete ${change.id}`
     const answer = await ask(this.#dialog, {
       heading,
       content: compare(states),
-      answers: [keep, allTheSame, goOn],
+      answers: [keep, goAhead, goOn],
       harmless: goOn,
-      harmful: allTheSame,
+      harmful: goAhead,
     })
     if (answer === keep) {
       this.#end('over')
       this.#options.onClose(true)
     }
-    return answer === allTheSame
+    return answer === goAhead
   }
 
   async #openBeside(id: bigint): Promise<void> {

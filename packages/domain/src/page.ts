@@ -48,10 +48,13 @@ export const totalMax = 10_000
 export async function readPage<
   Item extends Identified,
   Query extends Omit<PageQuery<Item>, 'after'>,
->(query: Query, read: (query: Query) => Promise<readonly Item[]>): Promise<Page<Item>> {
+>(
+  query: Query,
+  readItems: (query: Query) => Promise<readonly Item[]>,
+): Promise<Page<Item>> {
   const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
   // One more than the limit shows that there is a next page, without counting.
-  const rows = await read({ ...query, limit: limit + 1 })
+  const rows = await readItems({ ...query, limit: limit + 1 })
   const items = rows.slice(0, limit)
   const last = items.at(-1)
 

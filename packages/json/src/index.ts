@@ -333,7 +333,7 @@ function exactInteger(source: string): bigint | undefined {
     fraction = '',
     power = '0',
   } = numberParts.exec(source)?.groups ?? {}
-  // For 12.50e3: the digits 1250, the significant ones 125, and two added zeros.
+  // The digits of 12.50e3 are 1250, the significant ones 125, with two added zeros.
   const digits = `${whole}${fraction}`
   const leadingZeros = countLeadingZeros(digits)
   if (leadingZeros === digits.length) {

@@ -83,7 +83,7 @@ interface Source {
   readonly otherCounts: Counts
   /**
    * Returns how many plants of a damaged store could not be read, if that is known.
-   * Absent for a store that is read as it is.
+   * Absent without `--damaged`.
    */
   readonly unread?: () => number | undefined
 }
