@@ -11,6 +11,8 @@ await build({
     { in: join(src, 'page.css'), out: 'page' },
   ],
   outdir: dist,
+  // The sources of our packages need no build before this one.
+  conditions: ['plant-store-source'],
   bundle: true,
   minify: true,
   charset: 'utf8',
