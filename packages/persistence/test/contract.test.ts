@@ -35,7 +35,8 @@ function casesOf<Name extends EntityName>(entity: Name) {
   }))
 }
 
-const cases = [...casesOf('plants'), ...casesOf('tokens'), ...casesOf('webhooks')]
+// `Object.keys` knows no names.
+const cases = (Object.keys(contracts) as EntityName[]).flatMap(casesOf)
 const tables = Object.values<Entity>(entities).map(({ tables: [table] }) => table)
 
 // A thread that joins has what the one that opens has, which joins too.
