@@ -1,5 +1,5 @@
 import { type Plant, parsePlant } from '@plant-store/domain'
-import { fullPlant } from '@plant-store/domain/testing'
+import { edgeIds, fullPlant } from '@plant-store/domain/testing'
 import { createRandom } from '@plant-store/harness/random'
 
 const pieces = [
@@ -9,16 +9,18 @@ const pieces = [
 
 /** Ids from all over int64 and its ends, whatever texts a plant may have, and none. */
 export function anyPlants(seed: number, count: number): Plant[] {
-  const { below: random } = createRandom(seed)
-  const text = () =>
-    Array.from({ length: random(5) }, () => pieces[random(pieces.length)]).join('')
-  const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
+  const random = createRandom(seed)
+  const anyPiece = () => random.pick(pieces)
+  const anyText = () => Array.from({ length: random.below(5) }, anyPiece).join('')
+  const anyId = () => {
+    const high = BigInt(random.below(2 ** 32)) << 32n
+    return BigInt.asIntN(64, high + BigInt(random.below(2 ** 32)))
+  }
   return Array.from({ length: count }, (_, n) => {
-    const id =
-      edges[n] ??
-      BigInt.asIntN(64, (BigInt(random(2 ** 32)) << 32n) + BigInt(random(2 ** 32)))
-    const full = fullPlant(id, text())
-    return parsePlant(random(3) > 0 ? { ...full, name: text() } : { id, name: text() })
+    const id = edgeIds[n] ?? anyId()
+    const full = fullPlant(id, anyText())
+    const required = { id, name: anyText() }
+    return parsePlant(random.below(3) > 0 ? { ...full, ...required } : required)
   })
 }
 
@@ -26,6 +28,6 @@ export function anyPlants(seed: number, count: number): Plant[] {
  * A plant for each piece of text alone, as each of its texts, and for one that is
  * longer than a page of a disk.
  */
-export const eachPiece: readonly Plant[] = ['', ...pieces, '🌱"'.repeat(100_000)].map(
-  (text, n) => fullPlant(BigInt(100 + n), text),
+export const eachPiece = ['', ...pieces, '🌱"'.repeat(100_000)].map((text, n) =>
+  fullPlant(BigInt(100 + n), text),
 )

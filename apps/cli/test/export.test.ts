@@ -85,7 +85,12 @@ test('a reader that leaves ends an export without a word', async () => {
   )
   const { process: program, result } = place.start('export')
   let chunks = 0
-  program.stdout?.on('data', () => ++chunks === 20 && program.stdout?.destroy())
+  program.stdout?.on('data', () => {
+    chunks++
+    if (chunks === 20) {
+      program.stdout?.destroy()
+    }
+  })
   expect(await result).toMatchObject({ code: 141, stderr: '' })
 })
 

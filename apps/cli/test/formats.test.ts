@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer'
-import { parsePlant } from '@plant-store/domain'
+import { type Plant, parsePlant } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 import { detectFormat, type FormatName, formats } from '../src/formats/formats.ts'
 import {
+  type Entry,
   type LineReading,
   lineBytesMaxDefault,
   lineEndOf,
@@ -20,41 +21,50 @@ async function read(
   format: FormatName,
   file: Buffer,
   pieceBytes: number,
-  limits: number | Partial<LineReading> = {},
+  limits: Partial<LineReading> = {},
 ) {
-  const { lineBytesMax = lineBytesMaxDefault, lineEnd = lineEndOf(file) } =
-    typeof limits === 'number' ? { lineBytesMax: limits } : limits
   async function* pieces() {
-    for (let at = 0; at < file.length; at += pieceBytes) {
-      yield file.subarray(at, at + pieceBytes)
+    for (let start = 0; start < file.length; start += pieceBytes) {
+      yield file.subarray(start, start + pieceBytes)
     }
   }
-  const found: unknown[][] = []
-  for await (const entries of formats[format].read(pieces(), {
+  const reading = {
     ...plantReading,
-    lineBytesMax,
-    lineEnd,
-  })) {
-    for (const entry of entries) {
-      const { line, raw } = entry
-      const isTooLong = 'reason' in entry && entry.reason.includes('of which')
-      const keptBytes = isTooLong ? raw.buffer.byteLength : 0
-      expect(keptBytes, 'memory of a line that is too long').toBeLessThan(100_000)
-      found.push(
-        'reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.item],
-      )
-    }
+    lineBytesMax: lineBytesMaxDefault,
+    lineEnd: lineEndOf(file),
+    ...limits,
   }
-  return found
+  const results: unknown[][] = []
+  for await (const entries of formats[format].read(pieces(), reading)) {
+    results.push(...entries.map(resultOf))
+  }
+  return results
 }
+
+function resultOf(entry: Entry): unknown[] {
+  const { line, raw } = entry
+  if (!('reason' in entry)) {
+    return [line, entry.item]
+  }
+  const isTooLong = entry.reason.includes('of which')
+  const keptBytes = isTooLong ? raw.buffer.byteLength : 0
+  expect(keptBytes, 'memory of a line that is too long').toBeLessThan(100_000)
+  return [line, entry.reason, textOf(raw)]
+}
+
+const plantsOf = (results: unknown[][]) => results.map(([, plant]) => plant)
+const linesOf = (results: unknown[][]) => results.map(([line]) => line)
 
 /** One character for each byte that is not part of a text. */
 const textOf = (raw: Buffer) => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
 
-const bytes = (...parts: (string | number)[]) =>
-  Buffer.concat(
-    parts.map(part => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))),
+/** Returns the parts behind each other: texts in UTF-8, and single bytes. */
+function bytes(...parts: (string | number)[]): Buffer {
+  const buffers = parts.map(part =>
+    typeof part === 'string' ? Buffer.from(part) : Buffer.of(part),
   )
+  return Buffer.concat(buffers)
+}
 
 test.each(['ndjson', 'csv'] as const)(
   '%s reads what it wrote, in pieces of any size',
@@ -62,20 +72,15 @@ test.each(['ndjson', 'csv'] as const)(
     const plants = [...anyPlants(1, 200), ...eachPiece.slice(0, -1)]
     const { header, write } = formats[format]
     const file = Buffer.from(header + write(plants))
+    const firstLines = plants.map((_, n) => {
+      const before = header + write(plants.slice(0, n))
+      return before.split('\n').length
+    })
     for (const pieceBytes of [1, 2, 3, 7, 64, 1_000, file.length]) {
-      const found = await read(format, file, pieceBytes)
-      const where = `in pieces of ${pieceBytes}`
-      expect(
-        found.map(([, plant]) => plant),
-        where,
-      ).toEqual(plants)
-      const ends = plants.map(
-        (_, n) => (header + write(plants.slice(0, n))).split('\n').length,
-      )
-      expect(
-        found.map(([line]) => line),
-        where,
-      ).toEqual(ends)
+      const results = await read(format, file, pieceBytes)
+
+      expect(plantsOf(results), `in pieces of ${pieceBytes}`).toEqual(plants)
+      expect(linesOf(results), `in pieces of ${pieceBytes}`).toEqual(firstLines)
     }
   },
 )
@@ -124,7 +129,7 @@ const csvEntries = [
 ]
 
 /** The length of the longest record in the files. */
-const longest = 40
+const longestBytes = 40
 
 const jsonFile = bytes(
   '{"id":1,"name":"a"}\r\n\n  \n[2]\n',
@@ -146,49 +151,53 @@ test.each([
   '%s finds the same faults in pieces of any size',
   async (format, file, entries) => {
     for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
-      for (const limit of [lineBytesMaxDefault, longest]) {
-        expect(
-          await read(format, file, pieceBytes, limit),
-          `in pieces of ${pieceBytes}`,
-        ).toEqual(entries)
+      for (const lineBytesMax of [lineBytesMaxDefault, longestBytes]) {
+        const results = await read(format, file, pieceBytes, { lineBytesMax })
+
+        expect(results, `in pieces of ${pieceBytes}`).toEqual(entries)
       }
     }
   },
 )
 
-test('a CSV record above the limit spoils its first line only', async () => {
-  const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')
-  for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
-    expect(await read('csv', file, pieceBytes, 10), `in pieces of ${pieceBytes}`).toEqual(
+test.each([
+  {
+    what: 'a record',
+    file: 'id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n',
+    expected: [
+      [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
+      [3, { id: 2n, name: 'short' }],
       [
-        [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
-        [3, { id: 2n, name: 'short' }],
-        [
-          4,
-          'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required',
-          'or',
-        ],
-        [5, 'there is a quote in a field that does not begin with one', 'lines"'],
-        [6, { id: 3n, name: 'a\nb' }],
+        4,
+        'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required',
+        'or',
       ],
-    )
-    const [, open] = await read('csv', bytes('id,name\n1,a\n2,"45678\n9'), pieceBytes, 10)
-    expect(open, `in pieces of ${pieceBytes}`).toEqual([
-      3,
-      'a quote is opened that is never closed',
-      '2,"45678',
-    ])
-    const [, , longer] = await read(
-      'csv',
-      bytes('id,name\n1,a\n2,b\n3,"456789\n1'),
-      pieceBytes,
-      10,
-    )
-    expect(longer, `in pieces of ${pieceBytes}`).toEqual([
-      4,
-      'the record is longer than 10 bytes, or a quote is never closed',
-      '3,"456789',
-    ])
+      [5, 'there is a quote in a field that does not begin with one', 'lines"'],
+      [6, { id: 3n, name: 'a\nb' }],
+    ],
+  },
+  {
+    what: 'no open record of 10 bytes',
+    file: 'id,name\n2,"45678\n9',
+    expected: [
+      [2, 'a quote is opened that is never closed', '2,"45678'],
+      [3, 'name is required', '9'],
+    ],
+  },
+  {
+    what: 'an open record of 11 bytes',
+    file: 'id,name\n3,"456789\n1',
+    expected: [
+      [2, 'the record is longer than 10 bytes, or a quote is never closed', '3,"456789'],
+      [3, 'name is required', '1'],
+    ],
+  },
+])('a CSV limit of 10 bytes spoils the first line of $what', async row => {
+  const file = bytes(row.file)
+  for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
+    const results = await read('csv', file, pieceBytes, { lineBytesMax: 10 })
+
+    expect(results, `in pieces of ${pieceBytes}`).toEqual(row.expected)
   }
 })
 
@@ -211,17 +220,14 @@ test.each([
       yield Buffer.from(piece)
     }
   }
-  const found: number[][] = []
-  for await (const entries of formats[format].read(arriving(), {
-    ...plantReading,
-    lineBytesMax: 12,
-    lineEnd: lineFeed,
-  })) {
+  const reading = { ...plantReading, lineBytesMax: 12, lineEnd: lineFeed } as const
+  const linesTogether: number[][] = []
+  for await (const entries of formats[format].read(arriving(), reading)) {
     if (entries.length > 0) {
-      found.push(entries.map(({ line }) => line))
+      linesTogether.push(entries.map(({ line }) => line))
     }
   }
-  expect(found).toEqual(expected)
+  expect(linesTogether).toEqual(expected)
 })
 
 test('the middle of a line that is too long is dropped', async () => {
@@ -230,14 +236,12 @@ test('the middle of a line that is too long is dropped', async () => {
       yield Buffer.from(chunk)
     }
   }
-  const found: string[] = []
-  for await (const lines of wholeLines(chunks(), {
-    lineBytesMax: 6,
-    lineEnd: lineFeed,
-  })) {
-    found.push(`${lines}`)
+  const limits = { lineBytesMax: 6, lineEnd: lineFeed } as const
+  const results: string[] = []
+  for await (const lines of wholeLines(chunks(), limits)) {
+    results.push(`${lines}`)
   }
-  expect(found).toEqual(['ab\n', 'cdefghij\n', 'qr'])
+  expect(results).toEqual(['ab\n', 'cdefghij\n', 'qr'])
 })
 
 test.each([
@@ -276,7 +280,7 @@ test.each([
 ])('a CSV header is refused if $why', async ({ header, reason }) => {
   const file = Buffer.concat([Buffer.from(header), Buffer.from('1,a\n')])
 
-  const reading = read('csv', file, 1_000, 100)
+  const reading = read('csv', file, 1_000, { lineBytesMax: 100 })
 
   await expect(reading).rejects.toThrow(new Error(`the header ${reason}`))
 })
@@ -313,37 +317,34 @@ test.each([
     { id: 2n, name: 'b' },
   ]
   for (let pieceBytes = 1; pieceBytes <= content.length; pieceBytes++) {
-    const found = await read('csv', content, pieceBytes)
+    const results = await read('csv', content, pieceBytes)
 
-    expect(
-      found.map(([, plant]) => plant),
-      `in pieces of ${pieceBytes}`,
-    ).toEqual(plants)
+    expect(plantsOf(results), `in pieces of ${pieceBytes}`).toEqual(plants)
   }
 })
 
 test('a CSV row is numbered as an editor does, after what is skipped', async () => {
   const file = bytes('sep=;\n\nid;name\n;\n1;a\nx;b\n')
 
-  const found = await read('csv', file, 1_000)
+  const results = await read('csv', file, 1_000)
 
-  expect(found.map(([line]) => line)).toEqual([5, 6])
+  expect(linesOf(results)).toEqual([5, 6])
 })
 
 test('a separator or a line end in quotes is part of a text', async () => {
   const file = bytes('id;name\r1;"a;b\nc\rd,e"\r')
 
-  const found = await read('csv', file, 1_000)
+  const results = await read('csv', file, 1_000)
 
-  expect(found).toEqual([[2, { id: 1n, name: 'a;b\nc\rd,e' }]])
+  expect(results).toEqual([[2, { id: 1n, name: 'a;b\nc\rd,e' }]])
 })
 
 test('a CSV name that is empty needs quotes', async () => {
   const file = bytes('id,name\n1,""\n2,\n3\n')
 
-  const found = await read('csv', file, 1_000)
+  const results = await read('csv', file, 1_000)
 
-  expect(found).toEqual([
+  expect(results).toEqual([
     [2, { id: 1n, name: '' }],
     [3, 'name is required', '2,'],
     [4, 'name is required', '3'],
@@ -353,30 +354,29 @@ test('a CSV name that is empty needs quotes', async () => {
 test('NDJSON whose lines end in CR alone is read', async () => {
   const file = bytes('{"id":1,"name":"a"}\r{"id":2,"name":"b"}\r')
 
-  const found = await read('ndjson', file, 7)
+  const results = await read('ndjson', file, 7)
 
-  expect(found).toEqual([
+  expect(results).toEqual([
     [1, { id: 1n, name: 'a' }],
     [2, { id: 2n, name: 'b' }],
   ])
 })
 
 test('columns of CSV that no plant has are ignored, as are members of JSON', async () => {
-  const plants = [
-    [2, { id: 1n, name: 'a' }],
-    [3, 'name is required'],
-  ]
-  const csv = await read('csv', bytes('tags,id,,name\nx,1,"",a\nx,2,b\n'), 1_000)
-  expect(csv.map(entry => entry.slice(0, 2))).toEqual(plants)
-  expect(
-    await read('ndjson', bytes('\n{"tags":"x","id":1,"":"","name":"a"}\n'), 1_000),
-  ).toEqual([plants[0]])
+  const plant = { id: 1n, name: 'a' }
+  const csv = bytes('tags,id,,name\nx,1,"",a\nx,2,b\n')
+  expect(await read('csv', csv, 1_000)).toEqual([
+    [2, plant],
+    [3, 'name is required', 'x,2,b'],
+  ])
+  const ndjson = bytes('{"tags":"x","id":1,"":"","name":"a"}\n')
+  expect(await read('ndjson', ndjson, 1_000)).toEqual([[1, plant]])
 })
 
 test('CSV has quotes only where they are needed', () => {
-  const plants = ['plain', '', 'a,b', 'a"b', 'a\nb', 'a\rb'].map((name, id) =>
-    parsePlant({ id: BigInt(id), name }),
-  )
+  const names = ['plain', '', 'a,b', 'a"b', 'a\nb', 'a\rb']
+  const plants = names.map((name, n) => parsePlant({ id: BigInt(n), name }))
+
   expect(formats.csv.write(plants)).toBe(
     '0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n',
   )
@@ -386,27 +386,28 @@ test.each(['csv', 'ndjson'] as const)(
   '%s rejects a line longer than the limit, and no other',
   async format => {
     const { header, write } = formats[format]
-    const line = (id: bigint, name: string) => write([parsePlant({ id, name, tag: 'x' })])
-    const longest = line(1n, 'é'.repeat(1_000))
-    const limit = Buffer.byteLength(longest) - 1
-    const [longer, endless] = [
-      line(2n, `${'é'.repeat(1_000)}y`),
-      line(3n, 'é'.repeat(100_000)),
+    const text = 'é'.repeat(1_000)
+    const longest = parsePlant({ id: 1n, name: text, tag: 'x' })
+    const longer = parsePlant({ id: 2n, name: `${text}y`, tag: 'x' })
+    const endless = parsePlant({ id: 3n, name: 'é'.repeat(100_000) })
+    const short = parsePlant({ id: 4n, name: 'short' })
+    const file = Buffer.from(header + write([longest, longer, endless, short]))
+    const lineBytesMax = Buffer.byteLength(write([longest])) - 1
+    const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
+    const startOf = (plant: Plant) =>
+      textOf(Buffer.from(write([plant])).subarray(0, 1_024))
+    const firstLine = header === '' ? 1 : 2
+    const expected = [
+      [firstLine, longest],
+      [firstLine + 1, reason, startOf(longer)],
+      [firstLine + 2, reason, startOf(endless)],
+      [firstLine + 3, short],
     ]
-    const file = Buffer.from(
-      header + [longest, longer, endless, line(4n, 'short')].join(''),
-    )
-    const reason = `the line is longer than ${limit} bytes, of which these are the first`
-    const starts = [longer, endless].map(each =>
-      textOf(Buffer.from(each).subarray(0, 1_024)),
-    )
-    for (const pieceBytes of [1, 100, limit - 1, limit, limit + 1, file.length]) {
-      const found = await read(format, file, pieceBytes, limit)
-      const where = `in pieces of ${pieceBytes}`
-      const reasons = found.map(([, fault]) => (typeof fault === 'string' ? fault : ''))
-      expect(reasons, where).toEqual(['', reason, reason, ''])
-      const raws = found.flatMap(([, , raw]) => raw ?? [])
-      expect(raws, where).toEqual(starts)
+    const sizes = [1, 100, lineBytesMax - 1, lineBytesMax, lineBytesMax + 1, file.length]
+    for (const pieceBytes of sizes) {
+      const results = await read(format, file, pieceBytes, { lineBytesMax })
+
+      expect(results, `in pieces of ${pieceBytes}`).toEqual(expected)
     }
   },
 )
@@ -419,8 +420,10 @@ test.each([
   ['id,name', 'ndjson', 'ndjson'],
   ['{', 'csv', 'csv'],
   ['[', 'csv', 'csv'],
-] as const)('%j, said to be %s, is %s', (beginning, given, expected) => {
-  expect(detectFormat(Buffer.from(beginning), 'plants', given)).toBe(expected)
+] as const)('%j, said to be %s, is %s', (beginning, named, expected) => {
+  const format = detectFormat(Buffer.from(beginning), 'plants', named)
+
+  expect(format).toBe(expected)
 })
 
 test.each([

@@ -1,14 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { until } from '@plant-store/harness'
+import { isInstalled, until } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { addProgram, block, docs, documents, runBlock as runBlockIn } from './pages.ts'
 import { Place } from './place.ts'
-
-const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
 
 let place: Place
 beforeEach(() => {
@@ -72,28 +70,24 @@ describe('what the pages for operators say to run works:', () => {
     expect(await place.count()).toBe(1_000)
   })
 
-  test(
-    'what Prometheus needs',
-    needs('promtool', isThere('promtool', '--version')),
-    async () => {
-      await place.load(0, 1)
-      const folders = {
-        '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
-        // The user of a package of Prometheus.
-        '-o prometheus ': '',
-        '/etc/prometheus': place.folder,
-      }
-      expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
-      expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
-      const config = place.path('prometheus.yml')
-      writeFileSync(config, block('yaml', '# prometheus.yml'))
-      const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
-        encoding: 'utf8',
-      })
-      expect(status).toBe(0)
-      expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
-    },
-  )
+  test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async () => {
+    await place.load(0, 1)
+    const folders = {
+      '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
+      // The user of a package of Prometheus.
+      '-o prometheus ': '',
+      '/etc/prometheus': place.folder,
+    }
+    expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
+    expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
+    const config = place.path('prometheus.yml')
+    writeFileSync(config, block('yaml', '# prometheus.yml'))
+    const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
+      encoding: 'utf8',
+    })
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
+  })
 
   test('a token is created beside the server, and rotated', async () => {
     const server = await place.serve()

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { commandProgram } from '@plant-store/harness/command'
@@ -19,8 +20,10 @@ export function block(language: string, words: string): string {
   const matches = blocks.filter(
     ([, name, content]) => name === language && content?.includes(words),
   )
-  expect(matches, `blocks of ${language} with ${words}`).toHaveLength(1)
-  return matches[0]?.[2] as string
+  const [match] = matches
+  assert(match !== undefined, `no block of ${language} has ${words}`)
+  assert(matches.length === 1, `${matches.length} blocks of ${language} have ${words}`)
+  return match[2] ?? ''
 }
 
 /** Adds the program `plant-store` to the folder, for {@link runBlock}. */
@@ -39,7 +42,7 @@ export function runBlock(
 ): SpawnSyncReturns<string> {
   let script = block('sh', words)
   for (const [from, to] of Object.entries(replacements)) {
-    expect(script).toContain(from)
+    expect(script, 'the block of the page').toContain(from)
     script = script.replaceAll(from, to)
   }
   const PATH = `${place.folder}:${process.env['PATH']}`

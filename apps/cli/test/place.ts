@@ -68,9 +68,9 @@ export class Place implements AsyncDisposable {
     const stderr = new Output(streams.stderr)
     const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(input)])
     const spies = [
-      vi.spyOn(process, 'stdout', 'get').mockReturnValue(stdout as never),
-      vi.spyOn(process, 'stderr', 'get').mockReturnValue(stderr as never),
-      vi.spyOn(process, 'stdin', 'get').mockReturnValue(stdin as never),
+      replaceStream('stdout', stdout),
+      replaceStream('stderr', stderr),
+      replaceStream('stdin', stdin),
     ]
     vi.stubEnv('DATABASE_URL', this.url)
     process.chdir(this.folder)
@@ -104,25 +104,24 @@ export class Place implements AsyncDisposable {
   }
 
   async createStore(): Promise<void> {
-    await (await openStorage({ url: this.url }))[Symbol.asyncDispose]()
+    await using _storage = await openStorage({ url: this.url })
   }
 
   /** Stores plants of some 120 bytes, with ids from `from` on. */
   async load(from: number, count: number): Promise<void> {
     await using storage = await openStorage({ url: this.url })
-    const plants = Array.from({ length: count }, (_, n) =>
-      parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` }),
-    )
+    const plants = Array.from({ length: count }, (_, n) => {
+      const id = BigInt(from + n)
+      return parsePlant({ id, name: `plant ${id} ${'x'.repeat(100)}` })
+    })
     await storage.plants.insertAll(plants)
   }
 
   async plants(): Promise<Plant[]> {
     await using store = await openReader(this.url)
     const all: Plant[] = []
-    for await (const some of store.all('plants')) {
-      for (const plant of some) {
-        all.push(plant)
-      }
+    for await (const page of store.all('plants')) {
+      all.push(...page)
     }
     return all
   }
@@ -169,8 +168,8 @@ export class Place implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const each of this.#started) {
-      await each[Symbol.asyncDispose]()
+    for (const program of this.#started) {
+      await program[Symbol.asyncDispose]()
     }
     this.#temporary[Symbol.dispose]()
   }
@@ -178,19 +177,24 @@ export class Place implements AsyncDisposable {
 
 /**
  * Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1
- * token`. Those that are not given are 0.
+ * token`. A count is 0 by default.
  */
-export function countsInWords(
-  counts: Partial<Record<keyof typeof entities, number | string>>,
-): string {
-  const words = (Object.keys(entities) as (keyof typeof entities)[]).map(plural => {
+export function countsInWords(counts: Readonly<Record<string, number | string>>): string {
+  const words = Object.keys(entities).map(plural => {
     const count = counts[plural] ?? 0
     return `${count} ${count === 1 ? plural.slice(0, -1) : plural}`
   })
   return new Intl.ListFormat('en-GB').format(words)
 }
 
+function replaceStream(name: 'stdin' | 'stdout' | 'stderr', stream: Readable | Writable) {
+  // The program uses only what each stream has, not what a terminal adds.
+  return vi.spyOn(process, name, 'get').mockReturnValue(stream as never)
+}
+
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
+
+type WriteCallback = (error?: Error) => void
 
 class Output extends Writable {
   readonly isTTY: boolean
@@ -203,9 +207,10 @@ class Output extends Writable {
     this.#errorCode = errorCode
   }
 
-  override _write(chunk: Buffer, _: string, done: (error?: Error) => void): void {
+  override _write(chunk: Buffer, _: string, done: WriteCallback): void {
     if (this.#errorCode !== undefined) {
-      done(Object.assign(new Error(this.#errorCode), { code: this.#errorCode }))
+      const error = new Error(this.#errorCode)
+      done(Object.assign(error, { code: this.#errorCode }))
       return
     }
     this.#chunks.push(chunk)

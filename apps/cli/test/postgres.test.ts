@@ -1,7 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { hashToken } from '@plant-store/access'
+import { isInstalled } from '@plant-store/harness'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed } from '@plant-store/harness/random'
 import { createTestSchema, needs } from '@plant-store/harness/vitest'
@@ -55,9 +56,7 @@ test(`a store moved into PostgreSQL and back is the same (seed ${seed})`, async 
   expect((await exported(back, 'ndjson')) === ndjson).toBe(true)
 })
 
-const hasPrograms = ['sqlite3', 'psql'].every(
-  name => spawnSync(name, ['--version']).status === 0,
-)
+const hasPrograms = isInstalled('sqlite3') && isInstalled('psql')
 
 test(
   'access tokens are copied as the page says, and clients keep theirs',

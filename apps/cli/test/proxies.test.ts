@@ -1,11 +1,18 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { createGunzip } from 'node:zlib'
-import { freePort, launch, type Program, startServer, until } from '@plant-store/harness'
+import {
+  freePort,
+  isInstalled,
+  launch,
+  type Program,
+  startServer,
+  until,
+} from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
@@ -18,8 +25,7 @@ const token = 'given-by-the-environment'
 /** The address of the client, as the proxy sees it. */
 const clientAddress = '127.0.0.9'
 
-const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
-const hasOpenssl = isThere('openssl', 'version')
+const hasOpenssl = isInstalled('openssl')
 
 interface ProxyProgram {
   readonly options: ReturnType<typeof needs>
@@ -31,7 +37,7 @@ interface ProxyProgram {
 }
 
 const nginx: ProxyProgram = {
-  options: needs('nginx', isThere('nginx', '-v') && hasOpenssl),
+  options: needs('nginx', isInstalled('nginx') && hasOpenssl),
   language: 'nginx',
   replacements: (port, folder) => ({
     'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
@@ -54,7 +60,7 @@ const nginx: ProxyProgram = {
 }
 
 const caddy: ProxyProgram = {
-  options: needs('caddy', isThere('caddy', 'version') && hasOpenssl),
+  options: needs('caddy', isInstalled('caddy') && hasOpenssl),
   language: 'caddyfile',
   // Without a certificate, it would fetch one.
   replacements: (port, folder) => ({
@@ -87,7 +93,8 @@ function makeCertificate(folder: string): void {
 /** Starts the server with the settings that the page has for a proxy. */
 function startServerBehindProxy(folder: string) {
   const command = /^(BASE_URL=.*) plant-store serve$/m.exec(block('sh', 'TRUST_PROXY='))
-  const settings = (command?.[1] ?? '').split(' ').map(each => each.split('='))
+  const assignments = command?.[1]?.split(' ') ?? []
+  const settings = assignments.map(assignment => assignment.split('='))
   return startServer({
     command: [process.execPath, commandProgram, 'serve'],
     databaseUrl: `file:${join(folder, 'plants.db')}`,

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { type Plant, parsePlant } from '@plant-store/domain'
+import { isInstalled } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, signedHeaders } from '@plant-store/webhooks'
@@ -19,9 +20,6 @@ async function save(...plants: readonly object[]): Promise<void> {
   await using storage = await openStorage({ url: place.url })
   await storage.plants.saveAll(plants.map(plant => parsePlant(plant)))
 }
-
-const hasProgram = (program: string, flag = '--version') =>
-  spawnSync(program, [flag]).status === 0
 
 describe('a recipe of docs/commands.md', () => {
   test('renames a tag, and changes no name', async () => {
@@ -43,15 +41,13 @@ describe('a recipe of docs/commands.md', () => {
   })
 
   test('removes a tag, and keeps its plants', async () => {
-    await save({ id: 1n, name: 'Ivy', tag: 'climber' }, { id: 2n, name: 'b', tag: 'c' })
+    const other = { id: 2n, name: 'b', tag: 'c' }
+    await save({ id: 1n, name: 'Ivy', tag: 'climber' }, other)
 
     const { status } = runBlock(place, '"tag":"climber"')
 
     expect(status).toBe(0)
-    expect(await place.plants()).toEqual([
-      { id: 1n, name: 'Ivy' },
-      { id: 2n, name: 'b', tag: 'c' },
-    ])
+    expect(await place.plants()).toEqual([{ id: 1n, name: 'Ivy' }, other])
   })
 
   test('removes the plants of a tag while a server runs', async () => {
@@ -95,7 +91,7 @@ describe('a recipe of docs/commands.md', () => {
     expect(await place.counts()).toMatchObject({ plants: 0, tokens: 1 })
   })
 
-  test('imports rejected lines again', needs('jq', hasProgram('jq')), async () => {
+  test('imports rejected lines again', needs('jq', isInstalled('jq')), async () => {
     writeFileSync(place.path('plants.csv'), 'id,name\n1,a\nx,b\n3,"é",y\n')
     await place.run('import plants.csv')
 
@@ -123,7 +119,7 @@ test('the loop of docs/http.md reads every page', async () => {
 })
 
 describe('the listener of docs/webhooks.md in Python', () => {
-  const python = needs('python3', hasProgram('python3'))
+  const python = needs('python3', isInstalled('python3'))
   const secret = mintSecret()
   const body = '{"id":9223372036854775807,"name":"é"}'
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { startServer } from '@plant-store/harness'
+import { isInstalled, startServer } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
@@ -25,7 +25,7 @@ const sessionOf = (page: string) =>
       return { command, printed: printed.join('\n') }
     })
 
-const curl = needs('curl', spawnSync('curl', ['--version']).status === 0)
+const curl = needs('curl', isInstalled('curl'))
 
 test.each([
   ['README.md', 'npx --yes pnpm@12 plant-store'],
@@ -51,10 +51,11 @@ test.each([
     env: { PATH: process.env['PATH'], DATABASE_URL: place.url },
     encoding: 'utf8',
   })
-  const printed = stdout.split('\0').slice(0, -1)
-  expect(
-    session.map(({ command }, n) => ({ command, printed: printed[n]?.trimEnd() })),
-  ).toEqual(session)
+  const printed = stdout.split('\0')
+  const actual = session.map(({ command }, n) => {
+    return { command, printed: printed[n]?.trimEnd() }
+  })
+  expect(actual).toEqual(session)
   expect(await server.end()).toBe(0)
   expect(server.errors()).toBe('')
 })

@@ -124,7 +124,8 @@ test('no command replaces a store that a server has open', async () => {
   await server.end()
   expect(await place.count()).toBe(21)
   const restored = await place.run('restore first.db --force --json')
-  expect(JSON.parse(restored.stdout)).toMatchObject({ plants: 20, store: place.store })
+  const report = JSON.parse(restored.stdout)
+  expect(report).toMatchObject({ plants: 20, store: place.store })
   expect(await place.count()).toBe(20)
   expect(readdirSync(place.folder).sort()).toEqual(['data', 'first.db'])
 })
@@ -159,24 +160,27 @@ test('backup --keep keeps the newest backups of this store', async () => {
     stdout: expect.stringMatching(/intact\n$/),
   })
 
-  const others = ['store.db-before.backup', `${made}.old`]
-  const old = ['2020-01-01T000000Z', '2020-01-02T000000Z', '2020-01-03T000000Z'].map(
-    at => `store.db-${at}.backup`,
-  )
+  const unrelated = ['store.db-before.backup', `${made}.old`]
+  const old = [
+    'store.db-2020-01-01T000000Z.backup',
+    'store.db-2020-01-02T000000Z.backup',
+    'store.db-2020-01-03T000000Z.backup',
+  ]
   // The clock was ahead once.
   const ahead = 'store.db-2999-01-01T000000Z.backup'
-  for (const name of [...others, ...old, ahead]) {
+  for (const name of [...unrelated, ...old, ahead]) {
     copyFileSync(join(backups, made), join(backups, name))
   }
   renameSync(join(backups, made), join(backups, 'store.db-2020-01-04T000000Z.backup'))
   expect(await printed(3)).toMatch(/ and checked; 3 older ones removed\n$/)
-  const kept = readdirSync(backups).filter(each => !others.includes(each))
-  expect(kept.sort()).toEqual([
+  const kept = readdirSync(backups).sort()
+  const keptBackups = kept.filter(file => !unrelated.includes(file))
+  expect(kept).toEqual(expect.arrayContaining(unrelated))
+  expect(keptBackups).toEqual([
     'store.db-2020-01-04T000000Z.backup',
     expect.stringMatching(name),
     ahead,
   ])
-  expect(readdirSync(backups)).toEqual(expect.arrayContaining(others))
 
   // A backup that fails removes nothing.
   await place.fails('backup to/backups --keep 1 --force', 2, /cannot be used with/)
@@ -188,7 +192,7 @@ test('backup --keep keeps the newest backups of this store', async () => {
   )
   writeFileSync(place.store, 'no database'.repeat(1_000))
   await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
-  expect(readdirSync(backups).filter(each => !others.includes(each))).toEqual(kept)
+  expect(readdirSync(backups).sort()).toEqual(kept)
 })
 
 test('backup --keep leaves the backups of another store of the same name', async () => {
@@ -196,15 +200,16 @@ test('backup --keep leaves the backups of another store of the same name', async
   await other.load(0, 3)
   const backups = place.path('shared')
   await other.run(`backup ${backups} --keep 1`)
-  const ofOther = readdirSync(backups)
+  const [backupOfOther = ''] = readdirSync(backups)
   renameSync(
-    join(backups, `${ofOther[0]}`),
+    join(backups, backupOfOther),
     join(backups, 'store.db-2020-01-01T000000Z.backup'),
   )
 
   await place.load(0, 10)
-  expect((await place.run('backup shared --keep 1')).stderr).toBe('')
+  const { stderr } = await place.run('backup shared --keep 1')
 
+  expect(stderr).toBe('')
   const kept = readdirSync(backups)
   expect(kept).toContain('store.db-2020-01-01T000000Z.backup')
   expect(kept).toHaveLength(2)
@@ -233,23 +238,25 @@ test('backup --keep leaves what is no backup of a store that it can read', async
 test('a store that was restored elsewhere leaves the backups of the first', async () => {
   await place.load(0, 10)
   await place.run('backup shared --keep 1')
-  const [first = ''] = readdirSync(place.path('shared'))
+  const shared = place.path('shared')
+  const [first = ''] = readdirSync(shared)
   const early = 'store.db-2020-01-01T000000Z.backup'
-  renameSync(join(place.path('shared'), first), join(place.path('shared'), early))
+  renameSync(join(shared, first), join(shared, early))
   await using other = new Place()
 
-  await other.run(`restore ${place.path('shared')}/${early}`)
-  await other.run(`backup ${place.path('shared')} --keep 1`)
+  await other.run(`restore ${shared}/${early}`)
+  await other.run(`backup ${shared} --keep 1`)
 
-  expect(readdirSync(place.path('shared'))).toContain(early)
-  expect(readdirSync(place.path('shared'))).toHaveLength(2)
+  expect(readdirSync(shared)).toContain(early)
+  expect(readdirSync(shared)).toHaveLength(2)
 })
 
 test('what is damaged is told of with what to do', async () => {
   await place.load(0, 1_000)
   await place.run('backup backup.db')
-  const damaged = readFileSync(place.path('backup.db')).fill(0x5a, 20 * 4096, 25 * 4096)
-  writeFileSync(place.path('damaged.db'), damaged)
+  const content = readFileSync(place.path('backup.db'))
+  content.fill(0x5a, 20 * 4096, 25 * 4096)
+  writeFileSync(place.path('damaged.db'), content)
   await place.fails(
     'restore damaged.db --force',
     1,
@@ -263,7 +270,7 @@ test('what is damaged is told of with what to do', async () => {
     new RegExp(`damaged.db ${cannot}: use an older backup\n$`),
   )
   expect(await place.count()).toBe(1_000)
-  writeFileSync(place.store, damaged)
+  writeFileSync(place.store, content)
   const advice =
     'restore a backup, or write what can be read with plant-store export --damaged'
   await place.fails('check', 1, new RegExp(`store.db ${cannot}: ${advice}\n$`))
@@ -290,24 +297,23 @@ test(
         ...readdirSync(join(place.folder, 'data')).map(name => `data/${name}`),
       ].map(name => {
         const { uid, gid, mode } = statSync(place.path(name))
-        return [name, uid, gid, (mode & 0o777).toString(8)]
+        return { name, uid, gid, mode: (mode & 0o777).toString(8) }
       })
     expect(await place.run('import plants')).toMatchObject({ code: 0 })
     expect(modes()).toEqual([
-      ['data', 1, 2, expect.any(String)],
-      ['data/store.db', 1, 2, '600'],
+      { name: 'data', uid: 1, gid: 2, mode: expect.any(String) },
+      { name: 'data/store.db', uid: 1, gid: 2, mode: '600' },
     ])
     // The folder's user serves it, and root's command beside the server leaves all
     // files to that user.
     await using storage = await openStorage({ url: place.url })
     await storage.check()
-    expect(modes().map(([name]) => name)).toEqual([
-      'data',
-      'data/store.db',
-      'data/store.db-shm',
-      'data/store.db-wal',
+    expect(modes()).toMatchObject([
+      { name: 'data', uid: 1, gid: 2 },
+      { name: 'data/store.db', uid: 1, gid: 2 },
+      { name: 'data/store.db-shm', uid: 1, gid: 2 },
+      { name: 'data/store.db-wal', uid: 1, gid: 2 },
     ])
-    expect(modes().filter(([, uid, gid]) => uid !== 1 || gid !== 2)).toEqual([])
   },
 )
 
@@ -358,19 +364,26 @@ describe('on a disk that is full', () => {
   test('an import keeps what was there, and says so', async ({ skip }) => {
     skip(!isMounted, mayNotMount)
     await using onDisk = new Place(`file:${disk}/store.db`)
-    const plants = (from: number, count: number) =>
-      Array.from(
-        { length: count },
-        (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`,
-      ).join('')
-    expect((await onDisk.run('import -', plants(0, 500))).code).toBe(0)
+    const name = 'x'.repeat(300)
+    const plants = (from: number, count: number) => {
+      const lines = Array.from({ length: count }, (_, n) => {
+        return `{"id":${from + n},"name":"${name}"}\n`
+      })
+      return lines.join('')
+    }
+    const first = await onDisk.run('import -', plants(0, 500))
+    expect(first.code, first.stderr).toBe(0)
 
-    const full = await onDisk.run('import -', plants(500, 10_000))
-    expect({ code: full.code, stdout: full.stdout }).toEqual({ code: 1, stdout: '' })
-    expect(full.stderr).toMatch(
-      /^plant-store: the store could not write the change: the disk is full .*\(what is stored stays: run the import again\)\n$/,
-    )
-    const report = JSON.parse((await onDisk.run('check --json')).stdout)
+    const second = await onDisk.run('import -', plants(500, 10_000))
+    expect(second).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^plant-store: the store could not write the change: the disk is full .*\(what is stored stays: run the import again\)\n$/,
+      ),
+    })
+    const check = await onDisk.run('check --json')
+    const report = JSON.parse(check.stdout)
     expect(report).toMatchObject({ intact: true })
     // Parts of the import may be stored, each of them whole.
     expect(report.plants % 1_000, `of ${report.plants} plants`).toBe(500)
@@ -398,8 +411,11 @@ test.each([
   await place.load(0, 20)
   const lines = [1, 2, 3].map(id => `{"id":${100 + id},"name":"a"}\n`)
   writeFileSync(place.path('plants'), lines.join(''))
-  const { code, stderr } = await place.run(args, '', { stderr: { isTTY: true } })
-  expect(code).toBe(0)
+  const onTerminal = { stderr: { isTTY: true } }
+
+  const { code, stderr } = await place.run(args, '', onTerminal)
+
+  expect(code, stderr).toBe(0)
   expect(stripVTControlCharacters(stderr)).toMatch(bar)
 })
 
@@ -409,12 +425,10 @@ describe('from a damaged store', () => {
   /** Overwrites some pages of a kind, as SQLite names them. */
   function damage(table: string, kind: 'internal' | 'leaf', pages: number): void {
     const database = new Database(place.store)
-    const numbers = database
-      .prepare(
-        'select pageno from dbstat where name = ? and pagetype = ? order by path limit ?',
-      )
-      .pluck()
-      .all(table, kind, pages) as number[]
+    const select = database.prepare<[string, string, number], number>(
+      'select pageno from dbstat where name = ? and pagetype = ? order by path limit ?',
+    )
+    const numbers = select.pluck().all(table, kind, pages)
     database.close()
     const bytes = readFileSync(place.store)
     for (const number of numbers) {

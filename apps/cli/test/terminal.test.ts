@@ -12,43 +12,48 @@ import {
   table,
 } from '../src/terminal.ts'
 
-test('counts, durations and rates are in words', () => {
-  expect(
-    [0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant')),
-  ).toEqual([
-    '0 plants',
-    '1 plant',
-    '2 plants',
-    '999 plants',
-    '1,000 plants',
-    '12,345 plants',
-    '1,234,567 plants',
-  ])
-  expect([0, 0.4, 59.4, 59.6, 60, 3_599.4, 3_599.6, 7_500].map(duration)).toEqual([
-    '0s',
-    '0s',
-    '59s',
-    '1min 0s',
-    '1min 0s',
-    '59min 59s',
-    '1h 0min',
-    '2h 5min',
-  ])
-  expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual([
-    '2/s',
-    '4,000/s',
-    '1,000/s',
-  ])
+test.each([
+  [0, '0 plants'],
+  [1, '1 plant'],
+  [2, '2 plants'],
+  [999, '999 plants'],
+  [1_000, '1,000 plants'],
+  [1_234_567, '1,234,567 plants'],
+])('the count %d is "%s"', (count, words) => {
+  expect(counted(count, 'plant')).toBe(words)
+})
+
+test.each([
+  [0.4, '0s'],
+  [59.4, '59s'],
+  [59.6, '1min 0s'],
+  [3_599.4, '59min 59s'],
+  [3_599.6, '1h 0min'],
+  [7_500, '2h 5min'],
+])('the duration of %d seconds is "%s"', (seconds, words) => {
+  expect(duration(seconds)).toBe(words)
+})
+
+test.each([
+  { count: 3, seconds: 2, words: '2/s' },
+  { count: 2_000, seconds: 0.5, words: '4,000/s' },
+  { count: 1, seconds: 0, words: '1,000/s' },
+])('the rate of $count in $seconds seconds is "$words"', ({ count, seconds, words }) => {
+  expect(rate(count, seconds)).toBe(words)
 })
 
 test('a table has its cells below each other, and nothing after the last', () => {
   const head = ['ID', 'STATE']
-  expect(table(head, [['long one', '-'], ['x', ''], ['y']], 'none')).toBe(
-    'ID        STATE\nlong one  -\nx\ny',
-  )
+  const rows = [['long one', '-'], ['x', ''], ['y']]
+
+  expect(table(head, rows, 'none')).toBe('ID        STATE\nlong one  -\nx\ny')
   expect(table(head, [], 'none')).toBe('none')
+})
+
+test('a time is shown up to its minute, and a missing one as a word', () => {
   expect(minute(new Date('2026-01-02T03:04:59.999Z'))).toBe('2026-01-02 03:04Z')
-  expect([minute(null), minute(undefined, 'never')]).toEqual(['-', 'never'])
+  expect(minute(null)).toBe('-')
+  expect(minute(undefined, 'never')).toBe('never')
 })
 
 test('progress says how much, how fast and how long', () => {
