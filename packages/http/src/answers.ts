@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { toFailure } from './errors/failures.ts'
+import { toFailure } from './errors/error-response.ts'
 import { changedTagAdvice } from './request/conditions.ts'
 import { notesOf, requestIdField } from './request/notes.ts'
 import { type Budget, countedBytesMin } from './wire/budget.ts'

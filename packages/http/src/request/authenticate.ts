@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-/** What authentication reads and notes of a request. */
+/** The part of a request that authentication reads and notes facts in. */
 export type AuthenticatedRequest = Pick<FastifyRequest, 'notes' | 'headers'>
 
 /**

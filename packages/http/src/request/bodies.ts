@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/failures.ts'
+import { RequestError } from '../errors/request-error.ts'
 import { type Body, bodyOf, createBodyReader } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
 import { expectationOf } from './header-section.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/failures.ts'
+import { RequestError } from '../errors/request-error.ts'
 
 /**
  * Refuses requests whose header section is at fault, before anything else looks at them:

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { RequestError } from '../errors/failures.ts'
+import { RequestError } from '../errors/request-error.ts'
 
 /**
  * Refuses paths without a route, because a 404 handler would run after the body is read.

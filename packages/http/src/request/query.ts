@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import { RequestError } from '../errors/failures.ts'
+import { RequestError } from '../errors/request-error.ts'
 
 /**
  * Reads the query of each request. Refuses parameters that the schema of the route does

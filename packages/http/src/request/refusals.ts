@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { requestFailure } from '../errors/failures.ts'
+import { requestFailure } from '../errors/error-response.ts'
 import type { WriteRefusal } from '../wire/node-server.ts'
 import { type RequestLog, requestId } from './log.ts'
 import { requestIdField } from './notes.ts'

@@ -6,7 +6,7 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import type { RequestErrorCode } from '../errors/error-numbers.ts'
-import { RequestError } from '../errors/failures.ts'
+import { RequestError } from '../errors/request-error.ts'
 import type { ServerLimits } from '../limits.ts'
 import { type Connection, Connections } from './connections.ts'
 

@@ -3,7 +3,6 @@ import { writeJsonRecord } from '@plant-store/json'
 import { type TSchema, Type } from 'typebox'
 import { faultsMax } from '../limits.ts'
 import { linesMediaType } from '../request/bodies.ts'
-import type { RouteSchema } from '../routes.ts'
 import {
   about,
   conditionFields,
@@ -15,7 +14,8 @@ import {
   int64,
   nextPageLink,
   pageParameters,
-} from '../schemas.ts'
+} from '../shared-schemas.ts'
+import type { RouteSchema } from '../typed-routes.ts'
 
 const members = {
   id: int64('Identification number of the plant'),

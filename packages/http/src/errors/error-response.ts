@@ -1,22 +1,7 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
 import { type FailureRow, failures, type RequestErrorCode } from './error-numbers.ts'
-
-export class RequestError extends Error {
-  override readonly name = 'RequestError'
-  readonly code: RequestErrorCode
-  readonly headers: Readonly<Record<string, string>>
-
-  constructor(
-    code: RequestErrorCode,
-    message: string,
-    headers: Readonly<Record<string, string>> = {},
-  ) {
-    super(message)
-    this.code = code
-    this.headers = headers
-  }
-}
+import { RequestError } from './request-error.ts'
 
 export interface Failure {
   readonly status: number

@@ -8,7 +8,7 @@ import {
   parsePlantId,
   parsePlantListQuery,
 } from '@plant-store/domain'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ServerLimits } from '../limits.ts'
 import type { Authenticate } from '../request/authenticate.ts'
 import { takeJson, takeLines } from '../request/bodies.ts'
@@ -23,7 +23,7 @@ import {
   readInteger,
   readLimit,
 } from '../request/query.ts'
-import type { Routes } from '../routes.ts'
+import type { Routes } from '../typed-routes.ts'
 import type { Body } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
 import { createBatches } from './batch.ts'
@@ -35,7 +35,7 @@ import {
   removePlant,
   replacePlant,
   StoredPlant,
-} from './schemas.ts'
+} from './plant-schemas.ts'
 
 export interface PlantRoutesOptions {
   readonly plants: PlantUseCases
@@ -177,9 +177,13 @@ function readAnnounce(text: string | undefined): boolean {
   return announce
 }
 
-function readId(
-  request: Parameters<typeof notesOf>[0] & { params: { id: string } },
-): PlantId {
+/** A request whose path has an id. */
+interface RequestWithId extends Pick<FastifyRequest, 'notes'> {
+  readonly params: { readonly id: string }
+}
+
+/** @throws DomainError `invalid-id` */
+function readId(request: RequestWithId): PlantId {
   const { id } = request.params
   if (id === '') {
     throw new DomainError('invalid-id', 'the path has no id after its last slash')

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
-import { RequestError } from '../errors/failures.ts'
-import type { RouteSchema, Routes } from '../routes.ts'
-import { about } from '../schemas.ts'
+import { RequestError } from '../errors/request-error.ts'
+import { about } from '../shared-schemas.ts'
+import type { RouteSchema, Routes } from '../typed-routes.ts'
 
 export interface Probes {
   /** Rejects while the store cannot serve. */
