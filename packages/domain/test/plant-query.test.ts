@@ -12,11 +12,9 @@ const longestText = '🌱'.repeat(searchedTextMax)
 test('has the limit of 100 and no bounds when nothing is given', () => {
   expect(pageLimitDefault).toBe(100)
   expect(parsePlantListQuery({})).toEqual({ limit: 100 })
-  const query = parsePlantListQuery({
-    limit: undefined,
-    after: undefined,
-    tag: undefined,
-  })
+
+  const undefinedMembers = { limit: undefined, after: undefined, tag: undefined }
+  const query = parsePlantListQuery(undefinedMembers)
   expect(Object.keys(query)).toEqual(['limit'])
 })
 
@@ -50,23 +48,29 @@ test('a refusal says in words what to mend', () => {
   )
 })
 
+const wrongLimits = [0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null]
+const wrongIds = [1, 'x', null, int64Max + 1n, int64Min - 1n]
+const wrongTags = [1n, null, '\ud800', 'a\0']
+const wrongParts = [...wrongTags, '', 'x'.repeat(searchedTextMax + 1)]
+const wrongFlags = ['', 'true', 1, null]
+
 test.each([
-  ...[0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null].map(
-    limit => [{ limit }, ['limit']] as const,
-  ),
-  ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(
-    after => [{ after }, ['after']] as const,
-  ),
-  ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
-  ...[1n, null, '', '\ud800', 'a\0', 'x'.repeat(searchedTextMax + 1)].map(
-    name_contains => [{ name_contains }, ['name_contains']] as const,
-  ),
-  ...['', 'true', 1, null].map(count => [{ count }, ['count']] as const),
-  [{ count: true, name_contains: 'n' }, ['count']] as const,
-  [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
-])('reports every fault of %o at once', (input, fields) => {
-  const faults = fields.map(field => expect.objectContaining({ field }))
-  expect(() => parsePlantListQuery(input)).toThrow(
-    expect.objectContaining({ code: 'invalid-query', faults }),
-  )
+  ...wrongLimits.map(limit => ({ limit })),
+  ...wrongIds.map(after => ({ after })),
+  ...wrongTags.map(tag => ({ tag })),
+  ...wrongParts.map(name_contains => ({ name_contains })),
+  ...wrongFlags.map(count => ({ count })),
+  { limit: 0, after: '1', tag: '\0' },
+])('reports every fault of %o at once', input => {
+  expectFaults(input, Object.keys(input))
 })
+
+test('a search cannot be counted', () => {
+  expectFaults({ count: true, name_contains: 'n' }, ['count'])
+})
+
+function expectFaults(input: object, fields: readonly string[]): void {
+  const faults = fields.map(field => expect.objectContaining({ field }))
+  const refusal = expect.objectContaining({ code: 'invalid-query', faults })
+  expect(() => parsePlantListQuery(input)).toThrow(refusal)
+}

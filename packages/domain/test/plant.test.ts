@@ -83,8 +83,9 @@ describe('at random, a text', () => {
     .map(n => String.fromCodePoint(n < 0xd800 ? n : n + 0x800))
 
   test('is kept if it is any Unicode without U+0000', () => {
-    const text = fc.string({ unit: character }).filter(each => !each.includes('\0'))
-    const property = fc.property(text, fc.bigInt(int64Min, int64Max), (name, id) => {
+    const text = fc.string({ unit: character }).filter(name => !name.includes('\0'))
+    const int64 = fc.bigInt(int64Min, int64Max)
+    const property = fc.property(text, int64, (name, id) => {
       const plant = { id, name, tag: name }
       expect(parsePlant(plant)).toEqual(plant)
     })
@@ -95,8 +96,9 @@ describe('at random, a text', () => {
   test('is refused if it has U+0000', () => {
     const text = fc.string({ unit: character })
     const property = fc.property(text, text, (before, after) => {
-      const name = `${before}\0${after}`
-      expect(faultyFields({ id: 1n, name, tag: name })).toEqual(['name', 'tag'])
+      const text = `${before}\0${after}`
+      const fields = faultyFields({ id: 1n, name: text, tag: text })
+      expect(fields).toEqual(['name', 'tag'])
     })
 
     fc.assert(property)
@@ -119,8 +121,14 @@ describe('a refusal', () => {
     { input: {}, fields: ['id', 'name'] },
     { input: { id: 1n }, fields: ['name'] },
     { input: { name: 'a' }, fields: ['id'] },
-    { input: { id: null, name: null, tag: null }, fields: ['id', 'name', 'tag'] },
-    { input: { id: '1', name: ['a'], tag: {} }, fields: ['id', 'name', 'tag'] },
+    {
+      input: { id: null, name: null, tag: null },
+      fields: ['id', 'name', 'tag'],
+    },
+    {
+      input: { id: '1', name: ['a'], tag: {} },
+      fields: ['id', 'name', 'tag'],
+    },
     {
       input: { id: int64Max + 1n, name: '\ud800', tag: 'a\0' },
       fields: ['id', 'name', 'tag'],
@@ -150,8 +158,9 @@ describe('a refusal', () => {
 
 describe('an id from elsewhere', () => {
   test('is that of a plant without one, or with the same', () => {
-    expect(parsePlant({ name: 'a' }, seven)).toEqual({ id: 7n, name: 'a' })
-    expect(parsePlant({ id: 7n, name: 'a' }, seven)).toEqual({ id: 7n, name: 'a' })
+    const plant = { id: 7n, name: 'a' }
+    expect(parsePlant({ name: 'a' }, seven)).toEqual(plant)
+    expect(parsePlant(plant, seven)).toEqual(plant)
   })
 
   test('is not that of a plant with another, which is a fault like others', () => {
@@ -183,17 +192,19 @@ describe('the list of members', () => {
   const members = Object.entries(plantMembers)
 
   test('has each with its kind', () => {
-    const kinds = Object.entries(fullPlant(1n, 'text')).map(([name, value]) => [
-      name,
-      typeof value === 'bigint' ? 'integer' : 'text',
-    ])
+    const values = Object.entries(fullPlant(1n, 'text'))
+    const kinds = values.map(([name, value]) => {
+      const kind = typeof value === 'bigint' ? 'integer' : 'text'
+      return `${name} is ${kind}`
+    })
 
-    expect(members.map(([name, { type }]) => [name, type])).toEqual(kinds)
+    expect(members.map(([name, { type }]) => `${name} is ${type}`)).toEqual(kinds)
   })
 
   test('says which a plant needs', () => {
     const required = members.filter(([, { isRequired }]) => isRequired)
+    const names = required.map(([name]) => name)
 
-    expect(required.map(([name]) => name)).toEqual(faultyFields({}))
+    expect(names).toEqual(faultyFields({}))
   })
 })

@@ -1,4 +1,10 @@
-import { isSame, type Plant, type PlantId, type Version } from '@plant-store/domain'
+import {
+  isSame,
+  type Plant,
+  type PlantId,
+  parsePlantId,
+  type Version,
+} from '@plant-store/domain'
 import { type Break, type Broken, later, withoutTag } from './break.ts'
 
 /** Breaks every plant on its way in. */
@@ -20,8 +26,8 @@ function storingText(change: (text: string) => string): Break {
 /** Breaks every id, both on its way in and in `find`. */
 function identifying(change: (id: bigint) => bigint): Break {
   return right => ({
-    insert: plant => right.insert({ ...plant, id: change(plant.id) as PlantId }),
-    find: id => right.find(change(id) as PlantId),
+    insert: plant => right.insert({ ...plant, id: parsePlantId(change(plant.id)) }),
+    find: id => right.find(parsePlantId(change(id))),
   })
 }
 

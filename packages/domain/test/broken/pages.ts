@@ -58,8 +58,8 @@ function tagging(hasTag: (plant: Plant, tag: string) => boolean): Break {
   return right => ({
     async page({ tag, limit, ...query }) {
       const plants = await right.page({ ...query, ...everything })
-      const found = plants.filter(plant => tag === undefined || hasTag(plant, tag))
-      return found.slice(0, limit)
+      const ofTag = plants.filter(plant => tag === undefined || hasTag(plant, tag))
+      return ofTag.slice(0, limit)
     },
   })
 }
@@ -94,10 +94,10 @@ function textsOf({ name, tag }: Plant): string {
 /** Repositories whose lists are wrong. */
 export const brokenPages: Broken = {
   'takes ids for unsigned': sorting((a, b) =>
-    BigInt.asUintN(64, a.id) < BigInt.asUintN(64, b.id) ? -1 : 1,
+    Number(BigInt.asUintN(64, a.id) - BigInt.asUintN(64, b.id)),
   ),
-  'sorts ids as text': sorting((a, b) => (`${a.id}` < `${b.id}` ? -1 : 1)),
-  'sorts in descending order': sorting((a, b) => (a.id < b.id ? 1 : -1)),
+  'sorts ids as text': sorting((a, b) => `${a.id}`.localeCompare(`${b.id}`, 'en')),
+  'sorts in descending order': sorting((a, b) => Number(b.id - a.id)),
 
   'returns pages that are one too long': paging(query => ({
     ...query,

@@ -6,9 +6,11 @@ function searching(matches: (plant: Plant, text: string) => boolean): Break {
   return right => ({
     async search({ name_contains, lookAtMax, limit, textBytesMax: _, ...list }) {
       const window = await right.page({ ...list, limit: lookAtMax })
-      const found = window.filter(plant => matches(plant, name_contains))
-      const last = found.length > limit ? found[limit - 1] : window[lookAtMax - 1]
-      return { plants: found.slice(0, limit), ...(last && { next: last.id }) }
+      const matching = window.filter(plant => matches(plant, name_contains))
+      const isFull = matching.length > limit
+      const last = isFull ? matching[limit - 1] : window[lookAtMax - 1]
+      const plants = matching.slice(0, limit)
+      return last === undefined ? { plants } : { plants, next: last.id }
     },
   })
 }

@@ -10,7 +10,7 @@ export const changes: readonly PlantRepositoryCase[] = [
   {
     name: 'keeps the whole int64 range exactly, in numeric order',
     async run(repository) {
-      const textualOrder = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
+      const textualOrder = edgeIds.map(String).sort().toReversed().map(BigInt)
       for (const id of textualOrder) {
         const outcome = await repository.insert(plant(id))
         assert.equal(outcome, 'inserted', `insert of ${id}`)
@@ -67,8 +67,11 @@ export const changes: readonly PlantRepositoryCase[] = [
 
       const expected = ids.map(id => (id === 50n ? 'id-taken' : 'inserted'))
       assert.deepEqual(outcomes, expected)
-      const removals = [repository.remove(plantId(3n)), repository.remove(plantId(300n))]
-      assert.deepEqual(await Promise.all(removals), [true, false])
+      const removals = await Promise.all([
+        repository.remove(plantId(3n)),
+        repository.remove(plantId(300n)),
+      ])
+      assert.deepEqual(removals, [true, false])
       assert.equal((await allPlants(repository)).length, 99)
     },
   },

@@ -10,24 +10,26 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'names every state by a version that no other state of it has',
     async run(repository) {
-      const seen: Version[] = []
+      const versions: Version[] = []
       const after = async (change: Promise<unknown>) => {
         await change
-        seen.push(await storedVersion(repository, 1n))
+        const version = await storedVersion(repository, 1n)
+        versions.push(version)
+        return version
       }
       await after(repository.insert(plant(1n, 'a')))
       await after(repository.save(plant(1n, 'a')))
-      await after(repository.save(plant(1n, 'b')))
-      await after(repository.saveIf(plant(1n, 'a'), await storedVersion(repository, 1n)))
+      const third = await after(repository.save(plant(1n, 'b')))
+      await after(repository.saveIf(plant(1n, 'a'), third))
       await repository.remove(plantId(1n))
-      await after(repository.insert(plant(1n, 'a')))
-      await repository.removeIf(plantId(1n), await storedVersion(repository, 1n))
+      const fifth = await after(repository.insert(plant(1n, 'a')))
+      await repository.removeIf(plantId(1n), fifth)
       await after(repository.save(plant(1n, 'a')))
       await repository.remove(plantId(1n))
       await after(repository.saveIf(plant(1n, 'a'), undefined))
 
-      assert(seen.every(isVersion), `${seen}`)
-      assert.equal(new Set(seen).size, 7, `${seen}`)
+      assert(versions.every(isVersion), `${versions}`)
+      assert.equal(new Set(versions).size, 7, `${versions}`)
     },
   },
   {
@@ -84,8 +86,8 @@ export const conditions: readonly PlantRepositoryCase[] = [
       assert.equal(await repository.removeIf(plantId(3n), version), false)
       assert.equal(await storedVersion(repository, 1n), version)
 
-      const racers = firstIds(20).map(() => repository.removeIf(plantId(1n), version))
-      const outcomes = await Promise.all(racers)
+      const remove = () => repository.removeIf(plantId(1n), version)
+      const outcomes = await Promise.all(Array.from({ length: 20 }, remove))
       assert.equal(outcomes.filter(Boolean).length, 1, `${outcomes}`)
       assert.deepEqual(await allPlants(repository), [plant(2n)])
     },
@@ -104,7 +106,8 @@ export const conditions: readonly PlantRepositoryCase[] = [
     name: 'returns the outcome of each of many conditional changes',
     async run(repository) {
       const ids = firstIds(100)
-      const versions = await Promise.all(ids.map(id => repository.save(plant(id, 'old'))))
+      const saves = ids.map(id => repository.save(plant(id, 'old')))
+      const versions = await Promise.all(saves)
       const isMade = (id: bigint) => id % 3n !== 0n
       const change = async (id: bigint, index: number) => {
         const expected = versions[isMade(id) ? index : (index + 1) % 100]
@@ -117,8 +120,8 @@ export const conditions: readonly PlantRepositoryCase[] = [
       }
 
       assert.deepEqual(await Promise.all(ids.map(change)), ids.map(isMade))
-      const left = ids.filter(id => id % 2n === 0n || !isMade(id))
-      const plants = left.map(id => plant(id, isMade(id) ? 'new' : 'old'))
+      const remainingIds = ids.filter(id => id % 2n === 0n || !isMade(id))
+      const plants = remainingIds.map(id => plant(id, isMade(id) ? 'new' : 'old'))
       assert.deepEqual(await allPlants(repository), plants)
     },
   },
@@ -140,19 +143,12 @@ export const conditions: readonly PlantRepositoryCase[] = [
       ])
       const [b, c, d, removeIf, e, f, remove, g, h, i] = outcomes
 
-      assert.deepEqual([b, i], ['id-taken', 'id-taken'])
-      const made = { c, d, removeIf, e, f, remove, g, h }
-      const isMade = Object.entries(made).map(([name, outcome]) => [name, !!outcome])
-      assert.deepEqual(Object.fromEntries(isMade), {
-        c: true,
-        d: false,
-        removeIf: false,
-        e: true,
-        f: false,
-        remove: true,
-        g: false,
-        h: true,
-      })
+      assert.deepEqual({ b, i }, { b: 'id-taken', i: 'id-taken' })
+      const refused = { d, f, g, removeIf }
+      const nothing = undefined
+      assert.deepEqual(refused, { d: nothing, f: nothing, g: nothing, removeIf: false })
+      assert(c && e && h, `the versions are ${c}, ${e} and ${h}`)
+      assert.equal(remove, true, 'the removal')
       const stored = await repository.find(plantId(1n))
       assert.deepEqual(stored, { plant: plant(1n, 'h'), version: h })
     },
@@ -161,7 +157,7 @@ export const conditions: readonly PlantRepositoryCase[] = [
 
 /** Returns versions that differ from this one, some in a single character or in case. */
 function otherThan(version: Version): readonly Version[] {
-  const others = [
+  const texts = [
     'x',
     'f'.repeat(16),
     `${version}0`,
@@ -169,8 +165,7 @@ function otherThan(version: Version): readonly Version[] {
     version.toLowerCase(),
     '~'.repeat(64),
   ]
-  // Each has the form of a version.
-  return others.filter(other => other !== version) as Version[]
+  return texts.filter(isVersion).filter(other => other !== version)
 }
 
 /** Twenty callers change plant 1 from this state at the same time. */
@@ -179,13 +174,14 @@ async function raceFrom(
   state: Version | undefined,
 ): Promise<void> {
   const racers = firstIds(20).map(n => plant(1n, `racer ${n}`))
-  const versions = await Promise.all(racers.map(racer => repository.saveIf(racer, state)))
+  const outcomes = await Promise.all(
+    racers.map(async racer => {
+      const version = await repository.saveIf(racer, state)
+      return { plant: racer, version }
+    }),
+  )
 
-  const winners = [...versions.entries()].filter(([, version]) => version !== undefined)
-  assert.equal(winners.length, 1, `${versions}`)
-  const [winner] = winners
-  assert(winner)
-  const [index, version] = winner
-  const stored = await repository.find(plantId(1n))
-  assert.deepEqual(stored, { plant: racers[index], version })
+  const winners = outcomes.filter(({ version }) => version !== undefined)
+  assert.equal(winners.length, 1, `${winners.length} changes were made`)
+  assert.deepEqual(await repository.find(plantId(1n)), winners[0])
 }

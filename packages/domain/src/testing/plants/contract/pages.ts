@@ -22,7 +22,8 @@ export const pages: readonly PlantRepositoryCase[] = [
       const page = (limit: number, after: bigint) =>
         pageIds(repository, { limit, after: plantId(after) })
 
-      assert.deepEqual(await pageIds(repository, { limit: 3 }), [-5n, -4n, -3n])
+      const first = await pageIds(repository, { limit: 3 })
+      assert.deepEqual(first, [-5n, -4n, -3n])
       assert.deepEqual(await page(3, -3n), [-2n, -1n, 0n])
       assert.deepEqual(await page(3, 3n), [4n])
       assert.deepEqual(await page(100, 4n), [])
@@ -37,11 +38,12 @@ export const pages: readonly PlantRepositoryCase[] = [
         const id = 2n * BigInt(index)
         return [plant(id, text), fullPlant(id + 1n, text)]
       })
+      let allBytes = 0
       for (const each of plants) {
         await repository.insert(each)
+        allBytes += textBytes(each)
       }
 
-      const allBytes = plants.reduce((sum, each) => sum + textBytes(each), 0)
       for (let textBytesMax = 1; textBytesMax <= allBytes + 1; textBytesMax++) {
         const ids = idsOf(pageOf(plants, { limit: 10, textBytesMax }))
         const page = await pageIds(repository, { limit: 10, textBytesMax })
@@ -163,8 +165,10 @@ function filtersBy(
       const ids = [0n, 10n, 20n, 30n]
       for (const id of ids) {
         await repository.insert(plant(id, 'p', tag))
-        for (const [index, other] of others.entries()) {
-          await repository.insert(plant(id + 1n + BigInt(index), 'p', other))
+        let otherId = id
+        for (const other of others) {
+          otherId++
+          await repository.insert(plant(otherId, 'p', other))
         }
       }
       const page = (bounds: Partial<PlantPageQuery>) =>

@@ -55,7 +55,8 @@ export const searches: readonly PlantRepositoryCase[] = [
       assert.deepEqual(await repository.search(searchFor('a')), { plants: [] })
       const matching = [-3n, 0n, 1n, 8n]
       for (let id = -4n; id < 10n; id++) {
-        await repository.insert(plant(id, matching.includes(id) ? 'A' : 'b'))
+        const name = matching.includes(id) ? 'A' : 'b'
+        await repository.insert(plant(id, name))
       }
 
       for (let lookAtMax = 1; lookAtMax <= 15; lookAtMax++) {
@@ -64,7 +65,7 @@ export const searches: readonly PlantRepositoryCase[] = [
         assert.equal(pages.length, Math.ceil(13 / lookAtMax), `looking at ${lookAtMax}`)
       }
       const byThree = await pagesOf(repository, searchFor('a', { lookAtMax: 3 }))
-      assert.deepEqual(byThree, [[-3n], [0n, 1n], [], [], [8n]])
+      assert.deepEqual(byThree.map(String), ['-3', '0,1', '', '', '8'])
     },
   },
   {
@@ -145,8 +146,10 @@ export const searches: readonly PlantRepositoryCase[] = [
       }
       const { next } = await repository.search(searchFor('plant', { lookAtMax: 3 }))
       assert.equal(next, 2n)
-      await Promise.all([0n, 2n, 4n].map(id => repository.remove(plantId(id))))
-      await Promise.all([-1n, 9n].map(id => repository.insert(plant(id))))
+      for (const id of [0n, 2n, 4n]) {
+        await repository.remove(plantId(id))
+      }
+      await repository.insertAll([plant(-1n), plant(9n)])
 
       const rest = searchFor('plant', { after: plantId(2n), lookAtMax: 2 })
       const pages = await pagesOf(repository, rest)
