@@ -16,8 +16,16 @@ afterAll(async () => {
 })
 
 /** A POST with these header fields and this body. */
-const post = (fields: string, body: string) =>
-  `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
+function post(fields: string, body: string): string {
+  const head = [
+    'POST /plants HTTP/1.1',
+    'host: h',
+    `authorization: Bearer ${service.tokens.full}`,
+    'content-type: application/json',
+    fields,
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
 
 const chunked = 'transfer-encoding: chunked'
 

@@ -2,35 +2,31 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
-import { parsePlant, type Version } from '@plant-store/domain'
+import { parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { ServerLimits } from '@plant-store/http/server'
-import { describe, expect, test } from 'vitest'
-import { heldInserts, type Service, startService } from './memory-service.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { pausedInserts, type Service, startService, versioned } from './memory-service.ts'
 
 /** These tests compare each answer with its line in the log. */
 
 test('the create of a client that left is logged with its plant', async () => {
-  let begun = 0
-  const onInsert = () => {
-    begun++
-  }
-  using held = heldInserts(onInsert)
-  await using service = await startService({ plants: held.plants })
+  const onInsert = vi.fn()
+  using inserts = pausedInserts(onInsert)
+  await using service = await startService({ plants: inserts.plants })
   const clients = await service.connectMany(3)
-  for (const [n, { socket }] of clients.entries()) {
-    socket
-      .resume()
-      .write(plantRequest(service.client, toJson({ id: BigInt(n), name: 'n' })))
+  for (const [id, { socket }] of clients.entries()) {
+    const request = plantRequest(service.client, `{"id":${id},"name":"n"}`)
+    socket.resume().write(request)
   }
-  await expect.poll(() => begun).toBe(3)
+  await expect.poll(() => onInsert.mock.calls).toHaveLength(3)
 
   const gone = clients.map(({ served }) => hasLeft(served))
   clients[0]?.socket.end()
   clients[1]?.socket.destroy()
   clients[2]?.socket.resetAndDestroy()
   await Promise.all(gone)
-  held.letGo()
+  inserts.resume()
 
   const line = {
     method: 'POST',
@@ -56,9 +52,8 @@ function hasLeft(served: Socket): Promise<unknown> {
 
 test('an answer has no member that its schema does not declare', async () => {
   const plant = Object.assign(parsePlant({ id: 1n, name: 'n' }), { secret: 's' })
-  await using service = await startService({
-    plants: { find: async () => ({ plant, version: '1' as Version }) },
-  })
+  const find = async () => versioned(plant)
+  await using service = await startService({ plants: { find } })
 
   const answer = await service.client.ask('GET', '/plants/1')
 
@@ -198,9 +193,8 @@ describe('a refusal below the routes is a whole answer, the last on its connecti
     const bytes: Buffer[] = await both.socket.toArray()
     const [head = '', body = ''] = `${Buffer.concat(bytes)}`.split('\r\n\r\n')
     const [status = '', ...lines] = head.split('\r\n')
-    const fields = Object.fromEntries(
-      lines.map(line => line.replace(/^Date/, 'date').split(/: (.*)/, 2)),
-    )
+    const entries = lines.map(line => line.replace(/^Date/, 'date').split(/: (.*)/, 2))
+    const fields = Object.fromEntries(entries)
 
     expect(JSON.parse(body)).toEqual({ error, message })
     expect(status).toMatch(`HTTP/1.1 ${Math.floor(error / 100)} `)
@@ -263,10 +257,11 @@ test('sixteen trusted proxies in a row are believed, and no more', async () => {
   await using service = await startService({
     trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
   })
-  const forwarded = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`).join(', ')
-  await service.client.ask('GET', '/healthz', {
-    headers: { 'x-forwarded-for': forwarded },
-  })
+  const proxies = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`)
+  const headers = { 'x-forwarded-for': proxies.join(', ') }
+
+  await service.client.ask('GET', '/healthz', { headers })
+
   await expect.poll(() => service.answered).toMatchObject([{ client: '10.0.0.25' }])
 })
 

@@ -1,11 +1,17 @@
 import { once } from 'node:events'
 import { AccessError } from '@plant-store/access'
-import { assertFailure, chunk, held } from '@plant-store/contract'
-import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/domain'
+import { assertFailure, chunk, jsonOf } from '@plant-store/contract'
+import {
+  DomainError,
+  int64Min,
+  type Plant,
+  type PlantId,
+  parsePlantId,
+} from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
-import { type ExpectStatic, expect, test } from 'vitest'
+import { type ExpectStatic, expect, test, vi } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
-import { heldInserts, type ServiceOptions, startService } from './memory-service.ts'
+import { pausedInserts, type ServiceOptions, startService } from './memory-service.ts'
 
 /**
  * These tests cover what only a batch meets: long lives, slow or broken senders, and
@@ -52,9 +58,17 @@ async function start(options: ServiceOptions = {}) {
   }
 }
 
-const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
-const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
-const plantId = (id: number) => parsePlant({ id: BigInt(id), name: '' }).id
+function line(id: number, name = 'n'): string {
+  return `{"id":${id},"name":"${name}"}\n`
+}
+
+function lines(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, n) => line(n))
+}
+
+function plantId(id: number): PlantId {
+  return parsePlantId(BigInt(id))
+}
 
 /** Returns a line of so many bytes without its end. */
 function lineOfBytes(id: number, bytes: number): string {
@@ -84,7 +98,7 @@ test.concurrent('a client that leaves in the middle of a line frees its memory',
   using last = await service.begin(line(1), `${' '.repeat(180_000)}\n`)
   last.end()
   const answer = await last.answer()
-  expect(held(answer)).toMatchObject({ refused: 1n })
+  expect(jsonOf(answer)).toMatchObject({ refused: 1n })
 })
 
 test.concurrent('incomplete lines count as held memory, which is limited', async ({
@@ -101,7 +115,7 @@ test.concurrent('incomplete lines count as held memory, which is limited', async
   const answer = await first.answer()
 
   assertFailure(refused, 50305)
-  expect(held(answer)).toMatchObject({ created: 1n })
+  expect(jsonOf(answer)).toMatchObject({ created: 1n })
 })
 
 test.concurrent('a defect of the server ends a batch, and is no fault of a line', async ({
@@ -162,7 +176,7 @@ test.concurrent('a revoked token ends a batch with 401, and its plants stay', as
 test.concurrent('a broken batch is refused and logged once its inserts have ended', async ({
   expect,
 }) => {
-  using inserts = heldInserts()
+  using inserts = pausedInserts()
   await using service = await start({ plants: inserts.plants })
   // These lines are one part, and the beginning of another.
   using batch = await service.begin(...lines(200))
@@ -174,7 +188,7 @@ test.concurrent('a broken batch is refused and logged once its inserts have ende
   for (let n = 0; n < 10; n++) {
     await service.client.ask('GET', '/healthz')
   }
-  inserts.letGo()
+  inserts.resume()
   const answer = await batch.answer()
 
   assertFailure(answer, 40000, mayHaveCreated)
@@ -209,12 +223,12 @@ test.concurrent('a failing store ends a batch, and the connection of an unread o
 })
 
 test('two long batches are created and read only up to a limit', async () => {
-  const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
   const waiting: bigint[] = []
   const insert = async ({ id }: Plant) => {
     if (id !== int64Min) {
       waiting.push(id)
-      await isLetGo
+      await resumed
     }
     return 'inserted' as const
   }
@@ -230,16 +244,16 @@ test('two long batches are created and read only up to a limit', async () => {
   expect(single.status).toBe(200)
   // About 1,350 of these lines are 1.5 MiB.
   expect(waiting.length).toBeLessThan(1_400)
-  const mostRead = Math.max(...service.sockets.map(({ bytesRead }) => bytesRead))
-  expect(mostRead).toBeLessThan(3_000_000)
+  const readBytes = service.sockets.map(({ bytesRead }) => bytesRead)
+  expect(Math.max(...readBytes)).toBeLessThan(3_000_000)
 
-  letGo()
+  resume()
   first.end()
   second.end()
   const firstAnswer = await first.answer()
   const secondAnswer = await second.answer()
-  expect(held(firstAnswer)).toMatchObject({ created: 6_000n })
-  expect(held(secondAnswer)).toMatchObject({ created: 6_000n })
+  expect(jsonOf(firstAnswer)).toMatchObject({ created: 6_000n })
+  expect(jsonOf(secondAnswer)).toMatchObject({ created: 6_000n })
 })
 
 test.each([
@@ -261,7 +275,8 @@ test.each([
     count: 2,
     parts: [1, 1],
   },
-])('a part ends where its lines and 192 bytes each reach 32 KiB: $why', async given => {
+])('a part ends where its lines and 192 bytes each reach 32 KiB: $why', async row => {
+  const { lineBytes, count, parts } = row
   const counts: number[] = []
   const insertAll = async (all: readonly Plant[]) => {
     counts.push(all.length)
@@ -269,43 +284,36 @@ test.each([
   }
   await using service = await start({ plants: { insertAll } })
 
-  using batch = await service.begin(lineOfBytes(1, given.lineBytes).repeat(given.count))
+  using batch = await service.begin(lineOfBytes(1, lineBytes).repeat(count))
   batch.end()
   const answer = await batch.answer()
 
-  expect(held(answer)).toMatchObject({ created: BigInt(given.count) })
-  const parts = counts.filter(count => count > 0)
-  expect(parts).toEqual(given.parts)
+  expect(jsonOf(answer)).toMatchObject({ created: BigInt(count) })
+  expect(counts.filter(count => count > 0)).toEqual(parts)
 })
 
 test('parts up to 1.5 MiB run at once, and a longer line runs alone', async () => {
-  const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
-  let underWay = 0
-  const insert = async () => {
-    underWay++
-    await isLetGo
-    return 'inserted' as const
-  }
-  await using service = await start({
-    limits: { bodyBytesMax: 4 * 2 ** 20 },
-    plants: { insert },
-  })
+  const onInsert = vi.fn()
+  using inserts = pausedInserts(onInsert)
+  const limits = { bodyBytesMax: 4 * 2 ** 20 }
+  await using service = await start({ limits, plants: inserts.plants })
   const halfBytes = 768 * 1024 - 192
+  const halves = [lineOfBytes(1, halfBytes), lineOfBytes(2, halfBytes)]
 
-  using exact = await service.begin(lineOfBytes(1, halfBytes), lineOfBytes(2, halfBytes))
-  await expect.poll(() => underWay).toBe(2)
+  using exact = await service.begin(...halves)
+  await expect.poll(() => onInsert.mock.calls).toHaveLength(2)
   using long = await service.begin(line(3, 'x'.repeat(2 * 2 ** 20)))
   await service.isRead(2 * 2 ** 20, expect)
 
-  expect(underWay).toBe(2)
+  expect(onInsert).toHaveBeenCalledTimes(2)
 
-  letGo()
+  inserts.resume()
   exact.end()
   long.end()
   const exactAnswer = await exact.answer()
   const longAnswer = await long.answer()
-  expect(held(exactAnswer)).toMatchObject({ created: 2n })
-  expect(held(longAnswer)).toMatchObject({ created: 1n })
+  expect(jsonOf(exactAnswer)).toMatchObject({ created: 2n })
+  expect(jsonOf(longAnswer)).toMatchObject({ created: 1n })
 })
 
 test('a batch holds only what it has not created yet', async () => {
@@ -323,8 +331,8 @@ test('a batch holds only what it has not created yet', async () => {
   const firstAnswer = await first.answer()
   const secondAnswer = await second.answer()
 
-  expect(held(firstAnswer)).toMatchObject({ created: BigInt(count) })
-  expect(held(secondAnswer)).toMatchObject({ created: 1n, refused: 1n })
+  expect(jsonOf(firstAnswer)).toMatchObject({ created: BigInt(count) })
+  expect(jsonOf(secondAnswer)).toMatchObject({ created: 1n, refused: 1n })
 })
 
 test('a stopping server answers an unfinished batch after its time', async () => {
@@ -339,7 +347,7 @@ test('a stopping server answers an unfinished batch after its time', async () =>
   const quickAnswer = await quick.answer()
   const idleAnswer = await idle.answer()
 
-  expect(held(quickAnswer)).toMatchObject({ created: 2n })
+  expect(jsonOf(quickAnswer)).toMatchObject({ created: 2n })
   expect(quickAnswer.headers.get('connection')).toBe('close')
   assertFailure(idleAnswer, 50303, mayHaveCreated)
   expect(await stopped).toBe(0)

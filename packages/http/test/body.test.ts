@@ -107,11 +107,16 @@ test('a body has room for 16 KiB and a packet until it is read', () => {
   expect(body.hasRoom, 'more has come').toBe(false)
 })
 
+function createBudget() {
+  const hold = vi.fn<(bytes: number) => void>()
+  const setHeld: Budget['setHeld'] = (_response, bytes) => hold(bytes)
+  return { hold, budget: { free: () => 0, setHeld } }
+}
+
 test('bytes above 16 KiB are counted twice until they are dropped', () => {
   const stream = new PassThrough()
   const body = new Body(stream, response, carrier)
-  const hold = vi.fn()
-  const budget: Budget = { free: () => 0, setHeld: (_response, bytes) => hold(bytes) }
+  const { hold, budget } = createBudget()
 
   // These bytes come before the request is admitted.
   stream.emit('data', Buffer.alloc(16 * 1024))
@@ -128,8 +133,7 @@ test('bytes above 16 KiB are counted twice until they are dropped', () => {
 test('a whole body is counted until its answer has left', () => {
   const stream = new PassThrough()
   const body = new Body(stream, response, carrier)
-  const hold = vi.fn()
-  const budget: Budget = { free: () => 0, setHeld: (_response, bytes) => hold(bytes) }
+  const { hold, budget } = createBudget()
 
   body.admit(budget, false)
   stream.emit('data', Buffer.alloc(20_000))

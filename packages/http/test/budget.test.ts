@@ -10,11 +10,10 @@ import {
   plantRequest,
   toJson,
 } from '@plant-store/contract'
-import type { Version } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/wire/budget.ts'
-import { getRequest, type Service, startService } from './memory-service.ts'
+import { getRequest, type Service, startService, versioned } from './memory-service.ts'
 
 const mib = 2 ** 20
 
@@ -37,10 +36,7 @@ test.each(['/plants/1', '/plants'])(
   'unread answers to %s are limited until their clients leave',
   async path => {
     const long = longPlant(1n, 15 * mib)
-    const find = async (id: bigint) => ({
-      plant: id === 1n ? long : plant(id),
-      version: '1' as Version,
-    })
+    const find = async (id: bigint) => versioned(id === 1n ? long : plant(id))
     const page = async ({ after }: { after?: bigint }) =>
       after === undefined ? [long] : []
     await using service = await startService({
@@ -48,7 +44,7 @@ test.each(['/plants/1', '/plants'])(
       limits: { heldBytesMax: 80 * mib },
     })
     const { client } = service
-    // Two are held, and a third would be one too many.
+    // The memory holds two of these answers, but not a third.
     const sockets = [
       await askWithoutReading(service, path),
       await askWithoutReading(service, path),
@@ -133,11 +129,8 @@ test('a page is shortened to the free memory, and frees it when read', async () 
 })
 
 test('a body that was refused, and then broken, breaks nothing else', async () => {
-  const letGo = Promise.withResolvers<void>()
-  const page = async () => {
-    await letGo.promise
-    return []
-  }
+  const reading = Promise.withResolvers<never[]>()
+  const page = () => reading.promise
   await using service = await startService({
     plants: { page },
     limits: { bodyBytesMax: 1_000 },
@@ -149,7 +142,7 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
 
   wire.send(getRequest(service, '/plants'), head, body)
   await isRead(service, body.length)
-  letGo.resolve()
+  reading.resolve([])
   const list = await wire.answer(client.asked('GET /plants'))
   const refused = await wire.answer(client.asked('POST /plants'))
   const liveness = await client.ask('GET', '/healthz')

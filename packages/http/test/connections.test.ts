@@ -1,19 +1,25 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   assertFailure,
   assertSuccess,
-  held as jsonOf,
+  jsonOf,
   plantRequest,
   toJson,
 } from '@plant-store/contract'
 import { DomainError } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
-import { getRequest, heldInserts, type Service, startService } from './memory-service.ts'
+import {
+  getRequest,
+  pausedInserts,
+  type Service,
+  startService,
+  versioned,
+} from './memory-service.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -47,20 +53,15 @@ test('localhost is one server, however many addresses it has', async () => {
     { address: '127.0.0.1', family: 4 },
     { address: '::1', family: 6 },
   ]
-  const lookUp = vi.spyOn(dns, 'lookup')
-  lookUp.mockImplementation(((
-    _host: string,
-    _options: object,
-    found: (...found: unknown[]) => void,
-  ) => found(null, addresses)) as typeof dns.lookup)
-  try {
-    await using service = await startService({ host: 'localhost' })
-    expect(service.app.addresses().map(each => (each as AddressInfo).address)).toEqual([
-      '127.0.0.1',
-    ])
-  } finally {
-    lookUp.mockRestore()
-  }
+  type Callback = (error: null, addresses: readonly object[]) => void
+  const lookUp = (_host: string, _options: object, callback: Callback) =>
+    callback(null, addresses)
+  const lookup = vi.spyOn(dns, 'lookup').mockImplementation(lookUp as never)
+  onTestFinished(() => lookup.mockRestore())
+
+  await using service = await startService({ host: 'localhost' })
+
+  expect(service.app.addresses()).toMatchObject([{ address: '127.0.0.1' }])
 })
 
 interface FailingStore {
@@ -121,12 +122,12 @@ test.each(failingStores)(
     ])
     const liveness = await client.ask('GET', '/healthz', { token: null })
 
-    for (const answer of answers) {
-      assertFailure(answer, error)
-    }
-    const retries = answers.map(({ headers }) => headers.get('retry-after') ?? null)
+    const failures = answers.map(answer => {
+      const { error } = Object(jsonOf(answer))
+      return { error, retryAfter: answer.headers.get('retry-after') ?? null }
+    })
+    expect(failures).toEqual(Array(6).fill({ error: BigInt(error), retryAfter }))
     const bodies = answers.map(({ body }) => `${body}`).join('\n')
-    expect(retries).toEqual(Array(6).fill(retryAfter))
     expect(bodies).not.toMatch(/undefined|secret/)
     expect(service).toMatchObject(log)
     assertSuccess(liveness, { status: 'ok' })
@@ -135,7 +136,7 @@ test.each(failingStores)(
 
 describe('a connection', () => {
   test('that sends rubbish after a slow request gets both answers in order', async () => {
-    const { plants, begun, letGo } = heldInserts()
+    const { plants, begun, resume } = pausedInserts()
     await using service = await startService({ plants })
     using wire = await service.client.open()
     wire.send(plantRequest(service.client, plant))
@@ -147,7 +148,7 @@ describe('a connection', () => {
       wire.send(`${rubbish}\r\n\r\n`)
       await refused
     }
-    letGo()
+    resume()
     const created = await wire.answer(post)
     const refusal = await wire.answer(undefined)
     const bytesAfterwards = await wire.closed()
@@ -161,7 +162,7 @@ describe('a connection', () => {
   })
 
   test('that is refused for a late request ignores the rest of it', async () => {
-    const { plants, begun, letGo } = heldInserts()
+    const { plants, begun, resume } = pausedInserts()
     const limits = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
     await using service = await startService({ plants, limits })
     using wire = await service.client.open()
@@ -173,7 +174,7 @@ describe('a connection', () => {
     await refused
     wire.send('content-length: 2\r\n\r\n{}')
     await service.client.ask('GET', '/healthz')
-    letGo()
+    resume()
     const created = await wire.answer(post)
     const refusal = await wire.answer(undefined)
     const bytesAfterwards = await wire.closed()
@@ -217,8 +218,8 @@ describe('a connection', () => {
 
     for (let time = 1; time <= 5; time++) {
       const socket = service.open()
-      const failed = vi.fn()
-      socket.on('error', failed)
+      const onError = vi.fn()
+      socket.on('error', onError)
       socket.write(`${head}content-length: ${bodyBytes}\r\n\r\n`)
       const answered = once(socket, 'data')
       socket.write(piece)
@@ -233,7 +234,7 @@ describe('a connection', () => {
       }
 
       expect(`${answer}`, `time ${time}`).toMatch(/^HTTP\/1\.1 413 /)
-      expect(failed, `time ${time}`).not.toHaveBeenCalled()
+      expect(onError, `time ${time}`).not.toHaveBeenCalled()
     }
   })
 
@@ -289,9 +290,7 @@ describe('a connection', () => {
       server.once('drop', () => resolve(connections.size)),
     )
 
-    const sockets = Array.from({ length: 12 }, () =>
-      service.open({ allowHalfOpen: true }),
-    )
+    const sockets = openMany(service, 12)
 
     expect(await countAtDrop).toBe(6)
     destroyAll(sockets)
@@ -320,11 +319,11 @@ describe('a client that is silent beyond the limit', () => {
       },
     },
   ])('is not cut while the store is busy with $why', async ({ send }) => {
-    using held = heldInserts()
-    await using service = await startService({ plants: held.plants, limits })
+    using inserts = pausedInserts()
+    await using service = await startService({ plants: inserts.plants, limits })
     using both = await service.connect()
     both.socket.write(send(service))
-    await held.begun
+    await inserts.begun
 
     await once(both.served, 'timeout')
     expect(both.served.destroyed, 'after one limit').toBe(false)
@@ -353,7 +352,7 @@ describe('a client that is silent beyond the limit', () => {
   })
 
   test('is cut while it takes no answers', async () => {
-    const find = async () => ({ plant: longPlant(1n, 2 ** 20), version: '1' as never })
+    const find = async () => versioned(longPlant(1n, 2 ** 20))
     await using service = await startService({ plants: { find }, limits })
     using both = await service.connect()
 
@@ -365,13 +364,13 @@ describe('a client that is silent beyond the limit', () => {
 
 describe('a client that sends requests without waiting for answers', () => {
   test('is read no further than a packet or two while the first waits', async () => {
-    using held = heldInserts()
-    await using service = await startService({ plants: held.plants })
+    using inserts = pausedInserts()
+    await using service = await startService({ plants: inserts.plants })
     const { client } = service
     using both = await service.connect()
     const { socket, served } = both
     socket.write(plantRequest(client, plant))
-    await held.begun
+    await inserts.begun
 
     const count = 100_000
     socket.write(health.repeat(count))
@@ -381,7 +380,7 @@ describe('a client that sends requests without waiting for answers', () => {
     }
     expect(served.bytesRead, 'while the first waits').toBeLessThan(256 * 1024)
 
-    held.letGo()
+    inserts.resume()
     let answers = 0
     for await (const text of socket.setEncoding('latin1')) {
       answers += text.split('HTTP/1.1 ').length - 1
@@ -394,7 +393,7 @@ describe('a client that sends requests without waiting for answers', () => {
   })
 
   test('gets every answer, one after the other, also to what was read late', async () => {
-    using held = heldInserts()
+    using inserts = pausedInserts()
     let underWay = 0
     let most = 0
     const page = async () => {
@@ -405,11 +404,14 @@ describe('a client that sends requests without waiting for answers', () => {
       return []
     }
     const limits = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
-    await using service = await startService({ plants: { ...held.plants, page }, limits })
+    await using service = await startService({
+      plants: { ...inserts.plants, page },
+      limits,
+    })
     const { client } = service
     using wire = await client.open()
     wire.send(plantRequest(client, plant))
-    await held.begun
+    await inserts.begun
 
     const count = 2_000
     wire.send(getRequest(service, '/plants').repeat(count))
@@ -418,7 +420,7 @@ describe('a client that sends requests without waiting for answers', () => {
     using late = await client.open()
     late.send('GET /healthz HTTP/1.1\r\nhost: ')
     const refusal = await late.answer(undefined)
-    held.letGo()
+    inserts.resume()
     const created = await wire.answer(post)
     const lists: unknown[] = []
     while (lists.length < count) {
@@ -433,8 +435,8 @@ describe('a client that sends requests without waiting for answers', () => {
   })
 
   test('is cut with 17 waiting requests while thousands wait on all', async () => {
-    using held = heldInserts()
-    await using service = await startService({ plants: held.plants })
+    using inserts = pausedInserts()
+    await using service = await startService({ plants: inserts.plants })
     const { client } = service
     const [patient, greedy, ...flooding] = await service.connectMany(6)
     const send = (socket: Socket | undefined, count: number) =>
@@ -473,7 +475,8 @@ describe('a client that sends requests without waiting for answers', () => {
       times: 10_900,
       clients: 30,
     },
-  ])('with tiny $what is read at its turn beside others', async given => {
+  ])('with tiny $what is read at its turn beside others', async flood => {
+    const { head, tiny, times, clients } = flood
     await using service = await startService()
     let inTurn = 0
     let most = 0
@@ -490,19 +493,17 @@ describe('a client that sends requests without waiting for answers', () => {
       note()
       request.on('data', note)
     })
-    const sockets = Array.from({ length: given.clients }, () =>
-      service.open({ allowHalfOpen: true }),
-    )
-    await expect.poll(() => service.sockets.length).toBe(given.clients)
+    const sockets = openMany(service, clients)
+    await expect.poll(() => service.sockets.length).toBe(clients)
 
     for (const socket of sockets) {
-      socket.write(given.head + given.tiny.repeat(given.times))
+      socket.write(head + tiny.repeat(times))
     }
     // Some are cut before their first answer: together they wait with too many requests.
     await Promise.all(sockets.map(answeredOrCut))
 
-    expect(most).toBeGreaterThan(given.times / 2)
-    expect(most).toBeLessThan(4 * given.times)
+    expect(most).toBeGreaterThan(times / 2)
+    expect(most).toBeLessThan(4 * times)
     destroyAll(sockets)
   })
 
@@ -527,6 +528,10 @@ async function sendPiece(socket: Socket, piece: Buffer): Promise<void> {
   if (!hasLeft && !socket.destroyed) {
     await Promise.race([once(socket, 'drain'), once(socket, 'close')])
   }
+}
+
+function openMany(service: Service, count: number): readonly Socket[] {
+  return Array.from({ length: count }, () => service.open({ allowHalfOpen: true }))
 }
 
 function destroyAll(sockets: readonly Socket[]): void {

@@ -95,6 +95,10 @@ test.each([
   // Every object has a member of this name.
   Object.assign(new Error('secret'), { code: 'toString' }),
 ])('%o is a defect, of which a client is told nothing', thrown => {
-  const body = { error: 50001, message: 'the server failed to answer this request' }
-  expect(toFailure(thrown)).toEqual({ status: 500, headers: {}, body, isDefect: true })
+  expect(toFailure(thrown)).toEqual({
+    status: 500,
+    headers: {},
+    body: { error: 50001, message: 'the server failed to answer this request' },
+    isDefect: true,
+  })
 })

@@ -11,9 +11,10 @@ afterEach(() => void vi.useRealTimers())
 function begin(limits: Partial<LineLimits> = {}) {
   const body = new PassThrough()
   const { signal: ending } = new AbortController()
-  const all = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
+  const bounds = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
   const carrier = { note() {}, resumeOrPause() {} }
-  const lines = readLines(new Body(body, {} as ServerResponse, carrier), all)
+  const response = {} as ServerResponse
+  const lines = readLines(new Body(body, response, carrier), bounds)
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)
@@ -23,40 +24,41 @@ function begin(limits: Partial<LineLimits> = {}) {
 
 async function readAll(pieces: readonly string[]): Promise<string[]> {
   const { body, next } = begin()
-  const all: string[] = []
-  let read = next()
+  const allLines: string[] = []
+  const reading = next()
   for (const piece of pieces) {
     body.write(piece)
   }
   body.end()
-  let lines = await read
+  let lines = await reading
   while (lines !== undefined) {
-    all.push(...lines)
-    read = next()
-    lines = await read
+    allLines.push(...lines)
+    lines = await next()
   }
-  return all
+  return allLines
 }
 
 test.each([
-  [['12345\n'], ['12345']],
-  [['12345\r', '\n'], ['12345\r']],
-  [['12', '345'], ['12345']],
-  [['12345\r'], ['12345\r']],
-  [
-    ['1\n2', '3\n', '\n', '4\n5'],
-    ['1', '23', '', '4', '5'],
-  ],
-])('the lines of %j are %j', async (pieces, lines) => {
+  { pieces: ['12345\n'], lines: ['12345'] },
+  { pieces: ['12345\r', '\n'], lines: ['12345\r'] },
+  { pieces: ['12', '345'], lines: ['12345'] },
+  { pieces: ['12345\r'], lines: ['12345\r'] },
+  {
+    pieces: ['1\n2', '3\n', '\n', '4\n5'],
+    lines: ['1', '23', '', '4', '5'],
+  },
+])('the lines of $pieces are $lines', async ({ pieces, lines }) => {
   expect(await readAll(pieces)).toEqual(lines)
 })
 
-test.each([[['123456\n']], [['123456']], [['12345\r\r\n']], [['12345', '\r6']]])(
-  'a line of %j is too long',
-  async pieces => {
-    await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
-  },
-)
+test.each([
+  { pieces: ['123456\n'] },
+  { pieces: ['123456'] },
+  { pieces: ['12345\r\r\n'] },
+  { pieces: ['12345', '\r6'] },
+])('a line of $pieces is too long', async ({ pieces }) => {
+  await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
+})
 
 test('the end of a line that is too long need not arrive', async () => {
   const { body, next } = begin()
@@ -72,11 +74,13 @@ test('each line has its time, in which the caller reads', async () => {
   vi.advanceTimersByTime(999)
   body.write('1\n')
   expect(await first).toEqual(['1'])
+
   vi.advanceTimersByTime(10_000)
   const second = next()
   vi.advanceTimersByTime(999)
   body.write('2\n')
   expect(await second).toEqual(['2'])
+
   const third = next()
   body.write('3')
   vi.advanceTimersByTime(1_000)

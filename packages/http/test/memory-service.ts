@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect as openSocket, type Socket } from 'node:net'
@@ -10,7 +11,13 @@ import {
   scopesByChoice,
 } from '@plant-store/access'
 import { createClient, createRecorder } from '@plant-store/contract'
-import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
+import {
+  createPlantUseCases,
+  type Plant,
+  type PlantRepository,
+  type Version,
+  type VersionedPlant,
+} from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
@@ -46,64 +53,30 @@ const recorder = createRecorder(readFileSync(description, 'utf8'))
  * process, and a client whose answers are compared with the description.
  */
 export async function startService(options: ServiceOptions = {}) {
-  const stored = new Map<string, AccessToken>()
-  const token = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
-    const minted = mintToken()
-    stored.set(hashToken(minted), {
-      name,
-      scopes,
-      createdAt: new Date(),
-      ...(expiresAt && { expiresAt }),
-    })
-    return minted
-  }
-  const { write: all, read } = scopesByChoice
-  const tokens = {
-    full: token('full', all),
-    readOnly: token('read only', read),
-    writeOnly: token('write only', ['plants:write']),
-    expired: token('expired', all, new Date(Date.now() - 1)),
-    metrics: token('metrics', ['metrics:read']),
-  }
+  const { tokens, gate } = createTokens()
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
   const debugged: unknown[] = []
-  const { plants: others, host = '127.0.0.1', prepare, ...given } = options
-  const plants = createPlants(others)
+  const { plants: operations, host = '127.0.0.1', prepare, ...serverOptions } = options
+  const plants = createPlants(operations)
   const useCases = createPlantUseCases({ plants })
   const app = createServer({
     plants: useCases,
     unannounced: useCases,
-    gate: createGate({
-      tokens: { find: async hash => stored.get(hash), markUsed: async () => {} },
-    }),
+    gate,
     check: async () => {},
     logger: createLogger(logged, debugged),
-    onAnswer: each => void answered.push(each as LoggedRequest),
+    onAnswer: line => void answered.push(line),
     metrics: async () => '# HELP http_requests_total Requests\n',
-    ...given,
+    ...serverOptions,
   })
   prepare?.(app)
   const sockets: Socket[] = []
   app.server.on('connection', socket => sockets.push(socket))
-  const { origin, hostname, port } = new URL(await app.listen({ host, port: 0 }))
+  const address = new URL(await app.listen({ host, port: 0 }))
+  const path = options.baseUrl?.pathname ?? ''
+  const url = `${address.origin}${path}`.replace(/\/$/, '')
   const { bodyBytesMax = 2 ** 20 } = options.limits ?? {}
-  const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')
-  const open = ({ allowHalfOpen = false } = {}) =>
-    openSocket({ host: hostname, port: Number(port), allowHalfOpen }).on(
-      'error',
-      () => {},
-    )
-  /**
-   * Opens a connection that the client does not end after the server. Returns the
-   * server's end too.
-   */
-  const connect = async () => {
-    const accepted = once(app.server, 'connection')
-    const socket = open({ allowHalfOpen: true })
-    const [served] = (await accepted) as [Socket]
-    return { socket, served, [Symbol.dispose]: () => void socket.destroy() }
-  }
   const client = createClient({ url, tokens, bodyBytesMax }, recorder)
   return {
     app,
@@ -112,23 +85,14 @@ export async function startService(options: ServiceOptions = {}) {
     bodyBytesMax,
     plants,
     client,
-    logged: logged as readonly Logged[],
+    logged,
     /** The log's line of each request. */
-    answered: answered as readonly LoggedRequest[],
+    answered,
     /** The details of lines at the level `debug`. */
     debugged,
     /** The server's ends of all connections. */
-    sockets: sockets as readonly Socket[],
-    open,
-    connect,
-    /** One after the other, so that both ends belong together. */
-    async connectMany(count: number) {
-      const all: Awaited<ReturnType<typeof connect>>[] = []
-      while (all.length < count) {
-        all.push(await connect())
-      }
-      return all
-    },
+    sockets,
+    ...createConnector(app, address),
     async [Symbol.asyncDispose]() {
       client.close()
       // Cut the connections, so that no test waits for clients to learn of the stop.
@@ -138,17 +102,74 @@ export async function startService(options: ServiceOptions = {}) {
   }
 }
 
+/** Returns tokens with different rights, and the gate that knows them. */
+function createTokens() {
+  const byHash = new Map<string, AccessToken>()
+  const createToken = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
+    const token = mintToken()
+    const expiry = expiresAt && { expiresAt }
+    byHash.set(hashToken(token), { name, scopes, createdAt: new Date(), ...expiry })
+    return token
+  }
+  const past = new Date(Date.now() - 1)
+  const tokens = {
+    full: createToken('full', scopesByChoice.write),
+    readOnly: createToken('read only', scopesByChoice.read),
+    writeOnly: createToken('write only', ['plants:write']),
+    expired: createToken('expired', scopesByChoice.write, past),
+    metrics: createToken('metrics', ['metrics:read']),
+  }
+  const find = async (hash: string) => byHash.get(hash)
+  return { tokens, gate: createGate({ tokens: { find, markUsed: async () => {} } }) }
+}
+
+/** Returns functions that open connections to the server. */
+function createConnector({ server }: FastifyInstance, { hostname, port }: URL) {
+  function open({ allowHalfOpen = false } = {}): Socket {
+    const socket = openSocket({ host: hostname, port: Number(port), allowHalfOpen })
+    return socket.on('error', () => {})
+  }
+
+  /**
+   * Opens a connection that the client does not end after the server. Returns the
+   * server's end too.
+   */
+  async function connect() {
+    const accepted = once(server, 'connection')
+    const socket = open({ allowHalfOpen: true })
+    const [served]: Socket[] = await accepted
+    assert(served !== undefined, 'the server accepts the connection')
+    return { socket, served, [Symbol.dispose]: () => void socket.destroy() }
+  }
+
+  /** Opens connections one after the other, so that both ends belong together. */
+  async function connectMany(count: number) {
+    const connections: Awaited<ReturnType<typeof connect>>[] = []
+    while (connections.length < count) {
+      connections.push(await connect())
+    }
+    return connections
+  }
+
+  return { open, connect, connectMany }
+}
+
 /**
- * A repository in memory with other operations. Who replaces `insert` replaces it for
- * many plants too.
+ * Returns a repository in memory with other operations. If `insert` is replaced, many
+ * plants are inserted by it too.
  */
-function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
+function createPlants(operations: Partial<PlantRepository> = {}): PlantRepository {
   const plants: PlantRepository = {
     ...createMemoryPlantRepository(),
     insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),
-    ...others,
+    ...operations,
   }
   return plants
+}
+
+/** Returns a plant as a repository finds it. */
+export function versioned(plant: Plant): VersionedPlant {
+  return { plant, version: '1' as Version }
 }
 
 /** Returns the bytes of a GET with the token that may do everything. */
@@ -156,29 +177,27 @@ export function getRequest({ tokens }: Service, path: string): string {
   return `GET ${path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`
 }
 
-/** Inserts that wait until they are let go, which disposal does at the latest. */
-export function heldInserts(onInsert = () => {}) {
-  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+/** Returns inserts that wait until they are resumed, at the latest by the disposal. */
+export function pausedInserts(onInsert = () => {}) {
+  const beginning = Promise.withResolvers<void>()
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
   const insert: PlantRepository['insert'] = async () => {
     onInsert()
-    begun.resolve()
-    await letGo.promise
+    beginning.resolve()
+    await resumed
     return 'inserted'
   }
-  return {
-    plants: { insert },
-    begun: begun.promise,
-    letGo: letGo.resolve,
-    [Symbol.dispose]: letGo.resolve,
-  }
+  const begun = beginning.promise
+  return { plants: { insert }, begun, resume, [Symbol.dispose]: resume }
 }
 
 function createLogger(logged: Logged[], debugged: unknown[]) {
   const keep =
     (level: Logged[0]) =>
     (details: unknown, message = '') => {
-      const { err } = details as { err?: Error }
-      logged.push([level, `${message || details}${err ? `: ${err.stack}` : ''}`])
+      const { err } = Object(details)
+      const reason = err ? `: ${err.stack}` : ''
+      logged.push([level, `${message || details}${reason}`])
     }
   const ignore = () => {}
   return {

@@ -9,18 +9,24 @@ declare const routes: Routes
 const plant = parsePlant({ id: 1n, name: 'g' })
 const read = { config: { scope: 'plants:read' }, schema: readPlant } as const
 const list = { config: { scope: 'plants:read' }, schema: listPlants } as const
+const openRead = { config: { scope: null }, schema: readPlant }
+const openCreate = { config: { scope: null }, schema: createPlant }
+const openBatch = { config: { scope: null }, schema: createPlants }
+const misspelt = { config: { scope: 'notes:read' }, schema: readPlant } as const
+const undescribed = { config: { scope: null }, schema: {} }
+const counts = { created: 0, existing: 0, refused: 0 }
 
 export const scopes = [
-  routes.get('/open', { config: { scope: null }, schema: readPlant }, async () => plant),
+  routes.get('/open', openRead, async () => plant),
   // @ts-expect-error a route that does not say who may
   routes.get('/undeclared', { schema: readPlant }, async () => plant),
   // @ts-expect-error a scope that no token can have
-  routes.get('/misspelt', { config: { scope: 'notes:read' }, schema: readPlant }, async () => plant),
+  routes.get('/misspelt', misspelt, async () => plant),
 ]
 
 export const schemas = [
   // @ts-expect-error a route that is not described
-  routes.get('/undescribed', { config: { scope: null }, schema: {} }, async () => plant),
+  routes.get('/undescribed', undescribed, async () => plant),
 ]
 
 export const answers = [
@@ -44,22 +50,17 @@ export const answers = [
 
 export const names = [
   // @ts-expect-error a misspelt query parameter
-  routes.get('/plants', list, async request => [{ ...plant, name: request.query.tags ?? '' }]),
+  routes.get('/plants', list, async ({ query }) => [{ ...plant, name: query.tags ?? '' }]),
   // @ts-expect-error a misspelt part of the path
-  routes.get('/plants/:id', read, async request => ({ ...plant, name: request.params.idd })),
+  routes.get('/plants/:id', read, async ({ params }) => ({ ...plant, name: params.idd })),
   // @ts-expect-error a number in a query: it is a text, which the domain judges
-  routes.get('/plants', list, async request => [{ ...plant, id: request.query.limit ?? 1n }]),
+  routes.get('/plants', list, async ({ query }) => [{ ...plant, id: query.limit ?? 1n }]),
 ]
 
 export const bodies = [
-  routes.post('/plants', { config: { scope: null }, schema: createPlant }, async request => ({
+  routes.post('/plants', openCreate, async request => ({
     // @ts-expect-error a member of a body, which is bytes until the domain has judged it
     name: request.body.name,
   })),
-  routes.post('/plants/batch', { config: { scope: null }, schema: createPlants }, async () => ({
-    created: 0,
-    existing: 0,
-    refused: 0,
-    faults: [],
-  })),
+  routes.post('/plants/batch', openBatch, async () => ({ ...counts, faults: [] })),
 ]

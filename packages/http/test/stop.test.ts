@@ -1,19 +1,18 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assertFailure, assertSuccess, plantRequest } from '@plant-store/contract'
-import type { Version } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
-import { getRequest, heldInserts, startService } from './memory-service.ts'
+import { getRequest, pausedInserts, startService, versioned } from './memory-service.ts'
 
 const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
-const asked = { method: 'GET', target: '/healthz' }
+const healthRequest = { method: 'GET', target: '/healthz' }
 const mib = 2 ** 20
 
 test('an idle connection stays open a while for a request on its way', async () => {
-  const { plants, begun, letGo } = heldInserts()
+  const { plants, begun, resume } = pausedInserts()
   await using service = await startService({ plants })
   const { client } = service
   using busy = await client.open()
@@ -24,9 +23,9 @@ test('an idle connection stays open a while for a request on its way', async () 
   using probe = await client.open()
   using late = await client.open()
   idle.send(request)
-  assertSuccess(await idle.answer(asked), { status: 'ok' })
+  assertSuccess(await idle.answer(healthRequest), { status: 'ok' })
   late.send(request)
-  assertSuccess(await late.answer(asked), { status: 'ok' })
+  assertSuccess(await late.answer(healthRequest), { status: 'ok' })
 
   const beganAt = performance.now()
   const stopped = stopServer(service.app, 60_000)
@@ -34,11 +33,11 @@ test('an idle connection stays open a while for a request on its way', async () 
   probe.send('GET /readyz HTTP/1.1\r\nhost: h\r\n\r\n')
   late.send(request)
   const readiness = await probe.answer({ method: 'GET', target: '/readyz' })
-  const lateAnswer = await late.answer(asked)
+  const lateAnswer = await late.answer(healthRequest)
   const silentBytes = await silent.closed()
   const idleBytes = await idle.closed()
   const idleMs = performance.now() - beganAt
-  letGo()
+  resume()
   const busyAnswer = await busy.answer({ method: 'POST', target: '/plants' })
 
   assertFailure(readiness, 50303)
@@ -68,7 +67,7 @@ test('connections in the backlog are served when listening has stopped', async (
 })
 
 test('a stop waits for a client that reads, and hardly for a silent one', async () => {
-  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
+  const find = async () => versioned(longPlant(1n, 8 * mib))
   await using service = await startService({ plants: { find } })
   const reader = service.open()
   const silent = service.open()
@@ -94,7 +93,7 @@ test('a stop waits for a client that reads, and hardly for a silent one', async 
 })
 
 test('a stop out of time cuts the rest and counts whole requests', async () => {
-  const { plants, begun, letGo } = heldInserts()
+  const { plants, begun, resume } = pausedInserts()
   await using service = await startService({ plants })
   const { client } = service
   const connections = connectionsOf(service.app.server)
@@ -115,5 +114,5 @@ test('a stop out of time cuts the rest and counts whole requests', async () => {
   expect(unanswered).toBe(1)
   expect(bytesOfWhole).toHaveLength(0)
   expect(bytesOfHalf).toHaveLength(0)
-  letGo()
+  resume()
 })

@@ -28,8 +28,9 @@ test.each([
   },
 ])('the log names $client where $why', async ({ trustedProxies, forwarded, client }) => {
   await using service = await startService({ trustedProxies })
+  const headers = { 'x-forwarded-for': forwarded }
 
-  await fetch(`${service.url}/healthz`, { headers: { 'x-forwarded-for': forwarded } })
+  await fetch(`${service.url}/healthz`, { headers })
 
   await expect.poll(() => service.answered.at(-1)?.client).toBe(client)
 })

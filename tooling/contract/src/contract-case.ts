@@ -116,13 +116,13 @@ export function toJson(value: object): string {
 }
 
 /** Returns the body of an answer, with integers as bigints. */
-export function held(answer: Answer): unknown {
+export function jsonOf(answer: Answer): unknown {
   return readExactly(`${answer.body}`)
 }
 
 export function assertSuccess(answer: Answer, value: unknown): void {
   assert.equal(answer.status, 200, `${answer.body}`)
-  assert.deepEqual(held(answer), value)
+  assert.deepEqual(jsonOf(answer), value)
 }
 
 /**
@@ -140,7 +140,7 @@ export function assertFailure(
   const mismatch = `expected error ${error}, but the answer is ${describeAnswer(answer)}`
   assert.equal(answer.status, status, mismatch)
 
-  const failure = held(answer) as { error: bigint; message: string }
+  const failure = jsonOf(answer) as { error: bigint; message: string }
   assert.equal(failure.error, BigInt(error), mismatch)
   assert.equal(answer.headers.get('content-type'), 'application/json', mismatch)
 
@@ -231,7 +231,7 @@ export async function allPages(
     answer = await follow(client, answer, path)
   ) {
     assert.equal(answer.status, 200, `${answer.body}`)
-    pages.push(held(answer) as readonly ItemSent[])
+    pages.push(jsonOf(answer) as readonly ItemSent[])
     assert.ok(pages.length < 100, 'the pages have no end')
     if (!answer.headers.has('link')) {
       return pages

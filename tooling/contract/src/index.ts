@@ -30,7 +30,7 @@ export {
   assertFailure,
   assertSuccess,
   type ContractCase,
-  held,
+  jsonOf,
   toJson,
 } from './contract-case.ts'
 export {

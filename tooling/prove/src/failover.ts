@@ -1,6 +1,6 @@
 import { chmodSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, held, toJson } from '@plant-store/contract'
+import { type Client, jsonOf, toJson } from '@plant-store/contract'
 import { freePort, temporaryFolder, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
 import { type Finding, figure } from './part.ts'
@@ -147,7 +147,7 @@ function startLoad(client: Client) {
         return
       }
       // A create that got 503 may have been kept. Then the retry finds its id taken.
-      const { error } = held(answer) as { error: bigint }
+      const { error } = jsonOf(answer) as { error: bigint }
       const isKept = error === 40003n && attempt > 1
       if (isKept) {
         return

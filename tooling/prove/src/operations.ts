@@ -1,4 +1,4 @@
-import { type Client, held, toJson } from '@plant-store/contract'
+import { type Client, jsonOf, toJson } from '@plant-store/contract'
 import {
   type Condition,
   DomainError,
@@ -97,7 +97,7 @@ function outcomeOf(asked: string, answer: Answer): Outcome & { body?: unknown } 
   if (answer.status === 204) {
     return { is: 'done' }
   }
-  const body = held(answer) as { error?: bigint }
+  const body = jsonOf(answer) as { error?: bigint }
   const version = answer.headers.get('etag')?.slice(1, -1)
   if (answer.status === 200) {
     return { is: 'done', body, ...(version !== undefined && { version }) }

@@ -18,7 +18,7 @@ import {
   casesOf,
   create,
   free,
-  held,
+  jsonOf,
   ownId,
   type PlantSent,
   toJson,
@@ -65,7 +65,7 @@ export function assertCounts(
   { faults = {}, ...counts }: Counted,
 ): readonly string[] {
   assert.equal(answer.status, 200, `${answer.body}`)
-  const { faults: given, ...counted } = held(answer) as Record<string, bigint> & {
+  const { faults: given, ...counted } = jsonOf(answer) as Record<string, bigint> & {
     faults: { line: bigint; error: bigint; message: string }[]
   }
   assert.deepEqual(counted, { created: 0n, existing: 0n, refused: 0n, ...counts })

@@ -8,7 +8,7 @@ import {
   assertTaken,
   type ContractCase,
   casesOf,
-  held,
+  jsonOf,
   ownId,
   refuses,
   toJson,
@@ -51,7 +51,7 @@ export const bodyCases: readonly ContractCase[] = [
       )
       const missing = await client.post('{}')
       assertFailure(missing, 40002, 'id', 'name')
-      assert.doesNotMatch((held(missing) as { message: string }).message, /\btag\b/)
+      assert.doesNotMatch((jsonOf(missing) as { message: string }).message, /\btag\b/)
     },
 
     'refuses a name or a tag that is no string, and JSON that is no object': refuses(

@@ -5,7 +5,7 @@ import {
   type ContractCase,
   casesForEach,
   casesOf,
-  held,
+  jsonOf,
 } from '../contract-case.ts'
 
 /** The pages that a monitor reads, and a part of their content. */
@@ -64,7 +64,7 @@ export const openPageCases: readonly ContractCase[] = [
   ...casesOf('the served description', {
     'is open, OpenAPI 3.1.0, and of interface version 1.0.0': async client => {
       const answer = await client.ask('GET', '/openapi.json', { token: null })
-      const { openapi, info } = held(answer) as {
+      const { openapi, info } = jsonOf(answer) as {
         openapi: string
         info: { version: string }
       }

@@ -10,7 +10,7 @@ import {
   casesForEach,
   casesOf,
   create,
-  held,
+  jsonOf,
   ownId,
   toJson,
 } from '../contract-case.ts'
@@ -53,7 +53,7 @@ const inOldVersion = (request: Buffer): string =>
 
 /** Returns the status of an answer, and the text in it if it is a success. */
 function summaryOf(answer: Answer): string {
-  const { name, status } = held(answer) as { name?: string; status?: string }
+  const { name, status } = jsonOf(answer) as { name?: string; status?: string }
   return [answer.status, name ?? status].join(' ').trim()
 }
 

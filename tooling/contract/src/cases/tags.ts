@@ -9,8 +9,8 @@ import {
   create,
   follow,
   free,
-  held,
   idsOf,
+  jsonOf,
   ownId,
   type PlantSent,
 } from '../contract-case.ts'
@@ -41,7 +41,7 @@ export const tagCases: readonly ContractCase[] = [
         }
         const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
         if (first.status === 200) {
-          assert.deepEqual(held(await follow(client, first)), plants.slice(1))
+          assert.deepEqual(jsonOf(await follow(client, first)), plants.slice(1))
           outcomes.followed++
         } else {
           assertFailure(first, 43101)
