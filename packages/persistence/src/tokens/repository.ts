@@ -28,7 +28,8 @@ export function createTokenRepository(
     async list() {
       const rows = await read(statements.list, {})
       // Sorted here, because databases sort text differently.
-      return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(toToken)
+      const sorted = rows.toSorted(byName)
+      return sorted.map(toToken)
     },
 
     async markUsed(hash, usedAt) {
@@ -39,6 +40,10 @@ export function createTokenRepository(
       return (await submit(statements.remove, { name })) === 1
     },
   }
+}
+
+function byName(a: TokenRow, b: TokenRow): number {
+  return a.name < b.name ? -1 : 1
 }
 
 function toToken(row: TokenRow): AccessToken {

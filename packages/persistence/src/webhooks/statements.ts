@@ -162,9 +162,9 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
     due: read(() =>
       webhooks
         .where('is_stopped', '=', no)
-        .where(
-          sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now}`,
-        )
+        .where(sql<boolean>`next_claim_at <= ${now}`)
+        .where(sql<boolean>`leased_until <= ${now}`)
+        .where(sql<boolean>`${firstDue} <= ${now}`)
         .orderBy('leased_at')
         .orderBy('created_at')
         .limit(webhooksMax),
