@@ -57,28 +57,8 @@ type TokenGate = (
   scope: Scope,
 ) => ReturnType<Gate>
 
-export interface GateOptions {
+interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
-}
-
-/**
- * Returns the holder of an access token.
- *
- * @throws AccessError if the token lacks the scope
- */
-export function requireScope(
-  holder: Pick<AccessToken, 'name' | 'scopes'>,
-  scope: Scope,
-): Holder {
-  if (holder.scopes.includes(scope)) {
-    return holder
-  }
-  throw new AccessError(
-    'insufficient-scope',
-    `the access token lacks the scope ${scope}`,
-    scope,
-    holder.name,
-  )
 }
 
 /**
@@ -110,9 +90,9 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     }
 
     const markedAtMs = known?.markedAtMs ?? Number.NEGATIVE_INFINITY
-    const found = { hash, token, foundAtMs, markedAtMs }
-    remembered.set(presented, found)
-    return admit(found, foundAtMs, scope)
+    const entry = { hash, token, foundAtMs, markedAtMs }
+    remembered.set(presented, entry)
+    return admit(entry, foundAtMs, scope)
   }
 
   function refuseUnknown(presented: string, known: Remembered | undefined): AccessError {
@@ -131,7 +111,10 @@ export function createGate({ tokens }: GateOptions): TokenGate {
       const message = 'the access token has expired'
       throw new AccessError('invalid-token', message, undefined, token.name)
     }
-    requireScope(token, scope)
+    if (!token.scopes.includes(scope)) {
+      const message = `the access token lacks the scope ${scope}`
+      throw new AccessError('insufficient-scope', message, scope, token.name)
+    }
 
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs

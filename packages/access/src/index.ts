@@ -4,9 +4,7 @@ export {
   type Credentials,
   createGate,
   type Gate,
-  type GateOptions,
   type Holder,
-  requireScope,
 } from './gate.ts'
 export { type Scope, scopes, scopesByChoice } from './scopes.ts'
 export {

@@ -119,7 +119,8 @@ function refusedAt(index: number, fault: Fault): ManyCreated {
 }
 
 function sum(one: ManyCreated, other: ManyCreated): ManyCreated {
-  const faults = [...one.faults, ...other.faults].sort((a, b) => a.index - b.index)
+  const faults = [...one.faults, ...other.faults]
+  faults.sort((a, b) => a.index - b.index)
   return {
     created: one.created + other.created,
     existing: one.existing + other.existing,

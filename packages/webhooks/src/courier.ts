@@ -33,7 +33,7 @@ export interface CourierClock {
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-export const systemClock: CourierClock = {
+const systemClock: CourierClock = {
   elapsed: () => performance.now(),
   wait: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
 }

@@ -133,12 +133,14 @@ class DeliveryCounts {
       return
     }
     const key = JSON.stringify({ webhook: report.webhook, outcome })
+    const countBefore = this.#counts.get(key) ?? 0
     const count = report.event === 'delivered' ? report.count : 1
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + count)
+    this.#counts.set(key, countBefore + count)
   }
 
   samples(): readonly Sample[] {
-    return [...this.#counts].map(([key, count]) => sample(count, JSON.parse(key)))
+    const counts = [...this.#counts]
+    return counts.map(([key, count]) => sample(count, JSON.parse(key)))
   }
 }
 

@@ -131,12 +131,12 @@ async function removePart(
   }
 
   for (let from = 0; from < ids.length; from += removalsMax) {
-    const some = ids.slice(from, from + removalsMax)
-    const outcomes = await Promise.all(some.map(removeOne))
+    const idsTogether = ids.slice(from, from + removalsMax)
+    const outcomes = await Promise.all(idsTogether.map(removeOne))
     const removed = outcomes.filter(wasStored => wasStored).length
-    counts.read += some.length
+    counts.read += idsTogether.length
     counts.removed += removed
-    counts.missing += some.length - removed
+    counts.missing += idsTogether.length - removed
   }
   if (fault !== undefined) {
     throw fault
@@ -148,13 +148,13 @@ function summarize(
   dryRun: boolean,
   seconds: number,
 ): string {
-  let others = ''
+  let missingInWords = ''
   if (missing > 0) {
-    others = `, ${grouped(missing)} not stored`
+    missingInWords = `, ${grouped(missing)} not stored`
   }
   if (dryRun) {
-    return `${counted(removed, 'stored plant')}${others}; nothing was removed`
+    return `${counted(removed, 'stored plant')}${missingInWords}; nothing was removed`
   }
   const speed = `${duration(seconds)} (${rate(removed, seconds)})`
-  return `${counted(removed, 'plant')} removed in ${speed}${others}`
+  return `${counted(removed, 'plant')} removed in ${speed}${missingInWords}`
 }

@@ -62,11 +62,10 @@ const listWebhooks = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const webhooks = await store.webhooks.list()
-    const figures = new Map(
-      (await store.webhooks.outbox.figures()).map(each => [each.webhook, each]),
-    )
+    const figures = await store.webhooks.outbox.figures()
+    const figuresById = new Map(figures.map(figure => [figure.webhook, figure]))
     const results = webhooks.map(({ failingSince = null, ...webhook }) => {
-      const { waiting = 0, givenUp = 0, oldestMs } = figures.get(webhook.id) ?? {}
+      const { waiting = 0, givenUp = 0, oldestMs } = figuresById.get(webhook.id) ?? {}
       return {
         ...webhook,
         failingSince,
@@ -112,7 +111,7 @@ const logWebhook = new Command('log')
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
     const webhooks = await store.webhooks.list()
-    const webhook = webhooks.find(each => each.id === id)
+    const webhook = webhooks.find(candidate => candidate.id === id)
     if (webhook === undefined) {
       throw noWebhook(id)
     }

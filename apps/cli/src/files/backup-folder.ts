@@ -24,7 +24,8 @@ const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z\.backup$/
  * one name.
  */
 export function backupFolder(folder: string, store: string): BackupFolder {
-  if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile()) {
+  const stat = withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))
+  if (stat?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   }
   withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
@@ -41,17 +42,18 @@ export function backupFolder(folder: string, store: string): BackupFolder {
         return 0
       }
       // The clock may have been set back, so `next` is not among those to choose from.
-      const others = withFile(folder, () => readdirSync(folder)).filter(
+      const names = withFile(folder, () => readdirSync(folder))
+      const otherBackups = names.filter(
         name =>
           namePattern.test(name) &&
           name !== nextName &&
           readStoreId(join(folder, name)) === storeId,
       )
-      const old = others.sort(compareTimes).slice(count - 1)
-      for (const name of old) {
+      const oldBackups = otherBackups.sort(compareTimes).slice(count - 1)
+      for (const name of oldBackups) {
         withFile(name, () => rmSync(join(folder, name)))
       }
-      return old.length
+      return oldBackups.length
     },
   }
 }

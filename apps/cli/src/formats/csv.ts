@@ -169,18 +169,16 @@ class CsvReader<Item> {
       const [record] = this.#split(piece, candidate, isLast, 1).records
       return { separator: candidate, record }
     })
+    const fitting = readings.find(({ record }) => this.#isHeader(record))
     // If none is a header, an error says what is wrong with the first.
-    const chosen = readings.find(({ record }) => this.#isHeader(record)) ?? readings[0]
+    const { separator: chosen, record } = fitting ?? readings[0] ?? {}
     // There is no record yet if a quote is still open.
-    if (chosen?.record === undefined) {
+    if (chosen === undefined || record === undefined) {
       return undefined
     }
-    this.#header = {
-      separator: chosen.separator,
-      columns: this.#columnsOf(chosen.record),
-    }
-    this.#countLines(chosen.record.lines)
-    return chosen.record.lines
+    this.#header = { separator: chosen, columns: this.#columnsOf(record) }
+    this.#countLines(record.lines)
+    return record.lines
   }
 
   #isHeader(record: CsvRecord | undefined): boolean {
@@ -332,8 +330,8 @@ export function columnsInWords(required: readonly Column[]): string {
 
 /** Spreadsheets write names as people typed them. */
 function columnNamed(name: string | undefined): Column | undefined {
-  const wanted = name?.trim().toLowerCase()
-  return allColumns.find(column => column === wanted)
+  const spelling = name?.trim().toLowerCase()
+  return allColumns.find(column => column === spelling)
 }
 
 const quotedCharactersMax = 100

@@ -65,8 +65,8 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (!isRecord(input)) {
     throw refusal('invalid-plant', { plant: 'must be an object' })
   }
-  const ownId = member(input, 'id')
-  const plantId = ownId === undefined ? id : ownId
+  const idInInput = member(input, 'id')
+  const plantId = idInInput === undefined ? id : idInInput
   const name = member(input, 'name')
   const tag = member(input, 'tag')
 

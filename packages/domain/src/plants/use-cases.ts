@@ -74,14 +74,14 @@ export function createPlantUseCases({
       }),
 
     find: (id, condition = {}) =>
-      repository.find(id).then(found => {
-        if (found === undefined) {
+      repository.find(id).then(stored => {
+        if (stored === undefined) {
           throw plantNotFound(id)
         }
-        if (!isMet(condition, found.version)) {
-          throw conditionFailed(id, condition, found.version)
+        if (!isMet(condition, stored.version)) {
+          throw conditionFailed(id, condition, stored.version)
         }
-        return found
+        return stored
       }),
 
     async list({ name_contains, count = false, ...query }) {
@@ -179,19 +179,19 @@ async function listCounted(
   repository: PlantRepository,
   query: PlantPageQuery,
 ): Promise<PlantPage> {
-  let counted = 0
+  let plantCount = 0
   const { items, ...next } = await readPage(query, async bounds => {
     const countMax = totalMax + 1
     const { plants, total } = await repository.pageCounted({ ...bounds, countMax })
-    counted = total
+    plantCount = total
     return plants
   })
-  return { plants: items, ...next, total: totalOf(counted) }
+  return { plants: items, ...next, total: totalOf(plantCount) }
 }
 
-function totalOf(counted: number): Total {
-  if (counted > totalMax) {
+function totalOf(plantCount: number): Total {
+  if (plantCount > totalMax) {
     return `${totalMax}+`
   }
-  return counted
+  return plantCount
 }
