@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { hasBrowser } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { hold, type Opened, shows, signIn, usePage } from './page.ts'
+import { hold, type Steps, shows, signIn, usePage } from './page.ts'
 
 const script = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const axe = readFileSync(script, 'utf8')
@@ -20,7 +20,7 @@ interface Axe {
 describe('axe', needs('chromium', hasBrowser), () => {
   const { open, fill, replace, ...fixture } = usePage()
 
-  const states: readonly (readonly [string, (opened: Opened) => Promise<unknown>])[] = [
+  const states: readonly (readonly [name: string, reach: Steps])[] = [
     ['the sign-in', async () => {}],
     ['the list', ({ page }) => signIn(page, fixture.token())],
     [

@@ -1,4 +1,5 @@
 import { scopesByChoice } from '@plant-store/access'
+import { plant } from '@plant-store/domain/testing'
 import { hasBrowser, type Page } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
@@ -61,12 +62,14 @@ describe('the page', needs('chromium', hasBrowser), () => {
     }
     await expect.poll(ids).toEqual(all.map(id => `${id}`))
     const { plants } = await fixture.store().plants.list({ limit: 9 })
-    expect(plants).toEqual(all.map(id => ({ id, name: `plant ${id}` })))
+    const saved = all.map(id => plant(id, `plant ${id}`))
+    expect(plants).toEqual(saved)
   })
 
   test('integers are exact in the URL', async () => {
     const all = [min, -1n, 0n, 9007199254740993n, max]
-    await fixture.store().fill(all.map(id => ({ id, name: `plant ${id}` })))
+    const plants = all.map(id => plant(id, `plant ${id}`))
+    await fixture.store().fill(plants)
     await using opened = await open()
     const { page, form, member, press, hash } = opened
     for (const id of all) {
@@ -84,7 +87,8 @@ describe('the page', needs('chromium', hasBrowser), () => {
     const { form, member, press } = opened
     await press('New')
     const problem = form.locator('.problem').first()
-    for (const wrong of ['', '-', '-0', '07', `${max + 1n}`, `${min - 1n}`]) {
+    const outsideInt64 = [`${max + 1n}`, `${min - 1n}`]
+    for (const wrong of ['', '-', '-0', '07', ...outsideInt64]) {
       await member('id').fill(wrong)
       await press('Save')
       const words = `must be an integer from ${min} to ${max}`
@@ -129,7 +133,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await member('tag').fill('x')
     await press('Save')
     await shows(status, 'Plant 8 is saved.')
-    expect(await stored(8n)).toEqual({ id: 8n, name: 'a\r\nb', tag: 'x' })
+    expect(await stored(8n)).toEqual(plant(8n, 'a\r\nb', 'x'))
   })
 
   test('an optional text can be empty, or absent', async () => {
@@ -144,7 +148,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await member('has tag').uncheck()
     await press('Save')
     await shows(status, 'Plant 9 is saved.')
-    expect(await stored(8n)).toEqual({ id: 8n, name: 'eight', tag: '' })
+    expect(await stored(8n)).toEqual(plant(8n, 'eight', ''))
     expect(await stored(9n)).toEqual({ id: 9n, name: 'nine' })
   })
 
@@ -163,7 +167,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await press('Save')
 
     await shows(status, 'Plant 7 is saved.')
-    expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag: 'tree' })
+    expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
   })
 
   test('a save that is lost says so, or that it is unknown', async () => {
@@ -223,7 +227,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await press('Close')
     await shows(rows, '1 row, no more')
     expect(await button('New').count(), 'New').toBe(0)
-    expect(await stored(7n)).toEqual({ id: 7n, name: 'Ficus', tag: 'tree' })
+    expect(await stored(7n)).toEqual(plant(7n, 'Ficus', 'tree'))
   })
 
   test('a token that expires while a form is open is asked for over it', async () => {
@@ -238,7 +242,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     expect(await member('name').inputValue()).toBe('mine')
     await signIn(page, fixture.token())
     await shows(status, 'Plant 7 is saved.')
-    expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag: 'tree' })
+    expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
   })
 
   test('markup is text everywhere', async () => {
@@ -266,10 +270,12 @@ describe('the page', needs('chromium', hasBrowser), () => {
     const { page, form, status, rows, focused } = opened
     const { keyboard } = page
     const tabTo = async (text: string) => {
-      for (let count = 0; count < 20 && (await focused()) !== text; count++) {
+      const passed: unknown[] = [await focused()]
+      while (passed.at(-1) !== text && passed.length <= 20) {
         await keyboard.press('Tab')
+        passed.push(await focused())
       }
-      expect(await focused()).toBe(text)
+      expect(passed.at(-1), `tabbed through ${passed.join(', ')}`).toBe(text)
     }
     await page.getByLabel('Access token').waitFor()
     await keyboard.type(fixture.token())

@@ -1,3 +1,4 @@
+import { plant } from '@plant-store/domain/testing'
 import { hasBrowser } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
@@ -64,7 +65,7 @@ describe('a change by another', needs('chromium', hasBrowser), () => {
     expect(await stored(7n)).toEqual({ id: 7n, name: 'theirs again' })
     await press('Save mine over it')
     await shows(status, 'Plant 7 is saved.')
-    expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag: 'tree' })
+    expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
   })
 
   test('is asked about before a plant is deleted', async () => {
@@ -99,6 +100,6 @@ describe('a change by another', needs('chromium', hasBrowser), () => {
     expect(await namesIn(opened)).toEqual(['Ficus', 'mine *'])
     await press('Save mine over it')
     await shows(status, 'Plant 7 is saved.')
-    expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag: 'tree' })
+    expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
   })
 })

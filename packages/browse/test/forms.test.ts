@@ -1,7 +1,8 @@
+import { plant } from '@plant-store/domain/testing'
 import { hasBrowser } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { hold, holdKey, type Opened, several, shows, usePage } from './page.ts'
+import { hold, holdKey, type Steps, several, shows, usePage } from './page.ts'
 
 describe('a form', needs('chromium', hasBrowser), () => {
   const { open, stored, fill, replace, ...fixture } = usePage()
@@ -81,7 +82,7 @@ describe('a form', needs('chromium', hasBrowser), () => {
   })
 
   describe('every way out asks when something was typed', () => {
-    const ways: readonly (readonly [string, (opened: Opened) => Promise<unknown>])[] = [
+    const ways: readonly (readonly [name: string, leave: Steps])[] = [
       ['Close', ({ press }) => press('Close')],
       ['Escape', ({ page }) => page.keyboard.press('Escape')],
       ['Back', ({ page }) => page.evaluate(() => history.back())],
@@ -246,7 +247,7 @@ describe('a form', needs('chromium', hasBrowser), () => {
       expect(await member('has tag').isChecked()).toBe(true)
       release()
       await shows(status, 'Plant 7 is saved.')
-      expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag: 'tree' })
+      expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
     })
 
     test('the list says that it loads', async () => {

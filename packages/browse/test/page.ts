@@ -29,6 +29,9 @@ type PlantParts = Parameters<typeof plant>
 
 export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
 
+/** What is done on a page that is open. */
+export type Steps = (opened: Opened) => Promise<unknown>
+
 /** Starts a store and a browser for the tests of a file. */
 export function usePage() {
   let store: Store
@@ -117,7 +120,10 @@ function watch(page: Page, requested: string[]): readonly string[] {
 
 function createFinders(page: Page) {
   // If there are several, the last one is in the uppermost dialog.
-  const button = (name: string) => page.getByRole('button', { name, exact: true }).last()
+  const named = (role: 'button' | 'link', name: string) =>
+    page.getByRole(role, { name, exact: true })
+  const button = (name: string) => named('button', name).last()
+  const filters = page.locator('#filters')
   const form = page.locator('dialog.record').last()
   return {
     button,
@@ -133,10 +139,10 @@ function createFinders(page: Page) {
     cells: () => page.locator('#table tbody td').allTextContents(),
     row: (id: string) => page.locator(`#table tr[data-id="${id}"]`),
     press: (name: string) => button(name).click(),
-    follow: (name: string) => page.getByRole('link', { name, exact: true }).click(),
+    follow: (name: string) => named('link', name).click(),
     focused: () => page.evaluate(() => document.activeElement?.textContent),
     hash: () => new URL(page.url()).hash,
-    filter: (name: string) => page.locator('#filters').getByLabel(name, { exact: true }),
+    filter: (name: string) => filters.getByLabel(name, { exact: true }),
     heading: (name: string | RegExp) => page.getByRole('heading', { name }),
   }
 }

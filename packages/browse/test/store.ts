@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { createServer as createProxy, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import {
   AccessError,
@@ -11,6 +9,7 @@ import {
 } from '@plant-store/access'
 import { parsePlant } from '@plant-store/domain'
 import { memoryUseCases } from '@plant-store/domain/testing'
+import { listenLocally } from '@plant-store/harness'
 import { createServer } from '@plant-store/http/server'
 
 /** Returns a gate, with functions that create a token and let one expire. */
@@ -48,7 +47,18 @@ function createTokens() {
 export async function startStore() {
   const { gate, token, expire } = createTokens()
   const { plants } = memoryUseCases()
-  const logger = { level: 'silent', child: () => logger, ...silence }
+  const ignore = () => {}
+  const logger = {
+    level: 'silent',
+    child: () => logger,
+    fatal: ignore,
+    error: ignore,
+    warn: ignore,
+    info: ignore,
+    debug: ignore,
+    trace: ignore,
+    silent: ignore,
+  }
   let isHeld = async () => {}
   const server = createServer({
     unannounced: plants,
@@ -129,10 +139,8 @@ export async function startProxy(store: string) {
     })
     sent.end(body)
   })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
   return {
-    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listenLocally(proxy)}`,
     set fate(decide: (method: string) => Fate) {
       fate = decide
     },
@@ -142,9 +150,3 @@ export async function startProxy(store: string) {
     },
   }
 }
-
-const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
-const silence = Object.fromEntries(levels.map(level => [level, () => {}])) as Record<
-  (typeof levels)[number],
-  () => void
->

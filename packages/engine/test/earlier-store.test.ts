@@ -37,7 +37,7 @@ function fileOf(url: string): string {
   return url.slice('file:'.length)
 }
 
-async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>): Promise<Item[]> {
+async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>) {
   const items: Item[] = []
   for await (const page of pages) {
     items.push(...page)
@@ -123,7 +123,8 @@ describe('a salvage', () => {
     expect(ofGardens.count).toBe(0)
     expect(await itemsOf(ofGardens.all())).toEqual([])
     expect(ofGardens.unread()).toBe(0)
-    expect(await itemsOf(salvage.of('notes').all())).toEqual([note(1), note(2)])
+    const notes = await itemsOf(salvage.of('notes').all())
+    expect(notes).toEqual([note(1), note(2)])
     expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   })
 

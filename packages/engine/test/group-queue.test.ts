@@ -114,7 +114,8 @@ class Client {
   }
 
   drain(): void {
-    this.#drains.push(this.#queue.drain().then(() => this.#queue.pending()))
+    const drained = this.#queue.drain()
+    this.#drains.push(drained.then(() => this.#queue.pending()))
   }
 
   /** Returns how many changes were pending after each drain. */

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { attachStorage, note, openStorage } from './notes.ts'
+import { attachStorage, note, notesFrom, openStorage } from './notes.ts'
 
 const newFile = () => join(temporaryFolder(), 'notes.db')
 
@@ -16,9 +16,7 @@ test('leaving a store writes what waits, and leaves it open for others', async (
   const before = ports()
   const leaving = await attachStorage(storage.share())
   expect(ports()).toBeGreaterThan(before)
-  const last = Promise.all(
-    Array.from({ length: 50 }, (_, n) => leaving.notes.insert(note(n))),
-  )
+  const last = Promise.all(notesFrom(0, 50).map(leaving.notes.insert))
   await leaving[Symbol.asyncDispose]()
   expect(await last).toEqual(Array(50).fill(true))
   await expect.poll(ports).toBe(before)
@@ -45,8 +43,7 @@ test('a single note overtakes many, of which its transaction takes one call', as
   })
   // Keeps the store locked, so that they gather.
   const another = new Database(file).exec('begin immediate')
-  const insertAll = (from: number) =>
-    storage.notes.insertAll(Array.from({ length: 500 }, (_, n) => note(from + n)))
+  const insertAll = (from: number) => storage.notes.insertAll(notesFrom(from, 500))
   const sent: Promise<unknown>[] = []
   for (const from of [0, 500, 1_000]) {
     sent.push(insertAll(from))

@@ -181,3 +181,8 @@ export const note = (
   text,
   topic,
 })
+
+/** Returns notes with consecutive ids. */
+export function notesFrom(firstId: number, count: number): readonly Note[] {
+  return Array.from({ length: count }, (_, n) => note(firstId + n))
+}

@@ -168,7 +168,8 @@ test('an error is explained with its reason, unless it has it', () => {
     'the store could not write the change: the disk is full',
   )
   expect(explain(new StoreError('store-busy', 'too many'))).toBe('too many')
-  expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
+  const withCause = new Error('other', { cause: new Error('why') })
+  expect(explain(withCause)).toBe('other')
   const archived = new StoreError('store-unavailable', 'the store: full', {
     cause: new Error('full'),
   })

@@ -174,7 +174,8 @@ describe('a pool whose server allows fewer connections', () => {
   /** Returns how many connections three transactions at once have used. */
   async function countOfThree(pool: ConnectionPool): Promise<number> {
     const slow = 'select pg_backend_pid() as id, pg_sleep(0.05)'
-    const rows = await Promise.all([ask(pool, slow), ask(pool, slow), ask(pool, slow)])
+    const asking = [ask(pool, slow), ask(pool, slow), ask(pool, slow)]
+    const rows = await Promise.all(asking)
     return new Set(rows.map(({ id }) => id)).size
   }
 

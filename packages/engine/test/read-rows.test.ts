@@ -23,11 +23,11 @@ function within(
   textBytesMax: number,
 ): readonly Note[] {
   let bytes = 0
-  const end = notes.findIndex(each => {
-    bytes += bytesOf(each)
-    return bytes >= textBytesMax
+  const last = notes.findIndex((row, index) => {
+    bytes += bytesOf(row)
+    return bytes >= textBytesMax || index + 1 === limit
   })
-  return notes.slice(0, Math.min(limit, end === -1 ? notes.length : end + 1))
+  return last === -1 ? notes : notes.slice(0, last + 1)
 }
 
 /** Empty texts, texts without a topic, and characters of one, two and four bytes. */
@@ -115,7 +115,8 @@ describe('a page on SQLite', () => {
   ])(
     'with a text that is %s reads rows one by one only if it must',
     (_, text, topic, expected) => {
-      const notes = [note(1, text, topic), note(2, '', null), note(3, 'a', 'b')]
+      const odd = note(1, text, topic)
+      const notes = [odd, note(2, '', null), note(3, 'a', 'b')]
       const { rows, rowsOneByOne } = readCounted(notes, { limit, textBytesMax })
       expect(rows).toEqual(notes)
       expect(rowsOneByOne).toBe(expected)

@@ -3,7 +3,7 @@ import { compileEntities, type Storage, sqliteDialect } from '@plant-store/engin
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreError } from '../src/errors.ts'
 import { createStorage, type DatabaseDriver } from '../src/runner.ts'
-import { type Entered, entities, note } from './notes.ts'
+import { type Entered, entities, note, notesFrom } from './notes.ts'
 
 /** A database on which everything works. */
 const working: DatabaseDriver = {
@@ -39,7 +39,7 @@ describe('changes that wait', () => {
       runGroup: single.run,
       runBulkGroup: bulk.run,
     })
-    const many = storage.notes.insertAll([note(1), note(2), note(3)])
+    const many = storage.notes.insertAll(notesFrom(1, 3))
     const one = storage.notes.insert(note(4))
     expect(storage.pending()).toBe(4)
 
@@ -186,7 +186,6 @@ async function passSeconds(seconds: number): Promise<void> {
 
 describe('the limit of pending changes', () => {
   const tooMany = { code: 'store-busy', message: 'too many changes are pending' }
-  const notes = (count: number) => Array.from({ length: count }, (_, id) => note(id))
 
   test('is that of the options for single ones', async () => {
     await using storage = open(working, { queueChangesMax: 1 })
@@ -202,9 +201,9 @@ describe('the limit of pending changes', () => {
     await using storage = open(working, { queueChangesMax: 1 })
 
     const single = storage.notes.insert(note(1))
-    const one = storage.notes.insertAll(notes(1))
-    const above = storage.notes.insertAll(notes(10_000))
-    const rest = storage.notes.insertAll(notes(9_999))
+    const one = storage.notes.insertAll(notesFrom(0, 1))
+    const above = storage.notes.insertAll(notesFrom(0, 10_000))
+    const rest = storage.notes.insertAll(notesFrom(0, 9_999))
 
     await expect(above).rejects.toMatchObject(tooMany)
     expect(await one).toHaveLength(1)
@@ -215,7 +214,7 @@ describe('the limit of pending changes', () => {
   test('is no limit for a bulk call that is alone', async () => {
     await using storage = open(working)
 
-    expect(await storage.notes.insertAll(notes(10_001))).toHaveLength(10_001)
+    expect(await storage.notes.insertAll(notesFrom(0, 10_001))).toHaveLength(10_001)
     expect(await storage.notes.insertAll([])).toEqual([])
   })
 })

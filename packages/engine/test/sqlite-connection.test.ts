@@ -45,7 +45,7 @@ test('a change waits for a lock that is soon released', async () => {
 
   expect(await change).toBe(true)
   const notes = await storage.notes.page(10)
-  expect(notes.map(({ id }) => id)).toEqual([1n, 2n, 3n])
+  expect(notes).toMatchObject([{ id: 1n }, { id: 2n }, { id: 3n }])
   other.close()
 })
 

@@ -29,7 +29,8 @@ describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {
     )
 
     expect(statement.sql.match(/\?|\$\d/g)).toHaveLength(3)
-    expect(valuesOf(statement, { id: 1n, text: 'a' })).toEqual(['a', 1n, 'a'])
+    const values = valuesOf(statement, { id: 1n, text: 'a' })
+    expect(values).toEqual(['a', 1n, 'a'])
   })
 
   test('a statement without parameters has no values', () => {

@@ -51,7 +51,9 @@ async function open(
     writer.connect(port2, kind)
     const answers = on(port, 'message')
     return {
-      send: (...ids: number[]) => port.postMessage(ids.map(id => insertOf(id))),
+      send(...ids: number[]) {
+        port.postMessage(ids.map(id => insertOf(id)))
+      },
       sendChanges: (changes: readonly Change[]) => port.postMessage(changes),
       answer: async () => (await answers.next()).value?.[0],
       answerSoFar: () => receiveMessageOnPort(port)?.message,
