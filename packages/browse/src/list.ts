@@ -158,13 +158,14 @@ export class List {
     const stopping = new AbortController()
     stop.onclick = () => stopping.abort()
     stop.hidden = !isSearch
-    const signals = AbortSignal.any([signal, stopping.signal])
+    const signalOrStop = AbortSignal.any([signal, stopping.signal])
     const mustCount = entity.canCount && !isSearch
     const query = { ...filters, ...(mustCount && { count: true }) }
     let body: HTMLElement | undefined
     try {
       do {
-        const page = await this.#readPage(view, { query, progress, signal: signals })
+        const page = await this.#readPage(view, { query, progress, signal: signalOrStop })
+        // The rows of the list before stay until the first page arrives.
         body ??= showTable(entity)
         const rows = page.items.map(item => createRow(item, entity.members, place))
         body.append(...rows)
@@ -175,7 +176,8 @@ export class List {
         total.textContent = toTotal(page.total)
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
-      if (!stopping.signal.aborted || signal.aborted) {
+      const isStoppedByUser = stopping.signal.aborted && !signal.aborted
+      if (!isStoppedByUser) {
         throw error
       }
       body ??= showTable(entity)
