@@ -107,14 +107,14 @@ function damage(path: string) {
 }
 
 /** Acts before SQLite copies pages into a file, and after. */
-function aroundCopy(before: () => void, after: (target: string) => void = () => {}) {
+function aroundCopy(before: () => void, after?: (target: string) => void) {
   const copy = Database.prototype.backup
   const copying = vi
     .spyOn(Database.prototype, 'backup')
     .mockImplementation(async function (this: Database.Database, target) {
       before()
       const copied = await copy.call(this, target)
-      after(target)
+      after?.(target)
       return copied
     })
   onTestFinished(() => copying.mockRestore())
@@ -393,7 +393,7 @@ test.each([
     spoil()
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(reason)
     expect(await countPlants()).toBe(4_000)
-    expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
+    expect(readdirSync(folder)).not.toContainEqual(expect.stringMatching(/\.part$/))
   },
 )
 
@@ -683,22 +683,26 @@ test('a store restored in a new place belongs to the owner of its folder', {
 })
 
 describe('a WAL beside a backup', () => {
-  const acts: readonly { name: string; act: (named: string) => Promise<unknown> }[] = [
-    { name: 'inspectStore', act: named => inspectStore(`file:${named}`) },
-    { name: 'openReader', act: named => openReader(`file:${named}`) },
-    { name: 'openSalvage', act: named => openSalvage(`file:${named}`) },
-    { name: 'openStorage', act: named => openStorage({ url: `file:${named}` }) },
+  interface Act {
+    readonly name: string
+    readonly act: (path: string) => Promise<unknown>
+  }
+  const acts: readonly Act[] = [
+    { name: 'inspectStore', act: path => inspectStore(`file:${path}`) },
+    { name: 'openReader', act: path => openReader(`file:${path}`) },
+    { name: 'openSalvage', act: path => openSalvage(`file:${path}`) },
+    { name: 'openStorage', act: path => openStorage({ url: `file:${path}` }) },
     {
       name: 'backUpStore',
-      act: named => backUpStore(`file:${named}`, join(folder, 'second')),
+      act: path => backUpStore(`file:${path}`, join(folder, 'second')),
     },
     {
       name: 'restoreStore to it',
-      act: named => restoreStore(`file:${named}`, file, { force: true }),
+      act: path => restoreStore(`file:${path}`, file, { force: true }),
     },
     {
       name: 'restoreStore from it',
-      act: named => restoreStore(url, named, { force: true }),
+      act: path => restoreStore(url, path, { force: true }),
     },
   ]
 
@@ -764,7 +768,12 @@ describe.each(looks)('$name', ({ look }) => {
       withoutWal: await look(`file:${withoutWal}`),
     }
 
-    expect(plantsIn).toEqual({ store: 200, backup: 100, crashed: 200, withoutWal: 100 })
+    expect(plantsIn).toEqual({
+      store: 200,
+      backup: 100,
+      crashed: 200,
+      withoutWal: 100,
+    })
     // SQLite needs the shm to find pages in the WAL.
     expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
   })

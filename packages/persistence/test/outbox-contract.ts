@@ -48,9 +48,9 @@ async function addWebhooks(store: AnnouncingStore, ...ids: WebhookId[]): Promise
 
 async function claimed(
   { outbox }: AnnouncingStore,
-  others: Partial<typeof limits> = {},
+  ownLimits: Partial<typeof limits> = {},
 ): Promise<Claim> {
-  const claim = await outbox.claim({ ...limits, ...others })
+  const claim = await outbox.claim({ ...limits, ...ownLimits })
   assert.ok(claim, 'nothing can be claimed')
   return claim
 }
@@ -62,17 +62,32 @@ async function fail(
   reason = 'it answered 500',
 ): Promise<Claim> {
   const claim = await claimed(store)
-  const id = claim.deliveries[0]?.id as bigint
-  await store.outbox.settle(claim, { delivered: [], failed: { id, reason, ...failed } })
+  const failedAttempt = { id: firstIdOf(claim), reason, ...failed }
+  await store.outbox.settle(claim, { delivered: [], failed: failedAttempt })
   return claim
 }
 
+/** Returns the id of the first delivery. */
+function firstIdOf({ deliveries: [first] }: Claim): bigint {
+  assert.ok(first, 'a claim has a delivery')
+  return first.id
+}
+
 async function deliver({ outbox }: AnnouncingStore, claim: Claim): Promise<void> {
-  await outbox.settle(claim, { delivered: claim.deliveries.map(({ id }) => id) })
+  const delivered = claim.deliveries.map(({ id }) => id)
+  await outbox.settle(claim, { delivered })
+}
+
+/** Adds plants with the ids from 0 on. */
+async function addPlants(store: AnnouncingStore, count: number): Promise<void> {
+  for (let id = 0; id < count; id++) {
+    await store.add(plant(BigInt(id)))
+  }
 }
 
 const plantsOf = ({ deliveries }: Claim) => deliveries.map(({ added }) => added.plant)
-const idsOf = (claim: Claim) => plantsOf(claim).map(({ id }) => id as bigint)
+const idsOf = (claim: Claim): readonly bigint[] => plantsOf(claim).map(({ id }) => id)
+const ascending = (x: bigint | string, y: typeof x) => (x < y ? -1 : 1)
 const attemptsOf = ({ deliveries }: Claim) => deliveries.map(({ attempts }) => attempts)
 
 const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
@@ -98,20 +113,19 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await addWebhooks(store, a)
     expect(await store.outbox.claim(limits)).toBeUndefined()
     const plants = edgeIds.toReversed().map((id, n) => {
-      const text = texts[n % texts.length] as string
+      const text = texts[n % texts.length] ?? ''
       return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
     })
-    for (const each of plants) {
-      await store.add(each)
+    for (const added of plants) {
+      await store.add(added)
     }
     const claim = await claimed(store)
     expect(claim.webhook.id).toBe(a)
     expect(plantsOf(claim)).toStrictEqual(plants)
-    expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(
-      plants.length,
-    )
+    const versions = claim.deliveries.map(({ added }) => added.version)
+    expect(new Set(versions).size).toBe(plants.length)
     const ids = claim.deliveries.map(({ id }) => id)
-    expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
+    expect(ids).toEqual([...new Set(ids)].sort(ascending))
     expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
   },
   'announces one event to each webhook, and none holds up another': async store => {
@@ -119,23 +133,21 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await store.add(plant(1n))
     const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
     const other = await claimed(store)
-    expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
+    const webhookIds = [one.webhook.id, other.webhook.id]
+    expect(webhookIds.sort()).toEqual([a, b])
     expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
     expect(await store.outbox.claim(limits)).toBeUndefined()
   },
   'leases a webhook to one caller until it settles': async store => {
     await addWebhooks(store, a)
-    for (let n = 0n; n < 4n; n++) {
-      await store.add(plant(n))
-    }
-    const claims = await Promise.all(
-      Array.from({ length: 20 }, () => store.outbox.claim(limits)),
-    )
-    const [claim, ...others] = claims.filter(each => each !== undefined)
-    assert.ok(claim)
-    expect(others).toEqual([])
-    const delivered = [0, 2].map(n => claim.deliveries[n]?.id as bigint)
-    await store.outbox.settle(claim, { delivered })
+    await addPlants(store, 4)
+    const racing = Array.from({ length: 20 }, () => store.outbox.claim(limits))
+    const claims = await Promise.all(racing)
+    const [claim, ...furtherClaims] = claims.filter(result => result !== undefined)
+    assert.ok(claim, 'one caller leases the webhook')
+    expect(furtherClaims).toEqual([])
+    const evenOnes = claim.deliveries.filter((_, n) => n % 2 === 0)
+    await store.outbox.settle(claim, { delivered: evenOnes.map(({ id }) => id) })
     const next = await claimed(store)
     expect(idsOf(next)).toEqual([1n, 3n])
     await deliver(store, next)
@@ -150,7 +162,7 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       const late = await claimed(store, { leaseMs: 0 })
       const claim = await claimed(store)
       expect(late.lease).not.toBe(claim.lease)
-      const id = late.deliveries[0]?.id as bigint
+      const id = firstIdOf(late)
       const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
       await store.outbox.settle(late, { delivered: [], failed })
       await store.outbox.settle(late, { delivered: [id] })
@@ -176,28 +188,31 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
   'reads no more deliveries and text than the limits': async store => {
     await addWebhooks(store, a)
-    for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries()) {
-      await store.add(plant(BigInt(id), name))
-    }
-    const lease = { leaseMs: 0 }
-    expect(idsOf(await claimed(store, { ...lease, rowsMax: 2 }))).toEqual([0n, 1n])
+    await store.add(plant(0n, ''))
+    await store.add(plant(1n, 'é'))
+    await store.add(plant(2n, '日'))
+    await store.add(plant(3n, 'ab'))
+    await store.add(plant(4n, 'c'))
+    const twoRows = await claimed(store, { leaseMs: 0, rowsMax: 2 })
+    expect(idsOf(twoRows)).toEqual([0n, 1n])
     const counts: number[] = []
     for (const textBytesMax of [1, 2, 3, 5, 6, 8, 9]) {
-      counts.push((await claimed(store, { ...lease, textBytesMax })).deliveries.length)
+      const claim = await claimed(store, { leaseMs: 0, textBytesMax })
+      counts.push(claim.deliveries.length)
     }
     expect(counts).toEqual([2, 2, 3, 3, 4, 5, 5])
   },
   'retries a failed attempt when it is due, and goes on with others': async store => {
     await addWebhooks(store, a)
-    for (let n = 0n; n < 3n; n++) {
-      await store.add(plant(n))
-    }
+    await addPlants(store, 3)
     const working = await store.webhooks.list()
     await fail(store, { retryInMs: hourMs, claimInMs: 0 })
     const [failing] = await store.webhooks.list()
     expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
-    expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
-    expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
+    const second = await fail(store, { retryInMs: 0, claimInMs: 0 })
+    expect(idsOf(second)).toEqual([1n, 2n])
+    const failingTwice = { ...failing, failures: 2 }
+    expect(await store.webhooks.list()).toEqual([failingTwice])
     const claim = await claimed(store)
     expect(idsOf(claim)).toEqual([1n, 2n])
     expect(attemptsOf(claim)).toEqual([1, 0])
@@ -216,10 +231,8 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     }
     const { failingForMs } = await fail(store, { retryInMs: 0, claimInMs: 0 })
     // Both ends are rounded to milliseconds.
-    assert.ok(
-      failingForMs >= 4 && failingForMs <= performance.now() - begun + 1,
-      `${failingForMs}`,
-    )
+    expect(failingForMs).toBeGreaterThanOrEqual(4)
+    expect(failingForMs).toBeLessThanOrEqual(performance.now() - begun + 1)
     expect((await claimed(store)).failingForMs).toBeGreaterThanOrEqual(failingForMs)
   },
   'leaves a failing webhook alone for as long as it was told': async store => {
@@ -235,29 +248,31 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
   'keeps what was given up, and retries it when told': async store => {
     await addWebhooks(store, a, b)
-    for (let n = 0n; n < 3n; n++) {
-      await store.add(plant(n))
-    }
+    await addPlants(store, 3)
     const ofA = await claimed(store)
     const ofB = await claimed(store)
-    expect([ofA.webhook.id, ofB.webhook.id]).toEqual([a, b])
+    expect(ofA.webhook.id).toBe(a)
+    expect(ofB.webhook.id).toBe(b)
     await store.outbox.settle(ofA, { delivered: [] })
     await fail(store, { claimInMs: 0 }, 'it answered 404')
     await fail(store, { retryInMs: hourMs, claimInMs: 0 }, 'it hangs')
     const deliveries = await store.outbox.deliveriesOf(a, 10)
-    expect(deliveries.map(({ added, reason }) => [added.plant.id, reason])).toEqual([
-      [0n, 'it answered 404'],
-      [1n, 'it hangs'],
-      [2n, undefined],
+    expect(deliveries).toMatchObject([
+      { added: { plant: { id: 0n } }, reason: 'it answered 404' },
+      { added: { plant: { id: 1n } }, reason: 'it hangs' },
+      { added: { plant: { id: 2n } } },
     ])
+    expect(deliveries[2]?.reason).toBeUndefined()
     const waitMs = deliveries.map(
       ({ nextAttemptAt, added }) =>
         nextAttemptAt && Number(nextAttemptAt) - Number(added.addedAt),
     )
     expect(waitMs[0]).toBeUndefined()
-    assert.ok((waitMs[1] ?? 0) >= hourMs && (waitMs[2] ?? hourMs) < hourMs)
+    expect(waitMs[1]).toBeGreaterThanOrEqual(hourMs)
+    expect(waitMs[2]).toBeLessThan(hourMs)
     expect(await store.outbox.deliveriesOf(a, 2)).toHaveLength(2)
-    const figures = (await store.outbox.figures()).find(({ webhook }) => webhook === a)
+    const allFigures = await store.outbox.figures()
+    const figures = allFigures.find(({ webhook }) => webhook === a)
     expect(figures).toMatchObject({ waiting: 2, givenUp: 1 })
     expect(figures?.oldestMs).toBeGreaterThanOrEqual(0)
     expect(idsOf(await claimed(store, { leaseMs: 0 }))).toEqual([2n])
@@ -269,7 +284,8 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await store.add(plant(1n))
     const working = await store.webhooks.list()
     await fail(store, { retryInMs: 0 })
-    expect(await store.webhooks.list()).toMatchObject([{ state: 'stopped', failures: 1 }])
+    const [stopped] = await store.webhooks.list()
+    expect(stopped).toMatchObject({ state: 'stopped', failures: 1 })
     expect(await store.outbox.claim(limits)).toBeUndefined()
     expect(await store.webhooks.retry(a)).toBe(true)
     expect(await store.webhooks.list()).toEqual(working)
@@ -279,25 +295,27 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
     await store.outbox.stop(a)
-    for (let n = 2n; n < 5n; n++) {
-      await store.add(plant(n))
-    }
+    await store.add(plant(2n))
+    await store.add(plant(3n))
     const ofB = await claimed(store)
-    expect([ofB.webhook.id, idsOf(ofB)]).toEqual([b, [1n, 2n, 3n, 4n]])
+    expect(ofB.webhook.id).toBe(b)
+    expect(idsOf(ofB)).toEqual([1n, 2n, 3n])
     expect(await store.outbox.claim(limits)).toBeUndefined()
     await store.outbox.stop(b)
     await store.add(plant(5n))
     await store.webhooks.retry(a)
     await store.add(plant(6n))
     const figures = await store.outbox.figures()
-    expect(figures.toSorted((x, y) => (x.webhook < y.webhook ? -1 : 1))).toMatchObject([
+    const byWebhook = figures.toSorted((x, y) => ascending(x.webhook, y.webhook))
+    expect(byWebhook).toMatchObject([
       { webhook: a, state: 'active', waiting: 2 },
-      { webhook: b, state: 'stopped', waiting: 4 },
+      { webhook: b, state: 'stopped', waiting: 3 },
     ])
     expect(idsOf(await claimed(store))).toEqual([1n, 6n])
   },
   'signs with the newest secret': async store => {
-    const [first, second] = [mintSecret(), mintSecret()]
+    const first = mintSecret()
+    const second = mintSecret()
     await addWebhook(store, a, first)
     await store.add(plant(1n))
     expect((await claimed(store, { leaseMs: 0 })).secret).toBe(first)
@@ -306,14 +324,13 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   },
   'forgets a removed webhook with its deliveries, and no others': async store => {
     await addWebhooks(store, a, b)
-    for (let n = 0n; n < 3n; n++) {
-      await store.add(plant(n))
-    }
+    await addPlants(store, 3)
     const claim = await claimed(store)
     expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
-    const left = claim.webhook.id === a ? b : a
-    expect(await store.webhooks.list()).toMatchObject([{ id: left }])
-    expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
+    const keptId = claim.webhook.id === a ? b : a
+    const figures = await store.outbox.figures()
+    expect(await store.webhooks.list()).toMatchObject([{ id: keptId }])
+    expect(figures).toMatchObject([{ webhook: keptId, waiting: 3 }])
     expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
     await deliver(store, claim)
     await store.add(plant(3n))

@@ -104,11 +104,11 @@ describe.each(databases)('on %s a plant that is added unannounced', name => {
   })
 
   test('tells its outcome', async () => {
-    const { plants } = store.storage
-    await plants.insert(plant(1))
+    const { insert, unannounced } = store.storage.plants
+    await insert(plant(1))
 
-    const first = await plants.unannounced.insertAll([plant(3), plant(1), plant(4)])
-    const second = await plants.unannounced.insertAll([plant(6), plant(3)])
+    const first = await unannounced.insertAll([plant(3), plant(1), plant(4)])
+    const second = await unannounced.insertAll([plant(6), plant(3)])
 
     expect(first).toEqual(['inserted', 'id-taken', 'inserted'])
     expect(second).toEqual(['inserted', 'id-taken'])
@@ -129,7 +129,8 @@ describe.each(databases)('on %s a plant that is added unannounced', name => {
 
     const announced = await announcedBy(store.storage)
     // PostgreSQL makes changes of one kind together.
-    expect(announced.map(Number.parseFloat).toSorted()).toEqual([1, 2, 5, 7, 9])
+    const ids = announced.map(line => Number.parseFloat(line))
+    expect(ids.toSorted()).toEqual([1, 2, 5, 7, 9])
   })
 })
 
@@ -235,11 +236,12 @@ test('a claim releases a webhook with nothing due, and tries the next', async ()
     next: [delivery],
   }
   const submitted: [name: string, values: object][] = []
-  const nameOf = (statement: unknown) =>
-    Object.entries(statements).find(([, each]) => each === statement)?.[0] ?? 'none'
+  const names = new Map<unknown, string>(
+    Object.entries(statements).map(([name, statement]) => [statement, name]),
+  )
   const runner: Pick<Runner, 'submit' | 'read'> = {
     async submit(statement, values) {
-      submitted.push([nameOf(statement), values])
+      submitted.push([`${names.get(statement)}`, values])
       return 1
     },
     async read(_, values) {

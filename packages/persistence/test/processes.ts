@@ -17,7 +17,8 @@ export interface StoreProcess {
 
 /** Starts a process that has the store open. One order at a time. */
 export async function startStoreProcess(url: string): Promise<StoreProcess> {
-  const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [url], {
+  const program = fileURLToPath(new URL('store-process.ts', import.meta.url))
+  const child = fork(program, [url], {
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -60,7 +61,8 @@ export const idsFrom = (first: number, count: number) =>
 /** Opens a store, and returns the ids of its plants. */
 export async function idsAt(url: string): Promise<bigint[]> {
   await using storage = await openStorage({ url })
-  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
+  const plants = await storage.plants.page({ limit: 1_000_000 })
+  return plants.map(({ id }) => id)
 }
 
 /**

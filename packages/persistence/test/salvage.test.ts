@@ -53,7 +53,8 @@ beforeAll(async () => {
     // Neighbours are removed, so that whole pages become free. Their rows are still on
     // these pages, and must not come back.
     const removed = byId.slice(200, 300)
-    await Promise.all(removed.map(({ id }) => storage.plants.remove(id)))
+    const removing = removed.map(({ id }) => storage.plants.remove(id))
+    await Promise.all(removing)
     plants = byId.filter(kept => !removed.includes(kept))
   }
   const database = new Database(file)
@@ -337,7 +338,8 @@ test.each([1, 2, 3, 4, 5, 6])(
     const { read, unread } = await salvaged(file)
 
     const ids = new Set(read.map(({ id }) => id))
-    expect(read).toEqual(plants.filter(({ id }) => ids.has(id)))
+    const stored = plants.filter(({ id }) => ids.has(id))
+    expect(read).toEqual(stored)
     expect(unread).toBe(plants.length - read.length)
     expect(unread).toBeGreaterThan(0)
   },

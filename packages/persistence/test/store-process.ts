@@ -55,9 +55,11 @@ process.on('message', async (order: Order) => {
     )
     answer({ outcomes: await Promise.all(attempts) })
   } else if ('list' in order) {
-    answer({ ids: (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id) })
+    const plants = await storage.plants.page({ limit: 1_000_000 })
+    answer({ ids: plants.map(({ id }) => id) })
   } else if ('check' in order) {
-    answer({ outcomes: [await outcomeOf(storage.check().then(() => 'ready'))] })
+    const checking = storage.check().then(() => 'ready')
+    answer({ outcomes: [await outcomeOf(checking)] })
   } else if ('flood' in order) {
     void flood(order.flood)
   } else {
