@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 import { answer, scripted } from './scripted-store.ts'
 
-async function collect<Page>(pages: AsyncIterable<Page>): Promise<readonly Page[]> {
+async function collect<Page>(pages: AsyncIterable<Page>) {
   const collected: Page[] = []
   for await (const page of pages) {
     collected.push(page)

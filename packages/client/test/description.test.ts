@@ -76,7 +76,7 @@ const goodBodies = {
   remove: '',
 }
 
-function methodOf({ operationId }: Operation): keyof PlantClient {
+function methodOf({ operationId }: Operation) {
   const name = operationId.replace(/Plants$/, 'Many').replace(/Plant$/, '')
   const method = name === 'listMany' ? 'list' : name
   assert(isMethod(method), `the client has no method ${method}`)
@@ -106,7 +106,7 @@ test('every entity has a client', () => {
 })
 
 /** Returns `createPlantClient` for the tag `plants`. */
-function nameOfClient(tag: string): string {
+function nameOfClient(tag: string) {
   return `create${tag.charAt(0).toUpperCase()}${tag.slice(1, -1)}Client`
 }
 
@@ -152,13 +152,13 @@ test.each(requests)('the request of $clientMethod is as described', async operat
   expect(await bodyOf(request)).toSatisfy(validator(body.schema))
 })
 
-function parameters(operation: Operation, place: Parameter['in']): string[] {
+function parameters(operation: Operation, place: Parameter['in']) {
   const { parameters = [] } = operation
   return parameters.filter(parameter => parameter.in === place).map(({ name }) => name)
 }
 
 /** Returns the body of a request, or `null` if it has none. */
-async function bodyOf(request: Request): Promise<unknown> {
+async function bodyOf(request: Request) {
   if (request.body === null) {
     return null
   }

@@ -87,12 +87,12 @@ class Call {
     this.name = `${scenario.kind} ${id}`
   }
 
-  isChangedByOthers(): boolean {
+  isChangedByOthers() {
     const { changedAt } = this.scenario
     return changedAt !== undefined && this.sentCount >= changedAt
   }
 
-  start(client: PlantClient): Promise<unknown> {
+  start(client: PlantClient) {
     const { plant } = this
     const { signal } = this.caller
     switch (this.scenario.kind) {
@@ -111,7 +111,7 @@ class Call {
 }
 
 /** Makes the call, and returns how its outcome differs from what was made. */
-async function settle(call: Call, client: PlantClient): Promise<readonly string[]> {
+async function settle(call: Call, client: PlantClient) {
   const error: unknown = await call.start(client).then(
     () => undefined,
     reason => reason,
@@ -152,7 +152,7 @@ class FatefulStore {
     return init.method === 'GET' ? this.#read(call) : this.#change(call, init)
   }
 
-  async #read(call: Call): Promise<Response> {
+  async #read(call: Call) {
     const isChanged = call.isChangedByOthers()
     await this.#turn()
     const { kind } = call.scenario
@@ -164,7 +164,7 @@ class FatefulStore {
     return Response.json(answered, { headers: { etag: '"now"' } })
   }
 
-  async #change(call: Call, init: RequestInit): Promise<Response> {
+  async #change(call: Call, init: RequestInit) {
     if (call.scenario.kind === 'create' && call.madeCount > 0) {
       this.violations.push(`${call.name} was created twice`)
     }
@@ -174,7 +174,7 @@ class FatefulStore {
     return Promise.race([this.#exchange(call, new Headers(init.headers)), aborted])
   }
 
-  async #exchange(call: Call, headers: Headers): Promise<Response> {
+  async #exchange(call: Call, headers: Headers) {
     const { kind, fates, givesUpAt } = call.scenario
     const fate = fates[call.sentCount] ?? 'done'
     const isChanged = call.isChangedByOthers()
@@ -198,13 +198,13 @@ class FatefulStore {
     return failureOf(fate) ?? (isRefused ? refusal(412, 41201) : successOf(call))
   }
 
-  #turn(): Promise<void> {
+  #turn() {
     return this.#scheduler.schedule(Promise.resolve())
   }
 }
 
 /** Returns the refusal of a request with this fate, if it is refused. */
-function failureOf(fate: (typeof fates)[number]): Response | undefined {
+function failureOf(fate: (typeof fates)[number]) {
   switch (fate) {
     case 'not connected':
       throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
@@ -217,11 +217,11 @@ function failureOf(fate: (typeof fates)[number]): Response | undefined {
     case 'done, but failed':
       return refusal(503, 50302)
     case 'done':
-      return undefined
+      return
   }
 }
 
-function successOf({ scenario, madeCount }: Call): Response {
+function successOf({ scenario, madeCount }: Call) {
   if (!scenario.kind.startsWith('remove')) {
     return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
   }
@@ -229,6 +229,6 @@ function successOf({ scenario, madeCount }: Call): Response {
   return wasRemovedBefore ? refusal(404, 40402) : new Response(null, { status: 204 })
 }
 
-function refusal(status: number, error: number): Response {
+function refusal(status: number, error: number) {
   return Response.json({ error, message: 'refused' }, { status })
 }

@@ -13,17 +13,13 @@ afterEach(() => {
 
 type Answer = (signal: AbortSignal | null | undefined) => Response | Promise<Response>
 
-function busy(headers: Record<string, string> = {}): Answer {
+function busy(headers: Record<string, string> = {}) {
   const body = { error: 50301, message: 'busy' }
   return () => Response.json(body, { status: 503, headers })
 }
 
 /** Reads a plant, and returns the milliseconds between its requests. */
-async function waits(
-  answer: Answer,
-  options: Partial<ClientOptions> = {},
-  random = 0.5,
-): Promise<readonly number[]> {
+async function waits(answer: Answer, options: Partial<ClientOptions> = {}, random = 0.5) {
   vi.spyOn(Math, 'random').mockReturnValue(random)
   const waitsMs: number[] = []
   let lastMs: number | undefined
@@ -95,7 +91,7 @@ test('a caller who gives up during a wait leaves no timer behind', async () => {
   const caller = new AbortController()
   const { signal } = caller
   const answer = busy({ 'retry-after': '20' })
-  const fetch = async () => answer(signal)
+  const fetch = async () => answer()
   const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch })
 
   const reading = expect(client.read(1n, { signal })).rejects.toBe('gone')

@@ -139,12 +139,12 @@ async function storeWithPlant(condition: Condition) {
     CURRENT: stored.toUpperCase(),
   }
   const translate = (list: Condition['matches']) =>
-    typeof list === 'object' ? list.map(each => version(versions[each] ?? each)) : list
+    typeof list === 'object' ? list.map(name => version(versions[name] ?? name)) : list
 
   return {
     plants,
     store: createPlantUseCases({ plants }),
-    asked: {
+    storedCondition: {
       matches: translate(condition.matches),
       differs: translate(condition.differs),
     },
@@ -168,10 +168,10 @@ describe.each(rows)('a condition of $what', ({ condition, ofStored, ofMissing })
   })
 
   test('decides whether a stored plant is replaced', async () => {
-    const { store, plants, asked } = await storeWithPlant(condition)
+    const { store, plants, storedCondition } = await storeWithPlant(condition)
     const before = await plants.find(id)
 
-    const replaced = await store.replace(plant('new'), asked).catch(codeOf)
+    const replaced = await store.replace(plant('new'), storedCondition).catch(codeOf)
 
     const after = ofStored ? { plant: plant('new'), version: replaced } : before
     expect(await plants.find(id)).toEqual(after)
@@ -189,19 +189,19 @@ describe.each(rows)('a condition of $what', ({ condition, ofStored, ofMissing })
   })
 
   test('decides whether a stored plant is found', async () => {
-    const { store, plants, asked } = await storeWithPlant(condition)
+    const { store, plants, storedCondition } = await storeWithPlant(condition)
 
-    const found = await store.find(id, asked).catch(codeOf)
+    const outcome = await store.find(id, storedCondition).catch(codeOf)
 
-    expect(found).toEqual(ofStored ? await plants.find(id) : 'condition-failed')
+    expect(outcome).toEqual(ofStored ? await plants.find(id) : 'condition-failed')
   })
 
   test('decides whether a stored plant is removed', async () => {
-    const { store, plants, asked } = await storeWithPlant(condition)
+    const { store, plants, storedCondition } = await storeWithPlant(condition)
 
-    const removed = await store.remove(id, asked).catch(codeOf)
+    const outcome = await store.remove(id, storedCondition).catch(codeOf)
 
-    expect(removed).toBe(ofStored ? undefined : 'condition-failed')
+    expect(outcome).toBe(ofStored ? undefined : 'condition-failed')
     expect((await plants.find(id)) === undefined).toBe(ofStored)
   })
 

@@ -239,9 +239,11 @@ describe('replacing many', () => {
   })
 })
 
+const unlimited = Number.POSITIVE_INFINITY
+
 describe('listing goes from page to page:', () => {
   /** Returns the ids of page after page of a tag, beside which another is stored. */
-  async function pagesOf({ textLengths, limit, textBytesMax }: Row) {
+  async function pagesOf({ textLengths, limit, textBytesMax = unlimited }: Row) {
     const store = openStore()
     for (const [index, length] of textLengths.entries()) {
       const name = 'x'.repeat(length)
@@ -264,38 +266,33 @@ describe('listing goes from page to page:', () => {
     readonly what: string
     readonly textLengths: readonly number[]
     readonly limit: number
-    readonly textBytesMax: number
+    readonly textBytesMax?: number
     readonly pages: readonly number[][]
   }
-  const unlimited = Number.POSITIVE_INFINITY
 
   test.each<Row>([
     {
       what: 'no plants are a page',
       textLengths: [],
       limit: 3,
-      textBytesMax: unlimited,
       pages: [[]],
     },
     {
       what: 'a full page may be the last',
       textLengths: [1, 1, 1],
       limit: 3,
-      textBytesMax: unlimited,
       pages: [[0, 2, 4]],
     },
     {
       what: 'one more is another page',
       textLengths: [1, 1, 1, 1],
       limit: 3,
-      textBytesMax: unlimited,
       pages: [[0, 2, 4], [6]],
     },
     {
       what: 'a plant may be a page',
       textLengths: [1, 1],
       limit: 1,
-      textBytesMax: unlimited,
       pages: [[0], [2]],
     },
     {

@@ -101,7 +101,7 @@ test('a body that breaks while its token is looked up gets its answer', async ()
   assertFailure(answer, 40000)
 })
 
-describe('a refusal below the routes is a whole answer, the last on its connection, and logged once:', () => {
+describe('a refusal below the routes is whole, last and logged once:', () => {
   const chunked = ({ tokens }: Service) => {
     const head = [
       'POST /plants HTTP/1.1',

@@ -18,7 +18,7 @@ const name = fc.oneof(
 const space = fc.constantFrom('', '', '', ' ', '\n\t', '\r')
 
 /** Writes text as JSON with some characters escaped that needn't be. */
-function written(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
+function written(texts: fc.Arbitrary<string>) {
   const dice = fc.infiniteStream(fc.nat(3))
   return fc.tuple(texts, dice).map(([text, rolls]) => {
     const units = text.split('').map(unit => {
@@ -29,7 +29,7 @@ function written(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
   })
 }
 
-function escapeOf(unit: string): string {
+function escapeOf(unit: string) {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
@@ -89,7 +89,7 @@ function outcome(read: (text: string) => unknown, text: string) {
   }
 }
 
-function kindOf(expected: ReturnType<typeof outcome>): 'valid' | 'repeated' | 'damaged' {
+function kindOf(expected: ReturnType<typeof outcome>) {
   if (expected === 'syntax') {
     return 'damaged'
   }
@@ -153,6 +153,6 @@ test('reads what JSON.parse reads, but for the integers of the record', () => {
   )
 })
 
-function asNumber(_name: string, value: unknown): unknown {
+function asNumber(_name: string, value: unknown) {
   return typeof value === 'bigint' ? Number(value) : value
 }

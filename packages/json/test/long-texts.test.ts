@@ -12,17 +12,18 @@ const shortChars = longChars / 64
 const perCharFactorMax = 20
 
 /** Repeats a part up to a number of characters. */
-function fill(part: string, chars: number): string {
+function fill(part: string, chars: number) {
   return part.repeat(Math.ceil(chars / part.length))
 }
 
 /** Returns elements with a comma between two. */
-function list(count: number, elementAt: (n: number) => string): string {
-  return Array.from({ length: count }, (_, n) => elementAt(n)).join(',')
+function list(count: number, elementAt: (n: number) => string) {
+  const elements = Array.from({ length: count }, (_, n) => elementAt(n))
+  return elements.join(',')
 }
 
 /** Returns an array of elements that are as deep as is allowed. */
-function levels(open: string, inner: string, close: string, chars: number): string {
+function levels(open: string, inner: string, close: string, chars: number) {
   const charsPerLevel = open.length + close.length
   const count = Math.min(levelsMax - 2, Math.floor(chars / charsPerLevel))
   const element = open.repeat(count) + inner + close.repeat(count)
@@ -53,12 +54,12 @@ const texts: Record<string, (chars: number) => string> = {
   'commas in strings': chars => `[${list(chars / 4, () => '","')}]`,
 }
 
-function memberAt(n: number): string {
+function memberAt(n: number) {
   return `"m${100_000 + n}":1`
 }
 
 /** Returns the time of the fastest of several readings that is below a limit. */
-function readingMs(text: string, roundsMax: number, limitMs = 0): number {
+function readingMs(text: string, roundsMax: number, limitMs = 0) {
   let fastestMs = Number.POSITIVE_INFINITY
   for (let round = 0; round < roundsMax && fastestMs >= limitMs; round++) {
     const startMs = performance.now()

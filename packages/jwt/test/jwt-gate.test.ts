@@ -58,7 +58,7 @@ async function admit(
   gate: Gate,
   token: string | undefined,
   scope: Scope = 'plants:write',
-): Promise<Holder | AccessError> {
+) {
   try {
     return await gate(credentials(token), scope)
   } catch (error) {
@@ -68,22 +68,18 @@ async function admit(
 }
 
 /** Returns the name of the holder, or the code of the refusal. */
-async function ask(
-  gate: Gate,
-  token: string | undefined,
-  scope: Scope = 'plants:write',
-): Promise<string> {
+async function ask(gate: Gate, token: string | undefined, scope: Scope = 'plants:write') {
   const admission = await admit(gate, token, scope)
   return admission instanceof AccessError ? admission.code : admission.name
 }
 
 /** Expects that the gate refuses the token with such a code and message. */
-async function expectRefusal(gate: Gate, token: string, refusal: object): Promise<void> {
+async function expectRefusal(gate: Gate, token: string, refusal: object) {
   expect(await admit(gate, token, 'plants:read')).toMatchObject(refusal)
 }
 
 /** Returns a token that the gate remembers. */
-async function signRemembered(gate: Gate, claims: object): Promise<string> {
+async function signRemembered(gate: Gate, claims: object) {
   const token = await sign(key, claims)
   // The first time, the gate fetches its keys.
   await ask(gate, token)
@@ -91,11 +87,11 @@ async function signRemembered(gate: Gate, claims: object): Promise<string> {
   return token
 }
 
-function inSeconds(ms: number): number {
+function inSeconds(ms: number) {
   return Math.floor((Date.now() + ms) / 1000)
 }
 
-function encode(value: object): string {
+function encode(value: object) {
   return base64url.encode(JSON.stringify(value))
 }
 
@@ -530,10 +526,7 @@ describe('a token that was checked', () => {
 
 describe('a new key of the provider', () => {
   /** Asks for many tokens at once, and returns the distinct answers. */
-  async function askAtOnce(
-    gate: Gate,
-    signNth: (n: number) => Promise<string>,
-  ): Promise<readonly string[]> {
+  async function askAtOnce(gate: Gate, signNth: (n: number) => Promise<string>) {
     const answers = Array.from({ length: 50 }, async (_, n) =>
       ask(gate, await signNth(n)),
     )
@@ -695,7 +688,7 @@ describe('a provider that', () => {
   })
 })
 
-function shortenNextTimeout(): void {
+function shortenNextTimeout() {
   const { timeout } = AbortSignal
   const shorten = (ms: number) => timeout.call(AbortSignal, ms / 10)
   vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(shorten)

@@ -24,7 +24,7 @@ const retryDelaysMs = [
 ]
 
 /** Returns ids from 1. */
-function plants(count: number): readonly bigint[] {
+function plants(count: number) {
   return Array.from({ length: count }, (_, n) => BigInt(n + 1))
 }
 
@@ -40,7 +40,7 @@ function recordOutcomes(world: World): () => readonly ClaimOutcome[] {
 function expectJitter(
   durationsMs: readonly (number | undefined)[],
   leastMs: readonly number[],
-): void {
+) {
   expect(durationsMs).toHaveLength(leastMs.length)
   expect(durationsMs).not.toEqual(leastMs)
   for (const [n, ms] of leastMs.entries()) {
@@ -78,7 +78,7 @@ test('each plant is delivered once, in order, signed, with every digit', async (
 })
 
 /** Returns the distinct ids of messages. */
-function messageIds({ attempts }: World): readonly unknown[] {
+function messageIds({ attempts }: World) {
   const ids = attempts.map(({ headers }) => headers['webhook-id'])
   return [...new Set(ids)]
 }

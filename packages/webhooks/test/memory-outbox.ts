@@ -52,7 +52,7 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
   let leases = 0
   let deliveries = 0n
   const outbox: Outbox = {
-    async claim({ leaseMs, rowsMax }): Promise<Claim | undefined> {
+    async claim({ leaseMs, rowsMax }) {
       for (const [id, queue] of queues) {
         const due = queue.rows.filter(({ dueAtMs }) => dueAtMs <= now())
         const isClaimable = queue.state !== 'stopped' && queue.claimableAtMs <= now()
@@ -62,7 +62,7 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
           return claimOf(id, queue, due.slice(0, rowsMax))
         }
       }
-      return undefined
+      return
     },
     async settle({ webhook, lease }, outcome) {
       const queue = queues.get(webhook.id)
@@ -102,7 +102,7 @@ export function createMemoryOutbox(now: () => number, names: readonly string[]) 
   }
 }
 
-function claimOf(id: WebhookId, queue: Queue, rows: readonly Row[]): Claim {
+function claimOf(id: WebhookId, queue: Queue, rows: readonly Row[]) {
   const { state, failures, lease } = queue
   const url = `https://${id}.example/`
   const createdAt = new Date(0)
@@ -115,11 +115,7 @@ function claimOf(id: WebhookId, queue: Queue, rows: readonly Row[]): Claim {
   }
 }
 
-function settleQueue(
-  queue: Queue,
-  { delivered, failed }: ClaimOutcome,
-  nowMs: number,
-): void {
+function settleQueue(queue: Queue, { delivered, failed }: ClaimOutcome, nowMs: number) {
   queue.claimableAtMs = nowMs + (failed?.claimInMs ?? 0)
   queue.rows = queue.rows.filter(({ id }) => !delivered.includes(id))
   if (delivered.length > 0) {
@@ -138,7 +134,7 @@ function settleQueue(
   row.dueAtMs = nowMs + (failed.retryInMs ?? Number.POSITIVE_INFINITY)
 }
 
-function addedPlant(id: bigint): PlantAdded {
+function addedPlant(id: bigint) {
   const plant = parsePlant({ id, name: `plant ${id}` })
   const version = `${BigInt.asUintN(64, id)}` as PlantAdded['version']
   return { plant, version, addedAt: new Date(0) }

@@ -83,7 +83,7 @@ class World {
   }
 
   /** Resolves once all plants are delivered and each courier that lives has stopped. */
-  async run(): Promise<void> {
+  async run() {
     const { couriers } = this.#scenario
     const announcement = this.#announcePlants()
     const runs = Array.from({ length: couriers }, (_, n) => this.#runCourier(n))
@@ -93,17 +93,17 @@ class World {
   }
 
   /** Returns whether nothing failed, so that the plants come in their order. */
-  isCalm(): boolean {
+  isCalm() {
     const { fates, outages } = this.#scenario
     return fates.length === 0 && outages.length === 0 && !this.#isFirstDead
   }
 
-  receivedBy(name: string): readonly bigint[] {
+  receivedBy(name: string) {
     const bodies = this.#received.filter(key => key.startsWith(`https://${name}.`))
     return bodies.map(body => BigInt(/"id":(\d+)/.exec(body)?.[1] ?? -1))
   }
 
-  async #announcePlants(): Promise<void> {
+  async #announcePlants() {
     while (this.#announcedCount < this.#scenario.plants) {
       await this.#turn()
       this.#outbox.announce(BigInt(this.#announcedCount))
@@ -111,7 +111,7 @@ class World {
     }
   }
 
-  #runCourier(n: number): Promise<void> {
+  #runCourier(n: number) {
     const options = {
       outbox: this.#outboxOf(n),
       webhooks: this.#outbox.webhooks,
@@ -127,7 +127,7 @@ class World {
     return courier.run({ stop: this.#stop.signal, abort })
   }
 
-  #isDead(courier: number): boolean {
+  #isDead(courier: number) {
     return courier === 0 && this.#isFirstDead
   }
 
@@ -147,7 +147,7 @@ class World {
   }
 
   /** Makes a call of a courier in its turn. A dead courier learns nothing more. */
-  async #call<Result>(courier: number, act: () => Promise<Result>): Promise<Result> {
+  async #call<Result>(courier: number, act: () => Promise<Result>) {
     if (this.#isDead(courier)) {
       return never
     }
@@ -157,7 +157,7 @@ class World {
     return result
   }
 
-  async #wait(courier: number, ms: number): Promise<void> {
+  async #wait(courier: number, ms: number) {
     await this.#turn()
     if (this.#isDead(courier)) {
       return never
@@ -173,7 +173,7 @@ class World {
     }
   }
 
-  async #receive(courier: number, { url, body }: Post): Promise<PostAnswer> {
+  async #receive(courier: number, { url, body }: Post) {
     const { fates, couriers, diesAt } = this.#scenario
     const fate = fates[this.#attempts] ?? 'received'
     if (courier === 0 && couriers > 1 && this.#attempts === diesAt) {
@@ -201,7 +201,7 @@ class World {
     return { status: fate === 'failed' ? 500 : 200, isExcessive: false }
   }
 
-  #turn(): Promise<void> {
+  #turn() {
     return this.#scheduler.schedule(Promise.resolve())
   }
 }
