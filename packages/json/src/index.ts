@@ -207,7 +207,7 @@ class LossScanner {
     let name = this.#text.slice(start + 1, lastQuote)
     if (name.includes('\\')) {
       const end = lastQuote + 1
-      name = JSON.parse(this.#text.slice(start, end)) as string
+      name = JSON.parse(this.#text.slice(start, end))
       this.escapedNames.push({ name, start, end })
     }
     // A name is expected only in an object, which has a list.
