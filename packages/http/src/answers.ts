@@ -27,11 +27,7 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
       done()
       return
     }
-    try {
-      done(null, countAnswer(reply, payload, budget))
-    } catch (error) {
-      done(error as Error)
-    }
+    done(null, countAnswer(reply, payload, budget))
   })
 }
 

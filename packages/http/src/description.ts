@@ -268,7 +268,10 @@ function writeReference(key: string, value: unknown): unknown {
     return undefined
   }
   const { $id } = (value ?? {}) as Described
-  return $id === undefined ? value : { $ref: `#/components/schemas/${$id}` }
+  if ($id === undefined) {
+    return value
+  }
+  return { $ref: `#/components/schemas/${$id}` }
 }
 
 function mapValues<Value>(

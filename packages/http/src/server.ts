@@ -143,7 +143,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
       // `checkQueries` parses the queries of plants, and others are ignored.
       querystringParser: () => noQuery,
     },
-    rewriteUrl: ({ url }) => originForm(url as string),
+    rewriteUrl: ({ url = '/' }) => originForm(url),
     // Schemas describe. The domain judges, so nothing is compiled to validate.
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.

@@ -14,7 +14,7 @@ function begin(headers: object = {}) {
   const body = new Body(stream, response, carrier)
   const done = vi.fn()
   const readBody = createBodyReader(5)
-  readBody({ headers } as FastifyRequest, stream, done)
+  readBody({ headers } as FastifyRequest, body, done)
   return { stream, body, done }
 }
 

@@ -77,7 +77,7 @@ describe('the link to the next page', () => {
   ) => {
     const query = { limit: 2, ...(tag !== undefined && { tag }) }
     return nextPage(
-      { raw: { url, rawHeaders } } as unknown as FastifyRequest,
+      { url, raw: { rawHeaders } } as unknown as FastifyRequest,
       after,
       query,
       headerBytesMax,

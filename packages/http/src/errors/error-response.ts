@@ -63,10 +63,10 @@ function challenge({ code, message, scope }: AccessError): Failure['headers'] {
     return { 'www-authenticate': realm }
   }
   const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
-  return {
-    'www-authenticate':
-      scope === undefined ? described : `${described}, scope=${quoted(scope)}`,
+  if (scope === undefined) {
+    return { 'www-authenticate': described }
   }
+  return { 'www-authenticate': `${described}, scope=${quoted(scope)}` }
 }
 
 /** Returns a quoted-string (RFC 9110, 5.6.4) in ASCII on one line. */

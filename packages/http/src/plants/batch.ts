@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CreateOutcome,
@@ -162,11 +163,14 @@ function faultsOf(
   { plants, lines, faults }: Part,
   outcomes: readonly CreateOutcome[],
 ): readonly LineFault[] {
-  const taken = outcomes.flatMap((outcome, index) =>
-    outcome === 'id-taken'
-      ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))]
-      : [],
-  )
+  const taken: LineFault[] = []
+  for (const [index, plant] of plants.entries()) {
+    const line = lines[index]
+    assert(line !== undefined, 'each plant of a part has a line')
+    if (outcomes[index] === 'id-taken') {
+      taken.push(faultOf(line, idTaken(plant.id)))
+    }
+  }
   return [...faults, ...taken].sort((a, b) => a.line - b.line)
 }
 

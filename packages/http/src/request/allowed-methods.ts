@@ -33,7 +33,7 @@ export function refuseOtherMethods(
 /** Returns the path of a route without the prefix of the server. */
 export function pathOf(route: RouteOptions): string {
   const { routePath } = route as RouteOptions & { readonly routePath: string }
-  return routePath === '' ? '/' : routePath
+  return routePath || '/'
 }
 
 /** The order of methods in Allow. GET brings HEAD. */

@@ -33,15 +33,14 @@ export type Authenticate = (
 /** Refuses requests without a token that has the scope of their route. */
 export function checkTokens(app: FastifyInstance, authenticate: Authenticate): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    try {
-      const scope = scopeOf(request)
-      const admission = scope === null ? undefined : authenticate(request, scope)
-      if (admission instanceof Promise) {
-        admission.then(() => done(), done)
-        return
-      }
-    } catch (error) {
-      done(error as Error)
+    const scope = scopeOf(request)
+    if (scope === null) {
+      done()
+      return
+    }
+    const admission = authenticate(request, scope)
+    if (admission instanceof Promise) {
+      admission.then(() => done(), done)
       return
     }
     done()
@@ -136,8 +135,10 @@ function withForm(refusal: AccessError, authorization: string | undefined): Acce
     return refusal
   }
   const token = bearerToken(authorization)
-  const isWellFormed = token !== undefined && isBearerToken(token)
-  return isWellFormed ? refusal : new AccessError(code, expectedForm, scope, holder)
+  if (token !== undefined && isBearerToken(token)) {
+    return refusal
+  }
+  return new AccessError(code, expectedForm, scope, holder)
 }
 
 /**
@@ -147,5 +148,8 @@ function withForm(refusal: AccessError, authorization: string | undefined): Acce
  */
 function bearerToken(authorization = ''): string | undefined {
   const token = authorization.replace(/^bearer +(?=[^ ])/i, '')
-  return token === authorization ? undefined : token
+  if (token === authorization) {
+    return undefined
+  }
+  return token
 }

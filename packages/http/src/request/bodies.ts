@@ -34,7 +34,7 @@ export function takeJson(
       }
       const refusal = admit(request, body, budget)
       if (refusal === undefined) {
-        readWhole(request, stream, done)
+        readWhole(request, body, done)
       } else {
         done(refusal)
       }

@@ -36,12 +36,11 @@ const proxySuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)"$/i
  */
 export function changedTagAdvice(ifMatch: string | undefined): string {
   const tags = ifMatch?.match(/(?:W\/)?"[^"]*"/g) ?? []
-  const isChanged = tags.some(tag => tag.startsWith('W/') || proxySuffix.test(tag))
-  return isChanged ? changedTag : ''
+  if (!tags.some(tag => tag.startsWith('W/') || proxySuffix.test(tag))) {
+    return ''
+  }
+  return '. The tag in If-Match was changed on the way: a proxy that compresses answers adds W/ or a suffix such as -gzip'
 }
-
-const changedTag =
-  '. The tag in If-Match was changed on the way: a proxy that compresses answers adds W/ or a suffix such as -gzip'
 
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 

@@ -43,7 +43,11 @@ export function allowOrigins(
 /** Adds a field to Vary, which {@link allowOrigins} may have set. */
 export function addVary(reply: FastifyReply, field: string): void {
   const others = reply.getHeader('vary')
-  reply.header('vary', others === undefined ? field : `${others}, ${field}`)
+  if (others === undefined) {
+    reply.header('vary', field)
+    return
+  }
+  reply.header('vary', `${others}, ${field}`)
 }
 
 const isPreflight = ({ method, headers }: IncomingMessage) =>

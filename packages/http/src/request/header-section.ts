@@ -7,15 +7,10 @@ import { RequestError } from '../errors/request-error.ts'
  */
 export function checkHeaderSections(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    try {
-      checkVersion(request)
-      checkHost(request)
-      checkFraming(request)
-      checkExpectation(request)
-    } catch (error) {
-      done(error as Error)
-      return
-    }
+    checkVersion(request)
+    checkHost(request)
+    checkFraming(request)
+    checkExpectation(request)
     done()
   })
 }
@@ -68,5 +63,8 @@ function checkExpectation(request: FastifyRequest): void {
  * Returns the value of Expect. A server must ignore it in HTTP/1.0 (RFC 9110, 10.1.1).
  */
 export function expectationOf({ headers, raw }: FastifyRequest): string | undefined {
-  return raw.httpVersion === '1.0' ? undefined : headers.expect
+  if (raw.httpVersion === '1.0') {
+    return undefined
+  }
+  return headers.expect
 }

@@ -72,7 +72,10 @@ export async function* readLines(
 
 /** Returns how many bytes of whole lines have arrived. */
 function completeLength(body: Body): number {
-  return body.isEnded ? body.length : body.lengthThrough(newline)
+  if (body.isEnded) {
+    return body.length
+  }
+  return body.lengthThrough(newline)
 }
 
 // Yields them one by one, because a line that is not kept costs the garbage collector

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { AccessError } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
@@ -73,8 +74,7 @@ export function logOnceAnswered(
       status,
       error: notes.errorNumber,
       token: notes.holderName ?? refusal?.holder,
-      // A path that does not exist is answered before a missing scope.
-      reason: refusal && [401, 403].includes(status) ? refusal.message : undefined,
+      reason: reasonOf(refusal, status),
       ...notes.logFields,
       traceId: trace?.traceId,
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,
@@ -85,6 +85,14 @@ export function logOnceAnswered(
   } else {
     reply.raw.on('close', log)
   }
+}
+
+/** A path that does not exist is answered before a missing scope. */
+function reasonOf(refusal: AccessError | undefined, status: number): string | undefined {
+  if (status !== 401 && status !== 403) {
+    return undefined
+  }
+  return refusal?.message
 }
 
 const prefix = `${randomBytes(8).toString('base64url')}-`

@@ -18,8 +18,10 @@ export function refuseUnknownPaths(app: FastifyInstance): void {
 /** Returns what a message adds for a path that ends in a slash, such as `/plants/`. */
 export function slashAdvice(url: string): string {
   const [path = ''] = url.split(/[?#]/, 1)
-  const endsInSlash = path.length > 1 && path.endsWith('/')
-  return endsInSlash ? ': try it without the slash at its end' : ''
+  if (path.length > 1 && path.endsWith('/')) {
+    return ': try it without the slash at its end'
+  }
+  return ''
 }
 
 /** Removes the server's name, which a target may include (RFC 9112, 3.2.2). */

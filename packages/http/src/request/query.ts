@@ -14,12 +14,7 @@ export function checkQueries(app: FastifyInstance): void {
     }
     const { querystring } = request.routeOptions.schema ?? {}
     const { properties = {} } = (querystring ?? {}) as Partial<TObject>
-    try {
-      request.query = readQuery(request.url, Object.keys(properties))
-    } catch (error) {
-      done(error as Error)
-      return
-    }
+    request.query = readQuery(request.url, Object.keys(properties))
     done()
   })
 }
@@ -44,8 +39,8 @@ export function readQuery<Name extends string>(
     if (parameter === '') {
       continue
     }
-    const equals = parameter.indexOf('=')
-    const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
+    const { encodedName, encodedValue } = splitParameter(parameter)
+    const name = decode(encodedName) as Name
     if (!names.includes(name)) {
       throw unknownParameter(name, names)
     }
@@ -55,9 +50,20 @@ export function readQuery<Name extends string>(
         `the query parameter ${name} occurs more than once`,
       )
     }
-    query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
+    query[name] = decode(encodedValue)
   }
   return query
+}
+
+function splitParameter(parameter: string) {
+  const equals = parameter.indexOf('=')
+  if (equals === -1) {
+    return { encodedName: parameter, encodedValue: '' }
+  }
+  return {
+    encodedName: parameter.slice(0, equals),
+    encodedValue: parameter.slice(equals + 1),
+  }
 }
 
 const none = Object.freeze({})
@@ -93,7 +99,10 @@ function decode(text: string): string {
  * domain to refuse.
  */
 export function readInteger(text: string | undefined): bigint | string | undefined {
-  return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
+  if (text === undefined || !/^(0|-?[1-9]\d{0,18})$/.test(text)) {
+    return text
+  }
+  return BigInt(text)
 }
 
 /**
@@ -102,14 +111,20 @@ export function readInteger(text: string | undefined): bigint | string | undefin
  */
 export function readLimit(text: string | undefined): number | string | undefined {
   const limit = readInteger(text)
-  return typeof limit === 'bigint' ? Number(limit) : limit
+  if (typeof limit === 'bigint') {
+    return Number(limit)
+  }
+  return limit
 }
 
 /**
  * Returns `true` and `false` as booleans, or the text itself, for the domain to refuse.
  */
 export function readBoolean(text: string | undefined): boolean | string | undefined {
-  return text === 'true' || text === 'false' ? text === 'true' : text
+  if (text === 'true' || text === 'false') {
+    return text === 'true'
+  }
+  return text
 }
 
 /** Reserved for the other header fields of the answer. */
@@ -124,13 +139,12 @@ const answerFieldsBytesMax = 1024
  *   next request's or this answer's header section
  */
 export function nextPage(
-  { raw }: Pick<FastifyRequest, 'raw'>,
+  { raw, url }: Pick<FastifyRequest, 'raw' | 'url'>,
   after: bigint,
   query: { readonly limit: number },
   headerBytesMax: number,
 ): string {
-  const [, path = ''] =
-    /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
+  const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(url) ?? []
   let target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${query.limit}&after=${after}`
   const filters = Object.entries(query).filter(
     ([name]) => name !== 'limit' && name !== 'after',

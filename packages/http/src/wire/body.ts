@@ -36,14 +36,13 @@ function onError(this: Receiving): void {
 
 const nothing: Buffer = Buffer.alloc(0)
 
-/** Returns Fastify's parser of a whole body. */
+/** Returns what reads a whole body for a parser of Fastify's. */
 export function createBodyReader(bodyBytesMax: number) {
   return (
     { headers }: FastifyRequest,
-    stream: Readable,
+    body: Body,
     done: (error: Error | null, body?: Buffer) => void,
   ): void => {
-    const body = bodyOf(stream) as Body
     const readMore = () => {
       if (Math.max(body.length, Number(headers['content-length'] ?? 0)) > bodyBytesMax) {
         body.error ??= new RequestError(

@@ -97,7 +97,10 @@ export function createNodeServer(
     const error = new RequestError('method-not-allowed', 'this server is not a proxy', {
       allow: '',
     })
-    refuse(connections.open.get(socket) as Connection, error, request)
+    const connection = connections.open.get(socket)
+    if (connection !== undefined) {
+      refuse(connection, error, request)
+    }
   })
   server.on('clientError', (error: ClientError, socket: Socket) => {
     const connection = connections.open.get(socket)
