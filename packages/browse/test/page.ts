@@ -29,7 +29,7 @@ type PlantParts = Parameters<typeof plant>
 
 export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
 
-/** What is done on a page that is open. */
+/** Acts on a page that is open. */
 export type Steps = (opened: Opened) => Promise<unknown>
 
 /** Starts a store and a browser for the tests of a file. */

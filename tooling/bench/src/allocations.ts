@@ -87,13 +87,12 @@ export async function bytesOf(
   const { requests } = await measure(running, load, sampledSeconds)
   await running.server.end()
   const threads = readdirSync(folder.path).map(name => {
-    const { head } = JSON.parse(readFileSync(join(folder.path, name), 'utf8')) as {
-      head: HeapProfile
-    }
+    const profile = readFileSync(join(folder.path, name), 'utf8')
+    const { head } = JSON.parse(profile) as { head: HeapProfile }
     return byFunction(head, requests)
   })
-  const [largestThread = new Map()] = threads.sort((a, b) => sum(b) - sum(a))
-  return largestThread
+  threads.sort((a, b) => sum(b) - sum(a))
+  return threads[0] ?? new Map()
 }
 
 function byFunction(head: HeapProfile, requests: number): Bytes {
@@ -117,7 +116,7 @@ function sum(bytes: Bytes): number {
 }
 
 function largest(bytes: Bytes): string {
-  const byCount = [...bytes].sort((a, b) => b[1] - a[1])
+  const byCount = [...bytes].sort(([, a], [, b]) => b - a)
   return byCount
     .slice(0, largestMax)
     .map(([name, count]) => `\n- ${name}: ${formatInteger(count)}`)

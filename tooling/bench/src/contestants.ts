@@ -86,13 +86,19 @@ export async function start(
   }
   const port = await freePort()
   const { PATH } = process.env
-  const all = {
-    ...{ PATH, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: `${port}` },
-    ...{ DATABASE_URL: pathToFileURL(file).href, ACCESS_TOKENS: token, ...environment },
+  const options = {
+    environment: {
+      PATH,
+      NODE_ENV: 'production',
+      HOST: '127.0.0.1',
+      PORT: `${port}`,
+      DATABASE_URL: pathToFileURL(file).href,
+      ACCESS_TOKENS: token,
+      ...environment,
+    },
+    logFile: join(folder, 'log'),
   }
-  const server = stack.use(
-    launch([program, ...args], { environment: all, logFile: join(folder, 'log') }),
-  )
+  const server = stack.use(launch([program, ...args], options))
   const url = `http://127.0.0.1:${port}`
   const isReady = until(
     `${title} to start`,
@@ -110,7 +116,7 @@ export async function start(
  *
  * @throws Error if an answer is not exactly right
  */
-async function tryOut({ title, url }: Pick<Running, 'title' | 'url'>): Promise<void> {
+async function tryOut({ title, url }: Pick<Running, 'title' | 'url'>) {
   const expect = async (wanted: string, path: string, body?: string) => {
     const answer = await fetch(`${url}${path}`, {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },

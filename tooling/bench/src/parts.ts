@@ -34,6 +34,13 @@ export interface Effort {
 }
 
 /** A part of the benchmark, with one table. */
+interface ImportRun {
+  readonly seconds: number
+  readonly mebibytes: number
+}
+
+type ImportTurn = readonly [title: string, run: () => Program]
+
 type Part = (effort: Effort) => Promise<{ readonly title: string; readonly text: string }>
 
 const storedPlants = 100_000
@@ -177,20 +184,16 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
   const shell = ['pragma synchronous = full', `.import --csv ${file('rows.csv')} plants`]
   const plantStore = (...args: string[]) =>
     startCommand(args, { databaseUrl: `file:${store}` })
-  const turns: readonly [string, () => Program][] = [
-    [
-      "sqlite3's .import, CSV",
-      () => launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } }),
-    ],
-    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(
-      name =>
-        [`plant-store import, ${name}`, () => plantStore('import', file(name))] as [
-          string,
-          () => Program,
-        ],
-    ),
+  const runSqlite = () =>
+    launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } })
+  const runOurs = (name: string): ImportTurn => {
+    return [`plant-store import, ${name}`, () => plantStore('import', file(name))]
+  }
+  const turns: readonly ImportTurn[] = [
+    ["sqlite3's .import, CSV", runSqlite],
+    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(runOurs),
   ]
-  const runs = turns.map((): { seconds: number; mebibytes: number }[] => [])
+  const runs: ImportRun[][] = turns.map(() => [])
   for (let round = 1; round <= rounds; round++) {
     for (const [row, [title, run]] of turns.entries()) {
       for (const suffix of ['', '-wal', '-shm']) {
@@ -206,13 +209,17 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
       console.error(`${title}: ${formatDecimal(result.seconds)} s`)
     }
   }
-  const seconds = (row: number) => (runs[row] ?? []).map(run => run.seconds)
-  const rows = turns.map(([title], row) => [
-    title,
-    formatDecimal(median(seconds(row))),
-    row === 0 ? '' : formatRatio(medianRatio(seconds(row), seconds(0))),
-    formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
-  ])
+  const secondsOf = (row: number) => runs[row]?.map(run => run.seconds) ?? []
+  const rows = turns.map(([title], row) => {
+    const seconds = secondsOf(row)
+    const mebibytes = runs[row]?.map(run => run.mebibytes) ?? []
+    return [
+      title,
+      formatDecimal(median(seconds)),
+      row === 0 ? '' : formatRatio(medianRatio(seconds, secondsOf(0))),
+      formatInteger(Math.max(...mebibytes)),
+    ]
+  })
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
   const columns = ['', 's', 'ours / sqlite3', 'peak MiB']
   return {
@@ -221,7 +228,7 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
   }
 }
 
-async function timed(program: Program) {
+async function timed(program: Program): Promise<ImportRun> {
   const startedMs = performance.now()
   let peak = 0
   const watch = setInterval(() => {

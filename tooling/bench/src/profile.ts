@@ -77,19 +77,24 @@ function sharesOf({
   samples,
   timeDeltas,
 }: CpuProfile): ReadonlyMap<string, number> {
-  const kinds = new Map(nodes.map(({ id, callFrame }) => [id, kindOf(callFrame)]))
+  const kinds = new Map<number | undefined, string | undefined>()
+  for (const { id, callFrame } of nodes) {
+    kinds.set(id, kindOf(callFrame))
+  }
   const times = new Map<string, number>()
   let taken = 0
-  for (let at = samples.length - 1; at >= 0 && taken < secondsTaken * 1e6; at--) {
-    const kind = kinds.get(samples[at] as number)
+  const takenMax = secondsTaken * 1e6
+  for (let at = samples.length - 1; at >= 0 && taken < takenMax; at--) {
+    const kind = kinds.get(samples[at])
     if (kind === undefined) {
       continue
     }
-    const micros = timeDeltas[at] as number
+    const micros = timeDeltas[at] ?? 0
     taken += micros
     times.set(kind, (times.get(kind) ?? 0) + micros)
   }
-  return new Map([...times].map(([kind, micros]) => [kind, micros / taken]))
+  const shares = Array.from(times, ([kind, micros]) => [kind, micros / taken] as const)
+  return new Map(shares)
 }
 
 function kindOf({

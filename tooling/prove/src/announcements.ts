@@ -1,9 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Command, temporaryFolder, until } from '@plant-store/harness'
+import { type Command, listenLocally, temporaryFolder, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
@@ -20,8 +19,10 @@ import {
 const listeners = 2
 const clients = 8
 const createsOfRound = 60
-/** How long to wait for the first delivery. The program looks for webhooks every two
- * seconds. */
+/**
+ * How long to wait for the first delivery. The program looks for webhooks every two
+ * seconds.
+ */
 const deliveryTimeoutMs = 5_000
 const drainTimeoutMs = 120_000
 
@@ -55,8 +56,7 @@ export async function runAnnouncements({
   const failures: string[] = []
   const answered: bigint[] = []
   const rounds = Math.ceil(100 * scale)
-  let nextId = 1n
-  const takeIds = () => (random.chance(0.2) ? [nextId++, nextId++, nextId++] : [nextId++])
+  const takeIds = createIdSource(random)
   for (let round = 1; round <= rounds; round++) {
     endLeases(file)
     if (random.chance(0.1)) {
@@ -81,9 +81,9 @@ export async function runAnnouncements({
         }
       }
     }
-    const working = Array.from({ length: clients }, () =>
-      work().catch(error => failures.push(`round ${round}: ${error.message}`)),
-    )
+    const noteFailure = (error: Error) =>
+      failures.push(`round ${round}: ${error.message}`)
+    const working = Array.from({ length: clients }, () => work().catch(noteFailure))
     const timeout = sleep(deliveryTimeoutMs, undefined, { ref: false })
     await Promise.race([moment.promise, timeout])
     // The pause moves the kill into the middle of a commit, or of a delivery.
@@ -97,16 +97,34 @@ export async function runAnnouncements({
   await using program = await startProgram(options)
   await drain(options.databaseUrl).catch(error => failures.push(error.message))
   const stored = await readRange(program.operations, 0n, 2n ** 62n)
-  const there = new Set(stored.keys())
-  const lost = answered.filter(id => !there.has(id))
-  failures.push(...lost.map(id => `the answered create of plant ${id} is lost`))
+  const storedIds = new Set(stored.keys())
+  failures.push(...lossesOf(answered, storedIds))
   for (const [n, webhook] of webhooks.entries()) {
-    failures.push(...faultsOf(webhook, n, there))
+    failures.push(...faultsOf(webhook, n, storedIds))
   }
-  const duplicates = received - listeners * there.size
+  const duplicates = received - listeners * storedIds.size
   const deliveries = `${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`
-  const tried = `${rounds} kills; ${figure(there.size)} plants for ${listeners} webhooks, ${deliveries}`
+  const tried = `${rounds} kills; ${figure(storedIds.size)} plants for ${listeners} webhooks, ${deliveries}`
   return { tried, times: rounds, failures }
+}
+
+/** Returns a function that takes one or three new ids for a request. */
+function createIdSource(random: Random): () => bigint[] {
+  let nextId = 1n
+  const takeId = () => nextId++
+  return () => {
+    const areSeveral = random.chance(0.2)
+    return areSeveral ? [takeId(), takeId(), takeId()] : [takeId()]
+  }
+}
+
+/** Returns a failure for each answered create whose plant is not stored. */
+function lossesOf(
+  answeredIds: readonly bigint[],
+  storedIds: ReadonlySet<bigint>,
+): readonly string[] {
+  const lostIds = answeredIds.filter(id => !storedIds.has(id))
+  return lostIds.map(id => `the answered create of plant ${id} is lost`)
 }
 
 interface Listener extends AsyncDisposable {
@@ -131,7 +149,8 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
     for await (const chunk of request) {
       body += chunk
     }
-    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] as string)
+    const [, digits = ''] = /^\{"id":(-?\d+),/.exec(body) ?? []
+    const id = BigInt(digits)
     if (!listener.isKind && random.chance(0.02)) {
       return void response.writeHead(500).end()
     }
@@ -147,10 +166,9 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
     } else {
       response.end()
     }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
   const listener: Listener = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `http://127.0.0.1:${await listenLocally(server)}/`,
     plants,
     events,
     isKind: false,

@@ -20,7 +20,8 @@ export function debianPackageOf(library: string): {
 } {
   const [, name = ''] =
     /^([^:,\s]+)/.exec(run('dpkg-query', '--search', `/*/${basename(library)}`)) ?? []
-  const [, version = ''] = run('dpkg-query', '--show', name).trim().split('\t')
+  const shown = run('dpkg-query', '--show', name)
+  const [, version = ''] = shown.trim().split('\t')
   return {
     name,
     version,

@@ -8,7 +8,9 @@ import { launchBrowser } from '@plant-store/harness/browser'
 const token = 'plantstore_for-the-pictures'
 const docs = join(import.meta.dirname, '../../../docs')
 
-const plants: readonly (readonly [id: bigint, name: string, tag?: string])[] = [
+type PlantParts = readonly [id: bigint, name: string, tag?: string]
+
+const plants: readonly PlantParts[] = [
   [-(2n ** 63n), 'Ginkgo biloba', 'tree'],
   [-42n, 'Hedera helix', 'climber'],
   [0n, 'Welwitschia mirabilis'],
@@ -26,7 +28,8 @@ const plants: readonly (readonly [id: bigint, name: string, tag?: string])[] = [
 
 await using server = await startServer({ environment: { ACCESS_TOKENS: token } })
 const client = createPlantClient({ baseUrl: server.url, token })
-await client.createMany(plants.map(([id, name, tag]) => ({ id, name, tag })))
+const shown = plants.map(([id, name, tag]) => ({ id, name, tag }))
+await client.createMany(shown)
 
 await using browser = await launchBrowser()
 for (const colorScheme of ['light', 'dark'] as const) {

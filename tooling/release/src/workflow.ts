@@ -97,10 +97,11 @@ export function runStep(root: string, step: Step, variables: string): boolean {
 function resolveExpressions(
   env: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const entries = Object.entries(env)
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name, value.replace(/\$\{\{.*?\}\}/g, '')]),
-  )
+  const resolved: Record<string, string> = {}
+  for (const [name, value] of Object.entries(env)) {
+    resolved[name] = value.replace(/\$\{\{.*?\}\}/g, '')
+  }
+  return resolved
 }
 
 /** Returns a file that is read before each step, as `GITHUB_ENV` is. */

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -157,8 +158,9 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     })
     const { page } = reference
     const last = page.locator('#operations-plants-createPlants')
-    const { y = Number.NaN, height = Number.NaN } = (await last.boundingBox()) ?? {}
-    expect(y + height).toBeLessThan(800)
+    const box = await last.boundingBox()
+    assert(box !== null, 'the last operation is shown')
+    expect(box.y + box.height).toBeLessThan(800)
 
     const colors = () =>
       page.locator('.info .title').evaluate(element => ({
@@ -169,7 +171,11 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expect(lightness(dark.text)).toBeGreaterThan(0.7)
     expect(lightness(dark.background)).toBeLessThan(0.2)
     await page.emulateMedia({ colorScheme: 'light' })
-    await expect.poll(async () => lightness((await colors()).text)).toBeLessThan(0.4)
+    const textLightness = async () => {
+      const { text } = await colors()
+      return lightness(text)
+    }
+    await expect.poll(textLightness).toBeLessThan(0.4)
 
     await page.setViewportSize({ width: 375, height: 740 })
     const widths = () =>
@@ -274,9 +280,9 @@ async function execute(
   await operation.locator('.execute').click()
   const row = operation.locator('.live-responses-table tbody .response')
   await row.waitFor()
+  const status = await row.locator('.response-col_status').textContent()
   return {
-    status:
-      (await row.locator('.response-col_status').textContent())?.trim().slice(0, 3) ?? '',
+    status: status?.trim().slice(0, 3) ?? '',
     body: (await row.locator('.highlight-code pre').first().textContent()) ?? '',
     curl: (await operation.locator('.curl').textContent()) ?? '',
   }

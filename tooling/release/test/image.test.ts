@@ -51,10 +51,14 @@ test(
     expect(config.args).toEqual(['plant-store', 'serve'])
     expect(packed).toBeLessThan(73)
 
-    const given = Object.fromEntries(config.env.map((each: string) => each.split('=')))
-    expect(given).toMatchObject({ HOST: '0.0.0.0', DATABASE_URL: 'file:/data/plants.db' })
+    const assignments: string[] = config.env
+    const ownEnvironment = Object.fromEntries(assignments.map(text => text.split('=')))
+    expect(ownEnvironment).toMatchObject({
+      HOST: '0.0.0.0',
+      DATABASE_URL: 'file:/data/plants.db',
+    })
     const port = `${await freePort()}`
-    const environment = { ...given, HOST: '127.0.0.1', PORT: port }
+    const environment = { ...ownEnvironment, HOST: '127.0.0.1', PORT: port }
     /** Runs a command like a container engine with `--read-only` and a volume. */
     const contained = (...args: readonly string[]) => {
       const mount = '/bin/mount --bind "$0" "$0" && /bin/mount --bind "$0/data" "$0/data"'

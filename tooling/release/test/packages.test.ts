@@ -35,9 +35,8 @@ test.each([...packages, program])('$name is clean for publint', async ({ tarball
     strict: true,
     pack: { tarball: bytes.buffer },
   })
-  expect(messages.map(message => formatMessage(message, pkg, { color: false }))).toEqual(
-    [],
-  )
+  const texts = messages.map(message => formatMessage(message, pkg, { color: false }))
+  expect(texts).toEqual([])
 })
 
 describe.each(packages)('$name', ({ name, source, tarball }) => {
@@ -237,9 +236,9 @@ test.concurrent.each([
 ])(
   '%s: no types of Node are needed, and nothing newer than es2022',
   async (_, names, lib) => {
-    expect(
-      await compile(newest, exportsOf(names), { lib: ['es2022', ...lib], types: [] }),
-    ).toBe('')
+    const options = { lib: ['es2022', ...lib], types: [] }
+    const faults = await compile(newest, exportsOf(names), options)
+    expect(faults).toBe('')
   },
 )
 

@@ -29,7 +29,8 @@ test('npm installs three packages, and runs none of their scripts', () => {
         Object.keys(scripts).some(each => /^(pre|post)?install$/.test(each)),
     }
   })
-  expect(installed.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
+  const byName = installed.sort((a, b) => a.name.localeCompare(b.name))
+  expect(byName).toEqual([
     { name: 'better-sqlite3', runs: false },
     { name: 'node-addon-api', runs: false },
     { name: 'plant-store', runs: false },
@@ -44,7 +45,8 @@ test('the program contains its libraries and their terms, except SQLite', () => 
   )
   expect(built).toContain('dist/docs/swagger-ui-bundle.js')
   const expected = ['LICENSE', 'README.md', 'package.json', ...built]
-  expect(packed.map(file => file.replace('package/', '')).sort()).toEqual(expected.sort())
+  const contained = packed.map(file => file.replace('package/', ''))
+  expect(contained.sort()).toEqual(expected.sort())
   const manifest = JSON.parse(run('tar', '-xzOf', tarball, 'package/package.json'))
   expect(Object.keys(manifest.dependencies)).toEqual(['better-sqlite3'])
 
@@ -53,7 +55,10 @@ test('the program contains its libraries and their terms, except SQLite', () => 
   const texts = code.map(file => readFileSync(join(source, file), 'utf8'))
   const text = texts.join('\n')
   const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
-  const libraries = new Set([...origins].map(([, name]) => name as string))
+  const libraries = new Set<string>()
+  for (const [, name = ''] of origins) {
+    libraries.add(name)
+  }
   expect([...libraries]).toEqual(
     expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']),
   )
@@ -74,7 +79,8 @@ test(
     await using started = launch([nodeOf(tooOld).path, main, 'serve'])
     expect(await started.ended).toBe(1)
     const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
-    expect([started.output(), started.errors()]).toEqual(['', stderr])
+    expect(started.output()).toBe('')
+    expect(started.errors()).toBe(stderr)
   },
 )
 

@@ -49,4 +49,6 @@ Bun.serve({
   },
 })
 
-const refuse = (status, message) => Response.json({ error: status, message }, { status })
+function refuse(status, message) {
+  return Response.json({ error: status, message }, { status })
+}
