@@ -162,7 +162,7 @@ test.each([
 
 test.each([
   {
-    what: 'a record',
+    what: 'a closed record',
     file: 'id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n',
     expected: [
       [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
@@ -177,7 +177,7 @@ test.each([
     ],
   },
   {
-    what: 'no open record of 10 bytes',
+    what: 'a quote that is open at the end',
     file: 'id,name\n2,"45678\n9',
     expected: [
       [2, 'a quote is opened that is never closed', '2,"45678'],
@@ -185,14 +185,14 @@ test.each([
     ],
   },
   {
-    what: 'an open record of 11 bytes',
+    what: 'an open quote above the limit',
     file: 'id,name\n3,"456789\n1',
     expected: [
       [2, 'the record is longer than 10 bytes, or a quote is never closed', '3,"456789'],
       [3, 'name is required', '1'],
     ],
   },
-])('a CSV limit of 10 bytes spoils the first line of $what', async row => {
+])('a CSV limit of 10 bytes spoils one line only: $what', async row => {
   const file = bytes(row.file)
   for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
     const results = await read('csv', file, pieceBytes, { lineBytesMax: 10 })
