@@ -35,7 +35,7 @@ export {
   parsePlantListQuery,
   searchedTextMax,
 } from './plants/query.ts'
-export type { PlantRepository } from './plants/repository.ts'
+export type { CountedPlants, PlantRepository } from './plants/repository.ts'
 export {
   type CreateOutcome,
   createPlantUseCases,

@@ -395,3 +395,74 @@ test.each([
   expect(page).toEqual(result)
   expect(search).toHaveBeenCalledWith(expect.objectContaining({ lookAtMax }))
 })
+
+test('an adapter may be a class, whose methods need their `this`', async () => {
+  const store = createPlantUseCases({ plants: new ClassAdapter() })
+  const first = plant(1n, 'first')
+  const second = plant(2n, 'second')
+
+  await store.create(first)
+  await store.createAll([first, second])
+  await store.replaceAll([first, second])
+  const version = await store.replace(first)
+  await store.replace(first, { matches: [version] })
+  const page = await store.list(parsePlantListQuery({}))
+  const counted = await store.list(parsePlantListQuery({ count: true }))
+  const searched = await store.list(parsePlantListQuery({ name_contains: 'second' }))
+  const stored = await store.find(id(2n))
+  await store.remove(id(1n))
+  await store.remove(id(2n), { matches: [stored.version] })
+
+  expect(page).toEqual({ plants: [first, second] })
+  expect(counted).toEqual({ plants: [first, second], total: 2 })
+  expect(searched).toEqual({ plants: [second] })
+  expect(await store.list(parsePlantListQuery({}))).toEqual({ plants: [] })
+})
+
+class ClassAdapter implements PlantRepository {
+  readonly #memory = createMemoryPlantRepository()
+
+  insert(...args: Parameters<PlantRepository['insert']>) {
+    return this.#memory.insert(...args)
+  }
+
+  insertAll(...args: Parameters<PlantRepository['insertAll']>) {
+    return this.#memory.insertAll(...args)
+  }
+
+  find(...args: Parameters<PlantRepository['find']>) {
+    return this.#memory.find(...args)
+  }
+
+  page(...args: Parameters<PlantRepository['page']>) {
+    return this.#memory.page(...args)
+  }
+
+  pageCounted(...args: Parameters<PlantRepository['pageCounted']>) {
+    return this.#memory.pageCounted(...args)
+  }
+
+  search(...args: Parameters<PlantRepository['search']>) {
+    return this.#memory.search(...args)
+  }
+
+  save(...args: Parameters<PlantRepository['save']>) {
+    return this.#memory.save(...args)
+  }
+
+  saveAll(...args: Parameters<PlantRepository['saveAll']>) {
+    return this.#memory.saveAll(...args)
+  }
+
+  saveIf(...args: Parameters<PlantRepository['saveIf']>) {
+    return this.#memory.saveIf(...args)
+  }
+
+  remove(...args: Parameters<PlantRepository['remove']>) {
+    return this.#memory.remove(...args)
+  }
+
+  removeIf(...args: Parameters<PlantRepository['removeIf']>) {
+    return this.#memory.removeIf(...args)
+  }
+}

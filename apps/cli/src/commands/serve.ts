@@ -25,7 +25,7 @@ All settings come from the environment, among them:
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
   LOG_FORMAT     json, pretty (the default on a terminal) or journal
 
-docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
+docs/settings.md lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }) => {
     for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL })) {

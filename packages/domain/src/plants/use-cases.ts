@@ -93,7 +93,7 @@ export function createPlantUseCases({
       if (count) {
         return listCounted(repository, query)
       }
-      const { items, ...next } = await readPage(query, repository.page)
+      const { items, ...next } = await readPage(query, bounds => repository.page(bounds))
       return { plants: items, ...next }
     },
 
