@@ -42,9 +42,9 @@ describe('a plant', () => {
   })
 
   test('has no member that plants do not have', () => {
-    const others = { Name: 'b', extra: {}, constructor: 1 }
+    const extraMembers = { Name: 'b', extra: {}, constructor: 1 }
 
-    const plant = parsePlant({ id: 1n, name: 'a', ...others })
+    const plant = parsePlant({ id: 1n, name: 'a', ...extraMembers })
 
     expect(plant).toEqual({ id: 1n, name: 'a' })
     expect(Object.keys(plant)).toEqual(['id', 'name'])

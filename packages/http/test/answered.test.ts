@@ -86,7 +86,7 @@ test('a connection that has sent nothing in time ends without a line', async () 
 test('a body that breaks while its token is looked up gets its answer', async () => {
   await using service = await startService()
   const { client, tokens } = service
-  const asked = client.asked('POST /plants')
+  const request = client.asked('POST /plants')
   const head = [
     'POST /plants HTTP/1.1',
     'host: h',
@@ -96,7 +96,7 @@ test('a body that breaks while its token is looked up gets its answer', async ()
     'transfer-encoding: chunked',
   ]
 
-  const answer = await client.exchange(asked, `${head.join('\r\n')}\r\n\r\nzz\r\n`)
+  const answer = await client.exchange(request, `${head.join('\r\n')}\r\n\r\nzz\r\n`)
 
   assertFailure(answer, 40000)
 })

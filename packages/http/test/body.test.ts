@@ -36,10 +36,10 @@ test.each([
 test.each([
   { why: 'its pieces are longer', headers: {}, pieces: ['12345', '6', '7'] },
   { why: 'its announced length is', headers: { 'content-length': '6' }, pieces: [] },
-])('a body above the limit is refused once, and then ignored: $why', given => {
-  const { stream, body, done } = begin(given.headers)
+])('a body above the limit is refused once, and then ignored: $why', row => {
+  const { stream, body, done } = begin(row.headers)
 
-  for (const piece of given.pieces) {
+  for (const piece of row.pieces) {
     stream.emit('data', Buffer.from(piece))
   }
   const tooLarge = expect.objectContaining({ code: 'body-too-large' })

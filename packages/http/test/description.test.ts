@@ -87,19 +87,19 @@ const unknown = { method: 'GET', target: '/x' }
 /** An answer for the recorder. Its media type is JSON unless the fields name another. */
 interface Exchange {
   readonly why: string
-  readonly asked: typeof post | undefined
+  readonly request: typeof post | undefined
   readonly status: number
   readonly body: string
   readonly fields?: Readonly<Record<string, string>>
 }
 
 /** Checks an answer as each test of the contract does. */
-function record({ asked, status, body, fields }: Exchange): void {
+function record({ request, status, body, fields }: Exchange): void {
   const headers = new Map(
     Object.entries({ 'content-type': 'application/json', ...fields }),
   )
   const { check } = createRecorder(text)
-  check(asked, { status, headers, body: Buffer.from(body), interim: [] })
+  check(request, { status, headers, body: Buffer.from(body), interim: [] })
 }
 
 /** Returns the body of a failure with this number. */
@@ -110,26 +110,26 @@ function failure(error: number): string {
 test.each<Exchange>([
   {
     why: 'the largest id',
-    asked: read,
+    request: read,
     status: 200,
     body: '{"id":9223372036854775807,"name":"n"}',
   },
   {
     why: 'HEAD without a body',
-    asked: head,
+    request: head,
     status: 200,
     body: '',
   },
   {
     why: 'another method, with those that the path has',
-    asked: patch,
+    request: patch,
     status: 405,
     body: failure(40501),
     fields: { allow: 'GET, HEAD, POST' },
   },
   {
     why: 'a refusal of what is no request',
-    asked: undefined,
+    request: undefined,
     status: 400,
     body: failure(40000),
   },
@@ -140,49 +140,49 @@ test.each<Exchange>([
 test.each<Exchange & { readonly fault: string }>([
   {
     why: 'a status that the operation does not declare',
-    asked: post,
+    request: post,
     status: 404,
     body: failure(40402),
     fault: '404 is not declared',
   },
   {
     why: 'a member of another type',
-    asked: post,
+    request: post,
     status: 200,
     body: '{"name":null}',
     fault: '/name must be string',
   },
   {
     why: 'an id above the largest one',
-    asked: read,
+    request: read,
     status: 200,
     body: '{"id":9223372036854775808,"name":"n"}',
     fault: '/id',
   },
   {
     why: 'an unknown error number',
-    asked: post,
+    request: post,
     status: 400,
     body: failure(40099),
     fault: 'not published',
   },
   {
     why: 'the error number of another status',
-    asked: post,
+    request: post,
     status: 400,
     body: failure(41301),
     fault: 'another status',
   },
   {
     why: 'a failure with one more member',
-    asked: post,
+    request: post,
     status: 400,
     body: '{"error":40001,"message":"m","code":"x"}',
     fault: 'members',
   },
   {
     why: 'another media type',
-    asked: post,
+    request: post,
     status: 200,
     body: '{"name":"n"}',
     fields: { 'content-type': 'text/html' },
@@ -190,14 +190,14 @@ test.each<Exchange & { readonly fault: string }>([
   },
   {
     why: '401 without a challenge',
-    asked: post,
+    request: post,
     status: 401,
     body: failure(40101),
     fault: 'WWW-Authenticate',
   },
   {
     why: '405 with too few methods',
-    asked: patch,
+    request: patch,
     status: 405,
     body: failure(40501),
     fields: { allow: 'GET' },
@@ -205,28 +205,28 @@ test.each<Exchange & { readonly fault: string }>([
   },
   {
     why: '404 for a path that exists',
-    asked: patch,
+    request: patch,
     status: 404,
     body: failure(40401),
     fault: 'declared',
   },
   {
     why: 'success of an unknown path',
-    asked: unknown,
+    request: unknown,
     status: 200,
     body: '{}',
     fault: 'nothing is declared',
   },
   {
     why: 'HEAD with a body',
-    asked: head,
+    request: head,
     status: 200,
     body: '{}',
     fault: 'HEAD',
   },
   {
     why: 'a body that is not JSON',
-    asked: post,
+    request: post,
     status: 400,
     body: 'Bad Request',
     fault: 'not JSON',

@@ -74,8 +74,7 @@ const post = (headers: Readonly<Record<string, string>>): Sent => ({
   method: 'POST',
   headers,
 })
-const encodeSpaces = (text: string) =>
-  text.replaceAll(/[ \t"<>]/g, found => encodeURIComponent(found))
+const encodeSpaces = (text: string) => text.replaceAll(/[ \t"<>]/g, encodeURIComponent)
 
 const pieces = [
   ...' \ta0-/.:%+&?#="\\;,<{[(',

@@ -231,15 +231,15 @@ test.each([
     name: 'browse',
     paths: ['/green', '/green/', '/green/browse/?'],
   },
-])('below "$prefix", the root and a last slash lead to /$name', async given => {
+])('below "$prefix", the root and a last slash lead to /$name', async row => {
   await using service = await startService({
-    baseUrl: new URL(`https://plants.example${given.prefix}`),
-    ...(given.name === 'browse' && { page: writePage() }),
+    baseUrl: new URL(`https://plants.example${row.prefix}`),
+    ...(row.name === 'browse' && { page: writePage() }),
   })
   const { origin } = new URL(service.url)
-  const pageUrl = `${origin}${given.prefix}/${given.name}`
+  const pageUrl = `${origin}${row.prefix}/${row.name}`
 
-  for (const path of given.paths) {
+  for (const path of row.paths) {
     for (const method of ['GET', 'HEAD']) {
       const { redirected, status, url } = await fetch(origin + path, { method })
       const answer = { redirected, status, url }

@@ -153,11 +153,11 @@ function returnsAsManyAsRequested(
   }
 }
 
-/** @param others tags that the filter must not find */
+/** @param otherTags tags that the filter must not find */
 function filtersBy(
   name: string,
   tag: string,
-  others: readonly (string | undefined)[],
+  otherTags: readonly (string | undefined)[],
 ): PlantRepositoryCase {
   return {
     name: `filters by ${name}, page by page`,
@@ -166,7 +166,7 @@ function filtersBy(
       for (const id of ids) {
         await repository.insert(plant(id, 'p', tag))
         let otherId = id
-        for (const other of others) {
+        for (const other of otherTags) {
           otherId++
           await repository.insert(plant(otherId, 'p', other))
         }

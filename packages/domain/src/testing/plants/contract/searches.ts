@@ -43,8 +43,8 @@ export const searches: readonly PlantRepositoryCase[] = [
 
       for (const [text, matching] of Object.entries(namesByText)) {
         const { plants, next } = await repository.search(searchFor(text))
-        const found = plants.map(({ name }) => name)
-        assert.deepEqual(found, matching, `names with ${text}`)
+        const matches = plants.map(({ name }) => name)
+        assert.deepEqual(matches, matching, `names with ${text}`)
         assert.equal(next, undefined, `the next page of ${text}`)
       }
     },
@@ -128,14 +128,14 @@ export const searches: readonly PlantRepositoryCase[] = [
       for (const id of [4n, 5n, 6n, 7n]) {
         await repository.insert(plant(id, `${id}`, long))
       }
-      const found = async (text: string) => {
+      const idsFor = async (text: string) => {
         const search = searchFor(text, { textBytesMax: 10_000 })
         return (await pagesOf(repository, search)).flat()
       }
 
-      assert.deepEqual(await found('x2X'), [2n])
-      assert.deepEqual(await found('5'), [5n])
-      assert.deepEqual(await found('x'), [0n, 1n, 2n, 3n])
+      assert.deepEqual(await idsFor('x2X'), [2n])
+      assert.deepEqual(await idsFor('5'), [5n])
+      assert.deepEqual(await idsFor('x'), [0n, 1n, 2n, 3n])
     },
   },
   {
