@@ -54,7 +54,8 @@ function importsBetweenFolders(src: string): ReadonlySet<string> {
     const source = readFileSync(file, 'utf8')
     const imported = [...source.matchAll(/(?:from |import |import\()'(\.[^']+)'/g)]
     const from = folderOf(file)
-    const targets = imported.map(([, path]) => folderOf(join(file, '..', `${path}`)))
+    const paths = imported.map(([, path]) => join(file, '..', `${path}`))
+    const targets = paths.map(folderOf)
     return targets.filter(to => to !== from).map(to => `${from} ${to}`)
   })
   return new Set(imports)
@@ -115,7 +116,8 @@ test('sources, builds and scripts of the product name no tooling', () => {
     text: readFileSync(join(root, file), 'utf8'),
   }))
 
-  const naming = [...sources, ...scripts].filter(({ text }) => tooling.test(text))
+  const texts = [...sources, ...scripts]
+  const naming = texts.filter(({ text }) => tooling.test(text))
 
   expect(files).toContain('apps/api/bundle.ts')
   expect(naming.map(({ file }) => file)).toEqual([])
