@@ -23,7 +23,7 @@ test.each(rows)('$text in a plant and in a request', async ({ text, id }) => {
   if (!text.isWellFormed() || text.includes('\0')) {
     return expect(created.status).toBe(400)
   }
-  expect(created.status).toBe(200)
+  expect(created.status, `${created.body}`).toBe(200)
 
   const query = `after=${id - 1n}&tag=${encodeURIComponent(text)}`
   const page = await client.ask('GET', `/plants?${query}`)
