@@ -2,7 +2,8 @@ import type { Plant } from '@plant-store/domain'
 import type { ColumnType } from '@plant-store/engine'
 import { newVersion } from '../versions.ts'
 
-export interface PlantRow {
+/** Has a column for each member of a plant. Omitting one is a compile error below. */
+export interface PlantRow extends Record<keyof Plant, unknown> {
   id: bigint
   name: string
   tag: string | null
@@ -12,7 +13,7 @@ export interface VersionedRow extends PlantRow {
   version: bigint
 }
 
-/** The columns of a plant. Omitting one is a compile error. */
+/** The type of each column. */
 export const plantColumns: Readonly<Record<keyof PlantRow, ColumnType>> = {
   id: 'bigint',
   name: 'text',
