@@ -15,13 +15,14 @@ const tests: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   persistence: ['contract', 'statements', 'migrations'],
   http: ['contract', 'description'],
+  client: ['description'],
 }
 
 test('there are recipes', () => {
   expect(recipes).not.toEqual([])
 })
 
-/** Each installs a clone and runs three packages' tests beside other tests. */
+/** Each installs a clone and runs four packages' tests beside other tests. */
 const timeout = 600_000
 
 test.each(recipes)('%s applies, and its tests pass', { timeout }, async recipe => {
