@@ -10,7 +10,8 @@ export interface Identified {
   readonly id: Int64
 }
 
-// Literals, because Babel makes a power a call of Math.pow, which refuses bigints.
+// Literals, because the build of a page that imports this package may contain Babel. It
+// makes a power a call of Math.pow, which refuses bigints.
 export const int64Min = -9_223_372_036_854_775_808n
 export const int64Max = 9_223_372_036_854_775_807n
 

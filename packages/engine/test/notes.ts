@@ -64,7 +64,7 @@ export function statementsOf(
   const { changeMany } = postgresDialect
   const ofSqlite = {
     insert: before
-      ? sqliteDialect.changeAfter(before, byId, insert)
+      ? sqliteDialect.changePrecededBy(before, byId, insert)
       : sqliteDialect.change(byId, insert),
     save: sqliteDialect.change(byId, save),
   }

@@ -88,8 +88,8 @@ export function createErrorHandler(logger: FailureLog) {
     notes.errorNumber = body.error
     const advice = status === 412 ? changedTagAdvice(request.headers['if-match']) : ''
     const message = `${body.message}${notes.failureSuffix ?? ''}${advice}`
-    // Fastify closes after each fault of a body. `endEarlyAnswers` does only if the rest
-    // of it is still on its way. What Node's response already has, stays.
+    // Fastify closes after each fault of a body. `closeAfterEarlyAnswers` does only if
+    // the rest of it is still on its way. What Node's response already has, stays.
     if (!reply.raw.hasHeader('connection')) {
       reply.removeHeader('connection')
     }

@@ -24,7 +24,7 @@ import { createRefusals } from './request/refusals.ts'
 import { addPages } from './service/page-routes.ts'
 import { addServiceRoutes, type Probes } from './service/service-routes.ts'
 import { createBudget } from './wire/budget.ts'
-import { endEarlyAnswers } from './wire/early-answers.ts'
+import { closeAfterEarlyAnswers } from './wire/early-answers.ts'
 import { createNodeServer } from './wire/node-server.ts'
 import { prepareStop } from './wire/stop.ts'
 
@@ -80,7 +80,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   checkTokens(app, authenticate)
   refuseUnknownPaths(app)
   finishAnswers(app, answerBudget)
-  endEarlyAnswers(app)
+  closeAfterEarlyAnswers(app)
 
   app.register(
     async prefixed => {

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError, unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
-import { createStorage, type DatabaseDriver } from '../runner.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
 import type { ReadStatement } from '../statements/statement.ts'
+import { createStorage, type DatabaseDriver } from '../storage.ts'
 import type {
   EngineOptions,
   MainStorage,

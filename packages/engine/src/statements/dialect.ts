@@ -51,7 +51,7 @@ interface DialectOfSqlite extends Dialect {
    * Defines a change that another statement precedes, because a statement of SQLite
    * changes only one table.
    */
-  changeAfter<Values>(
+  changePrecededBy<Values>(
     before: Before<Values>,
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
@@ -109,7 +109,7 @@ export const sqliteDialect: DialectOfSqlite = {
     ...ofSqlite.read(build),
     bound: { texts, guarded: ofSqlite.read(buildGuarded) },
   }),
-  changeAfter(before, order, build) {
+  changePrecededBy(before, order, build) {
     const statement = ofSqlite.change(order, build)
     const first = compile(before.build, sqlite)
     if (`${first.parameters}` !== `${statement.parameters}`) {

@@ -92,6 +92,7 @@ export const plantSchemas = [
 const tags = ['plants']
 const path = Type.Object({ id: inText(about('The id of the plant', PlantId)) })
 
+/** Its descriptions are those of the specification, word for word. */
 export const createPlant = {
   operationId: 'createPlant',
   tags,

@@ -66,11 +66,12 @@ function scopeOf(request: FastifyRequest): RouteScope {
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    // A gate takes one scope. Its refusal for this one is no refusal of `any`.
-    const asked = scope === 'any' ? 'plants:read' : scope
+    // A gate judges one scope. If any will do, `refuse` admits a token that lacks this
+    // one.
+    const judgedScope = scope === 'any' ? 'plants:read' : scope
     try {
       const token = bearerToken(headers.authorization)
-      const admission = gate({ token, headers }, asked)
+      const admission = gate({ token, headers }, judgedScope)
       if (!(admission instanceof Promise)) {
         noteHolder(request, admission)
         return

@@ -8,7 +8,7 @@ import { bodyOf } from './body.ts'
  * Its end waits until the client stops sending, because closing with unread bytes could
  * lose the answer.
  */
-export function endEarlyAnswers(app: FastifyInstance): void {
+export function closeAfterEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const { raw, method } = request
     const body = bodyOf(raw)

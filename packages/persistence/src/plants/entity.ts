@@ -59,7 +59,9 @@ async function createTable(
     .modifyEnd(tableOptions)
     .execute()
   if (name === 'postgres') {
-    // The version that the insert gave a plant, by which a save knows what it inserted.
+    // The version that the insert gave a plant, by which a save knows what it inserted,
+    // and announces only that. On SQLite `announce` runs before the save, and sees it
+    // itself.
     await db.schema.alterTable('plants').addColumn('added', int64).execute()
   }
   await db.schema

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { byId, type Page, type PlantStatements, statementsOfBoth } from './statements.ts'
 import type { PlantRow, VersionedRow } from './tables.ts'
 
-const { now, read, change, changeAfter } = sqliteDialect
+const { now, read, change, changePrecededBy } = sqliteDialect
 
 /** The columns of the index by which the plants of a tag are found. */
 export const tagIndex = sql`tag, id`
@@ -76,9 +76,9 @@ export function sqlitePlants(): PlantStatements {
         limit ${p('limit')}`,
     ),
 
-    insert: changeAfter({ onlyIf: anyWebhook, build: announce }, byId, insert),
+    insert: changePrecededBy({ onlyIf: anyWebhook, build: announce }, byId, insert),
     insertUnannounced: change(byId, insert),
-    save: changeAfter({ onlyIf: anyWebhook, build: announce }, byId, save),
+    save: changePrecededBy({ onlyIf: anyWebhook, build: announce }, byId, save),
     saveUnannounced: change(byId, save),
   }
 }
