@@ -56,24 +56,27 @@ Examples:
 
 throwInsteadOfExiting(program)
 
+/** The help or the version that commander wants to print on standard output. */
+let helpText = ''
+
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
   ignoreStreamErrors()
   helpText = ''
   try {
-    await program.parseAsync(upToUnknown(args), { from: 'user' }).catch(printHelp)
+    await program.parseAsync(cutAfterUnknown(args), { from: 'user' }).catch(printHelp)
   } catch (error) {
     process.exitCode = printError(error, args.includes('--json'))
   }
 }
 
 /**
- * Returns the arguments, or only those up to a command that does not exist, which
- * commander refuses. With `help` before it or `--help` after it, commander would print
- * the help of the program.
+ * Returns the arguments, or only the commands up to one that does not exist, so that
+ * commander refuses that one. With `help` before it or `--help` after it, commander would
+ * print the help of the program instead.
  */
-function upToUnknown(args: readonly string[]): readonly string[] {
-  const path: string[] = []
+function cutAfterUnknown(args: readonly string[]): readonly string[] {
+  const commands: string[] = []
   let command: CommandUnknownOpts = program
   for (const word of args) {
     if (word.startsWith('-') || command.commands.length === 0) {
@@ -82,20 +85,20 @@ function upToUnknown(args: readonly string[]): readonly string[] {
     if (word === 'help') {
       continue
     }
-    path.push(word)
+    commands.push(word)
     const next = command.commands.find(subcommand => subcommand.name() === word)
     if (next === undefined) {
-      return path
+      return commands
     }
     command = next
   }
   return args
 }
 
-/** The help or the version that commander wants to print on standard output. */
-let helpText = ''
-
-/** Prints the help, because commander would not notice that it cannot be written. */
+/**
+ * Prints the help before it throws what commander has thrown, which it does after help,
+ * too. Commander itself would not notice that the help cannot be written.
+ */
 async function printHelp(error: unknown): Promise<never> {
   if (helpText !== '') {
     await writeToStream(process.stdout, [helpText])
@@ -103,7 +106,9 @@ async function printHelp(error: unknown): Promise<never> {
   throw error
 }
 
-/** Makes commander throw instead of ending the process, so that one place does. */
+/**
+ * Makes commander throw instead of ending the process, so that `run` sets the exit code.
+ */
 function throwInsteadOfExiting(command: CommandUnknownOpts): void {
   command.exitOverride().configureOutput({
     writeOut: text => {
