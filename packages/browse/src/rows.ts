@@ -6,9 +6,9 @@ import { createCommand, createCommands } from './session.ts'
 import { classOf, toCell } from './values.ts'
 
 const table = byId('table', HTMLTableElement)
-const empty = byId('empty', HTMLElement)
+const emptyMessage = byId('empty', HTMLElement)
 
-/** Shows a table without rows, and returns the place for them. */
+/** Shows a table without rows, and returns its body, to which rows can be appended. */
 export function showTable({ name, members }: Entity): HTMLElement {
   const body = element('tbody')
   const heads = members.map(({ name, description, bounds }) => {
@@ -18,14 +18,14 @@ export function showTable({ name, members }: Entity): HTMLElement {
   const head = element('thead', {}, element('tr', {}, ...heads))
   table.replaceChildren(element('caption', {}, name), head, body)
   table.hidden = false
-  empty.replaceChildren()
+  emptyMessage.replaceChildren()
   return body
 }
 
 /** Says why there are no rows, in place of the table. */
 export function showEmpty(entity: Entity, place: Place): void {
   table.hidden = true
-  empty.replaceChildren(...describeEmpty(entity, place))
+  emptyMessage.replaceChildren(...describeEmpty(entity, place))
 }
 
 function describeEmpty(entity: Entity, place: Place): readonly HTMLElement[] {
@@ -46,7 +46,7 @@ function describeEmpty(entity: Entity, place: Place): readonly HTMLElement[] {
 
 export function clearTable(): void {
   table.replaceChildren()
-  empty.replaceChildren()
+  emptyMessage.replaceChildren()
 }
 
 export function showBusy(isBusy: boolean): void {
@@ -60,7 +60,7 @@ export function createRow(
 ): HTMLElement {
   const cells = members.map(member => {
     const isId = member.name === 'id'
-    const cell = isId ? createHead(item, place) : createCell(item, member)
+    const cell = isId ? createRowHead(item, place) : createCell(item, member)
     cell.dataset['name'] = member.name
     return cell
   })
@@ -69,7 +69,7 @@ export function createRow(
   return row
 }
 
-function createHead(item: Item, place: Place): HTMLElement {
+function createRowHead(item: Item, place: Place): HTMLElement {
   const id = `${item.id}`
   const href = toFragment({ ...place, record: id })
   const link = element('a', { href }, id)
@@ -81,6 +81,7 @@ function createCell(item: Item, { name, bounds }: Member): HTMLElement {
   return element('td', { className }, toCell(item[name]))
 }
 
+/** Returns the row of a record, or `undefined` if there is none, as for no id. */
 export function findRow(id: bigint | undefined): HTMLTableRowElement | undefined {
   return [...table.rows].find(row => row.dataset['id'] === `${id}`)
 }

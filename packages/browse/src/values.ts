@@ -1,11 +1,14 @@
 import { element } from './dom.ts'
 
-/** How values are shown and typed. */
+/** Shows values, and reads the integers that a user types. */
 
 /** How many characters of a text a cell shows. */
-const shownMax = 200
-/** How many characters a question shows before and after a difference. */
-const contextMax = 100
+const cellCharactersMax = 200
+/**
+ * How many characters of a text a question shows: of the difference, before it and after
+ * it. A question is the dialog in which a user compares values (`question.ts`).
+ */
+const partCharactersMax = 100
 
 /** Returns the text of a value, or `undefined` if it is absent. */
 export function toText(value: unknown): string | undefined {
@@ -26,10 +29,10 @@ export function toCell(value: unknown): HTMLElement {
   if (!text) {
     return toAbsence(text)
   }
-  const start = firstCharacters(text, shownMax)
-  const more = countCharacters(text) - countCharacters(start)
-  const rest = createSign(`… ${more.toLocaleString('en')} more`)
-  return element('bdi', {}, ...withSigns(start, invisible), more > 0 && rest)
+  const start = firstCharacters(text, cellCharactersMax)
+  const restCount = countCharacters(text) - countCharacters(start)
+  const rest = createSign(`… ${restCount.toLocaleString('en')} more`)
+  return element('bdi', {}, ...withSigns(start, invisible), restCount > 0 && rest)
 }
 
 /** Returns the sign of a value that has no text to show. */
@@ -93,13 +96,16 @@ function toCode(character: string): string {
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-/** Where two texts differ: after `start` units, and before the last `endLength`. */
+/**
+ * Where two texts differ: after their first `start` units of UTF-16, and before their
+ * last `endLength`.
+ */
 export interface Difference {
   readonly start: number
   readonly endLength: number
 }
 
-/** Returns where two different texts differ. It never divides a surrogate pair. */
+/** Returns where two different texts differ, without dividing a surrogate pair. */
 export function findDifference(a: string, b: string): Difference {
   const lengthMin = Math.min(a.length, b.length)
   let start = 0
@@ -142,14 +148,14 @@ export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
   }
   const { start, endLength } = difference
   const before = text.slice(0, start)
-  const beforeShown = lastCharacters(before, contextMax)
-  // The difference may be between two other values, which are longer.
+  const beforeShown = lastCharacters(before, partCharactersMax)
+  // The difference may be that of two other values, both longer than this one.
   const end = Math.max(start, text.length - endLength)
   const within = text.slice(start, end)
-  const withinShown = firstCharacters(within, contextMax)
+  const withinShown = firstCharacters(within, partCharactersMax)
   const after = text.slice(start + withinShown.length)
   const isWhole = withinShown === within
-  const afterShown = isWhole ? firstCharacters(after, contextMax) : ''
+  const afterShown = isWhole ? firstCharacters(after, partCharactersMax) : ''
   const marked = withSigns(withinShown, invisibleOrSpace)
   return element(
     'bdi',
@@ -165,22 +171,23 @@ export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
 /** Returns the code of the first character if it may look like another one. */
 function createCode(text: string): HTMLElement | false {
   const [first = ''] = text
-  const mayLookAlike = first > '~' && !invisibleOrSpace.test(first)
+  const isBeyondAscii = first > '~'
+  const mayLookAlike = isBeyondAscii && !invisibleOrSpace.test(first)
   return mayLookAlike && createSign(` ${toCode(first)}`)
 }
 
-/** The integers that the interface takes. */
+/** The least and the greatest integer that the server takes. */
 export interface IntegerBounds {
   readonly minimum: bigint
   readonly maximum: bigint
 }
 
-/** Returns the class of what shows a member. Integers are aligned by their digits. */
+/** Returns the CSS class of a cell or a control. It aligns integers by their digits. */
 export function classOf(bounds: IntegerBounds | undefined): string {
   return bounds === undefined ? '' : 'integer'
 }
 
-/** Returns the integer that is typed, or `undefined`. */
+/** Returns the integer that a user has typed, or `undefined` if it is none in bounds. */
 export function readInteger(
   text: string,
   { minimum, maximum }: IntegerBounds,
@@ -196,7 +203,7 @@ export function readInteger(
   return integer
 }
 
-/** Returns what is wrong with a text that is no integer. */
+/** Returns what is wrong with a text for which `readInteger` returns `undefined`. */
 export function integerProblem(
   text: string,
   { minimum, maximum }: IntegerBounds,

@@ -20,6 +20,7 @@ interface Axe {
 describe('axe', needs('chromium', hasBrowser), () => {
   const { open, fill, replace, ...fixture } = usePage()
 
+  /** States of the page in their order: the steps of each begin in the one before. */
   const states: readonly (readonly [name: string, reach: Steps])[] = [
     ['the sign-in', async () => {}],
     ['the list', ({ page }) => signIn(page, fixture.token())],
@@ -70,6 +71,7 @@ describe('axe', needs('chromium', hasBrowser), () => {
       'a list without a match, after a message',
       async ({ press, filter, page }) => {
         await press('Delete 7')
+        // The plant has changed since it was read, so the page asks again.
         await press('Delete 7')
         await filter('tag').fill('none')
         await press('Show')
@@ -100,9 +102,10 @@ describe('axe', needs('chromium', hasBrowser), () => {
       await page.getByLabel('Access token').waitFor()
       await page.emulateMedia({ colorScheme })
       await page.evaluate(axe)
-      for (const [state, enter] of states) {
+      for (const [state, reach] of states) {
+        // The steps use the filters, which a narrow page folds away.
         await page.setViewportSize({ width: 1200, height: 740 })
-        await enter(opened)
+        await reach(opened)
         await page.setViewportSize({ width, height: 740 })
         expect(await page.evaluate(runAxe), state).toEqual([])
       }
