@@ -12,8 +12,6 @@ import { fullPlant } from '@plant-store/domain/testing'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-const seven = parsePlantId(7n)
-
 /** Returns the error with which a value is refused. */
 function refusalOf(input: unknown, id?: PlantId): DomainError {
   try {
@@ -76,11 +74,16 @@ describe('a plant', () => {
   })
 })
 
-describe('at random, a text', () => {
-  /** A character of Unicode. fast-check's own unit takes seconds to get ready. */
+describe('a random text', () => {
+  const surrogateMin = 0xd800
+  const surrogateCount = 0x800
+  /**
+   * Any character of Unicode, without surrogates. fast-check's own unit takes seconds to
+   * get ready.
+   */
   const character = fc
-    .integer({ min: 0, max: 0x10ffff - 0x800 })
-    .map(n => String.fromCodePoint(n < 0xd800 ? n : n + 0x800))
+    .integer({ min: 0, max: 0x10ffff - surrogateCount })
+    .map(n => String.fromCodePoint(n < surrogateMin ? n : n + surrogateCount))
 
   test('is kept if it is any Unicode without U+0000', () => {
     const text = fc.string({ unit: character }).filter(name => !name.includes('\0'))
@@ -94,8 +97,8 @@ describe('at random, a text', () => {
   })
 
   test('is refused if it has U+0000', () => {
-    const text = fc.string({ unit: character })
-    const property = fc.property(text, text, (before, after) => {
+    const part = fc.string({ unit: character })
+    const property = fc.property(part, part, (before, after) => {
       const text = `${before}\0${after}`
       const fields = faultyFields({ id: 1n, name: text, tag: text })
       expect(fields).toEqual(['name', 'tag'])
@@ -105,9 +108,10 @@ describe('at random, a text', () => {
   })
 
   test('is refused if it has a lone surrogate', () => {
-    const surrogate = fc.integer({ min: 0xd800, max: 0xdfff })
-    const parts = [fc.string(), surrogate, fc.string()] as const
-    const property = fc.property(...parts, (before, unit, after) => {
+    const surrogateMax = surrogateMin + surrogateCount - 1
+    const surrogate = fc.integer({ min: surrogateMin, max: surrogateMax })
+    const ascii = fc.string()
+    const property = fc.property(ascii, surrogate, ascii, (before, unit, after) => {
       const name = before + String.fromCharCode(unit) + after
       expect(faultyFields({ id: 1n, name })).toEqual(['name'])
     })
@@ -156,17 +160,20 @@ describe('a refusal', () => {
   })
 })
 
-describe('an id from elsewhere', () => {
-  test('is that of a plant without one, or with the same', () => {
+describe('a plant whose id is already known', () => {
+  const seven = parsePlantId(7n)
+
+  test('may have no id, or the same', () => {
     const plant = { id: 7n, name: 'a' }
+
     expect(parsePlant({ name: 'a' }, seven)).toEqual(plant)
     expect(parsePlant(plant, seven)).toEqual(plant)
   })
 
-  test('is not that of a plant with another, which is a fault like others', () => {
-    expect(refusalOf({ id: 8n, tag: 1 }, seven).message).toBe(
-      'id must equal 7; name is required; tag must be a string',
-    )
+  test('is refused with another id, and with all its other faults', () => {
+    const { message } = refusalOf({ id: 8n, tag: 1 }, seven)
+
+    expect(message).toBe('id must equal 7; name is required; tag must be a string')
     expect(faultyFields({ id: null, name: 'a' }, seven)).toEqual(['id'])
   })
 })
@@ -191,7 +198,7 @@ describe('two plants', () => {
 describe('the list of members', () => {
   const members = Object.entries(plantMembers)
 
-  test('has each with its kind', () => {
+  test('says of each whether it is an integer or a text', () => {
     const values = Object.entries(fullPlant(1n, 'text'))
     const kinds = values.map(([name, value]) => {
       const kind = typeof value === 'bigint' ? 'integer' : 'text'
