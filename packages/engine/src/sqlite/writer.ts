@@ -8,20 +8,23 @@ import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
 import { detailedReasonOf, isBusy } from './reasons.ts'
 
-/** Sent to a MessagePort, group by group in order of arrival. */
+/** What the writer sends to a MessagePort. Groups are answered in order of arrival. */
 export type WriterAnswer =
-  /** The affected rows of the next group. Only one MessagePort gets the commit. */
+  /**
+   * The affected rows of the next group. Only the first group of a transaction gets the
+   * figures of its commit.
+   */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** Why the transaction of the next group failed. */
   | { readonly reason: string }
   /**
-   * Sent to every MessagePort: why the writer cannot write, or `undefined` once it can
-   * again.
+   * Why the writer cannot write, or `undefined` once it can again. Every MessagePort gets
+   * this.
    */
   | { readonly blockedBecause: string | undefined }
   /**
-   * Sent to one MessagePort: why the WAL cannot be copied, or `undefined` once it can
-   * again.
+   * Why the WAL cannot be copied, or `undefined` once it can again. Only one MessagePort
+   * gets this.
    */
   | { readonly checkpointFailure: string | undefined }
 
@@ -45,8 +48,8 @@ interface Transaction {
 }
 
 /**
- * A transaction that has written this many bytes takes no further group. That group could
- * add as many again. (16 MiB are about 4,500 pages of the WAL.)
+ * A transaction that has written this many bytes takes no further group. Its last group
+ * may have added as many again. (16 MiB are about 4,500 pages of the WAL.)
  */
 const transactionBytesMax = 16 * 1024 * 1024
 
@@ -57,7 +60,7 @@ const rowBytes = 192
  * The pause after a full transaction. Another process tries every 100 ms to get the lock,
  * so it succeeds after a few pauses.
  */
-const turnMs = 30
+const pauseMs = 30
 
 /**
  * How often the files and the WAL are checked under load. A check at every commit would
@@ -66,7 +69,8 @@ const turnMs = 30
 const checkEveryMs = 10
 
 /**
- * How often they are checked without a load, and how often a blocked writer tries again.
+ * How often the files and the WAL are checked without load, and how often a blocked
+ * writer tries to recover.
  */
 const idleCheckEveryMs = 1_000
 
@@ -86,7 +90,7 @@ const userVersionMax = 2n ** 31n
  * 5. Copy the WAL if it is long (`checkpointer.ts`). Only the next transaction waits for
  *    it.
  *
- * It has two states:
+ * The writer has two states:
  *
  * - Open: changes are made. This ends when a transaction has failed and cannot be
  *   overwritten, when the guard finds a fault, or when the WAL is too long or its length
@@ -94,10 +98,10 @@ const userVersionMax = 2n ** 31n
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
- * After a failed transaction SQLite has rolled back its changes. But the WAL may still
- * hold all of them, and a crash would restore them. So `#recover` commits a small
- * transaction, which overwrites them. A lock of another process is no failure. If only
- * step 3 fails, the changes get the same 503 (error 50302), and may be stored.
+ * The changes of a failed transaction get 503, and SQLite has rolled them back. But the
+ * WAL may still hold all of them, and a crash would restore them. So `#recover` commits a
+ * small transaction, which overwrites them. It is not needed if another process has the
+ * lock. If only step 3 fails, the changes get 503, too, and may be stored (error 50302).
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
@@ -122,7 +126,7 @@ export class Writer {
    */
   readonly #senders = new Map<MessagePort, ChangeKind>()
   readonly #arrivals = new Arrivals(this.#senders)
-  /** Makes the changes of the groups that it takes. It adds these to its argument. */
+  /** Takes groups, adds them to its argument, and makes their changes. */
   readonly #runTransaction: (taken: Group[]) => Transaction
   readonly #idleTimer: NodeJS.Timeout
 
@@ -131,7 +135,7 @@ export class Writer {
   #checkedMs = performance.now()
   /** When the length of the WAL was last looked at. */
   #checkpointMs = performance.now()
-  /** Its value has no meaning. A change of it overwrites the WAL. */
+  /** The `user_version` of the store, which has no meaning. `#recover` changes it. */
   #userVersion: bigint
 
   /**
@@ -144,7 +148,7 @@ export class Writer {
   ) {
     this.#connection = connection
     this.#prepared = prepareAllChanges(connection, changeStatements)
-    // Reading it also opens the WAL, while the store is still in its place.
+    // This first read also opens the WAL, while the store is still in its place.
     this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
     this.#guard = new FileGuard(connection)
     this.#checkpointer = new Checkpointer({
@@ -157,7 +161,7 @@ export class Writer {
     })
 
     // A transaction that begins with a read may be refused its first write without
-    // waiting for the lock, so it begins immediately.
+    // waiting for the lock. So this one takes the lock when it begins.
     this.#runTransaction = connection.transaction((taken: Group[]) =>
       this.#makeChanges(taken),
     ).immediate
@@ -192,12 +196,12 @@ export class Writer {
     }
 
     const isFull = this.#commitOnce()
-    const isCheckDue = performance.now() - this.#checkpointMs > checkEveryMs
-    if (this.#state.kind === 'open' && isCheckDue) {
+    const isCheckpointDue = performance.now() - this.#checkpointMs > checkEveryMs
+    if (this.#state.kind === 'open' && isCheckpointDue) {
       this.#checkpoint()
     }
     if (isFull) {
-      sleep(turnMs)
+      sleep(pauseMs)
     }
     if (!this.#arrivals.isEmpty()) {
       setImmediate(() => this.#commitWaiting())
@@ -282,6 +286,7 @@ export class Writer {
    */
   #onFailedTransaction(error: unknown): string {
     const reason = detailedReasonOf(error)
+    // A blocked writer has begun no transaction, and a busy one has not got the lock.
     const isHarmless = this.#state.kind === 'blocked' || isBusy(error)
     if (!isHarmless && !this.#recover()) {
       this.#block(reason)
@@ -296,7 +301,11 @@ export class Writer {
     }
   }
 
-  /** @throws Error if something is wrong with the files */
+  /**
+   * Checks the files, unless they were checked within `ageMsMax`.
+   *
+   * @throws Error if something is wrong with them
+   */
   #checkFiles(ageMsMax = checkEveryMs): void {
     if (performance.now() - this.#checkedMs <= ageMsMax) {
       return
