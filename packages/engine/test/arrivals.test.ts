@@ -3,29 +3,32 @@ import type { Change } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
 import { Arrivals, type ChangeKind, type Group } from '../src/sqlite/arrivals.ts'
 
-/** Opens the ports of one thread. */
+/** Opens the two ports by which a thread sends its changes. */
 function openSenders() {
   const senders = new Map<MessagePort, ChangeKind>()
   const arrivals = new Arrivals(senders)
   const open = (kind: ChangeKind) => {
-    const { port1: far, port2: near } = new MessageChannel()
-    onTestFinished(() => far.close())
-    senders.set(near, kind)
+    const { port1: portOfThread, port2: portOfWriter } = new MessageChannel()
+    onTestFinished(() => portOfThread.close())
+    senders.set(portOfWriter, kind)
     return {
-      /** Adds a group as an event of Node does. */
-      deliver: (name: string, changes = 1) => arrivals.add(near, groupOf(name, changes)),
-      send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)),
+      /** Sends a group, which stays in the port until a transaction receives it. */
+      send: (name: string, changes = 1) =>
+        portOfThread.postMessage(groupOf(name, changes)),
+      /** Adds a group as the event does that begins a transaction. */
+      deliver: (name: string, changes = 1) =>
+        arrivals.add(portOfWriter, groupOf(name, changes)),
     }
   }
 
   /** Takes groups as a transaction does, and returns their names. */
-  const run = (meanwhile: (name: unknown) => void = () => {}) => {
+  const run = (onTaken: (name: unknown) => void = () => {}) => {
     const names: unknown[] = []
     arrivals.begin()
     for (let group = arrivals.next(); group !== undefined; group = arrivals.next()) {
       const name = nameOf(group)
       names.push(name)
-      meanwhile(name)
+      onTaken(name)
     }
     return names
   }
@@ -66,16 +69,17 @@ test('what arrives during COMMIT waits for the next transaction', ({ expect }) =
   run()
   single.send('arrives during COMMIT')
 
-  single.deliver('next')
+  single.deliver('begins the next one')
 
-  expect(run()).toEqual(['next', 'arrives during COMMIT'])
+  expect(run()).toEqual(['begins the next one', 'arrives during COMMIT'])
 })
 
-test('a transaction that cannot begin leaves all that waited for it', ({ expect }) => {
+test('a transaction that cannot begin gives back what it had received', ({ expect }) => {
   const { bulk, single, arrivals } = openSenders()
   single.deliver('first')
   bulk.send('bulk')
   arrivals.begin()
+  // Node delivers this one later, and begins another transaction with it.
   single.send('arrives later')
 
   const groups = arrivals.takeWaiting()
@@ -84,7 +88,7 @@ test('a transaction that cannot begin leaves all that waited for it', ({ expect 
   expect(arrivals.isEmpty()).toBe(true)
 })
 
-test('single changes overtake bulk ones', ({ expect }) => {
+test('single changes overtake bulk ones, of which one group follows', ({ expect }) => {
   const { bulk, single, run } = openSenders()
   bulk.deliver('bulk 1')
   bulk.send('bulk 2')
@@ -96,6 +100,7 @@ test('single changes overtake bulk ones', ({ expect }) => {
 
 test('a transaction full of single changes still takes bulk ones', ({ expect }) => {
   const { bulk, single, run } = openSenders()
+  // With 1,000 single changes it is full.
   single.deliver('first', 999)
   single.send('last')
   single.send('too late')
@@ -152,6 +157,7 @@ test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
   expect(run(), 'a second later').toEqual(['bulk'])
 
   clock.now += 1
+  // One of the 81 + 2 groups still waits.
   sendBulk(2)
   expect(run(), 'more than a second later').toEqual(['bulk', 'bulk', 'bulk'])
   expect(arrivals.recent()).toEqual({ single: false, bulk: true })

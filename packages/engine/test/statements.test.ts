@@ -76,7 +76,7 @@ test('each statement has a name: that of its entity and its own', () => {
   ])
 })
 
-describe('an order that cannot be kept is refused at the start:', () => {
+describe('an order of locks that cannot be kept is refused at the start:', () => {
   type Statements = Record<string, ReadStatement | ChangeStatement>
   interface Row {
     readonly what: string
@@ -92,14 +92,14 @@ describe('an order that cannot be kept is refused at the start:', () => {
 
   test.each<Row>([
     {
-      what: 'by a table that is misspelt',
+      what: 'of a table that is misspelt',
       statementsOn: ({ change }) => ({
         rename: change({ of: 'nots', by: 'id' }, rename),
       }),
       message: 'notes.rename is in the order of nots, which is no table of notes',
     },
     {
-      what: 'by a table of another entity',
+      what: 'of a table of another entity',
       statementsOn: ({ change }) => ({
         rename: change({ of: 'gardens', by: 'id' }, rename),
       }),
@@ -131,18 +131,20 @@ describe('an order that cannot be kept is refused at the start:', () => {
   })
 })
 
-test('what precedes an insert on SQLite has its parameters in their order', () => {
+test('a statement before an insert on SQLite must take the same values', () => {
   const insertAfter = (...names: (keyof Note)[]) =>
     statementsOf('notes', sqliteDialect, {
       onlyIf: sql`select 1 from gardens`,
       build: p => sql`insert into gardens select ${sql.join(names.map(name => p(name)))}`,
     }).insert
 
-  expect(insertAfter('id', 'text', 'topic').before).toEqual({
+  const { before } = insertAfter('id', 'text', 'topic')
+
+  expect(before).toEqual({
     onlyIf: 'select 1 from gardens',
     sql: 'insert into gardens select ?, ?, ?',
   })
   expect(() => insertAfter('text', 'id', 'topic')).toThrow(
-    'it has not the parameters id,text,topic of what it precedes',
+    'its parameters are text,id,topic, and those of the change after it id,text,topic',
   )
 })

@@ -114,7 +114,7 @@ export const sqliteDialect: DialectOfSqlite = {
     const first = compile(before.build, sqlite)
     if (`${first.parameters}` !== `${statement.parameters}`) {
       throw new Error(
-        `it has not the parameters ${statement.parameters} of what it precedes: ${first.sql}`,
+        `its parameters are ${first.parameters}, and those of the change after it ${statement.parameters}: ${first.sql}`,
       )
     }
     const onlyIf = compile(() => before.onlyIf, sqlite)
