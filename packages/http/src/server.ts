@@ -37,13 +37,13 @@ export { stopListening, stopServer } from './wire/stop.ts'
 /** The use cases, and what the server needs. */
 export interface ServerOptions extends Probes {
   readonly plants: PlantUseCases
-  /** The same, but plants added through them are not announced. */
+  /** The same use cases, but plants that they add are not announced to webhooks. */
   readonly unannounced: PlantUseCases
   readonly gate: Gate
   readonly logger: FastifyBaseLogger
   /**
-   * The folder of the page at `/browse`, with a slash at the end. Without it there is
-   * none.
+   * The folder of the page at `/browse`, with a slash at the end. Without a folder there
+   * is no page.
    */
   readonly page?: URL
   /** The origins whose pages may call the service from a browser. */
@@ -83,10 +83,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   closeAfterEarlyAnswers(app)
 
   app.register(
-    async prefixed => {
-      const routes = collectRoutes(prefixed)
+    async prefixedApp => {
+      const routes = collectRoutes(prefixedApp)
       let description: string | undefined
-      addPlantRoutes(prefixed, {
+      addPlantRoutes(prefixedApp, {
         plants: options.plants,
         unannounced: options.unannounced,
         limits,
@@ -99,7 +99,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
         bodyBudget,
         ending: stop.ending,
       })
-      addServiceRoutes(prefixed, {
+      addServiceRoutes(prefixedApp, {
         check: options.check,
         metrics: options.metrics,
         isDraining: stop.isDraining,
@@ -110,8 +110,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
         },
       })
       // The build writes this folder. The path is right for the sources and for a bundle.
-      addPages(prefixed, new URL('../dist/docs/', import.meta.url), page)
-      prefixed.after(() => refuseOtherMethods(prefixed, [...routes]))
+      addPages(prefixedApp, new URL('../dist/docs/', import.meta.url), page)
+      prefixedApp.after(() => refuseOtherMethods(prefixedApp, [...routes]))
     },
     { prefix: withoutLastSlash(baseUrl?.pathname ?? '') },
   )
@@ -126,7 +126,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
   // listeners for each request.
   const app = fastify({
     genReqId: requestId,
-    trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
+    trustProxy: trustedProxies.length > 0 && trustNearest(trustedProxies),
     // Without a factory, Fastify opens a second server for localhost with other options.
     serverFactory: handle =>
       createNodeServer(
@@ -187,12 +187,12 @@ function noticeStop(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits)
 }
 
 /**
- * How many proxies in a row are followed. A long list from a client would take
- * milliseconds.
+ * How many addresses of X-Forwarded-For are followed. A long list from a client would
+ * take milliseconds.
  */
 const proxyHopsMax = 16
 
-function trustNear(
+function trustNearest(
   proxies: readonly string[],
 ): (address: string, hop: number) => boolean {
   const isTrusted = proxyAddr.compile([...proxies])

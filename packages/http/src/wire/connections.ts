@@ -4,80 +4,6 @@ import type { RequestError } from '../errors/request-error.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 
-/**
- * The connections of a server. Fastify has one request of each at a time, however many
- * its client sends ahead. A connection is in one of four states:
- *
- * - Idle: no request. It is read.
- * - Serving: one request is answered (`current`). It is read while the body has room.
- * - Ahead: more requests wait (`waiting`). It is not read, because one packet may hold
- *   2,400 requests.
- * - Refused: an error ends it after the answers to what has arrived. Later requests are
- *   dropped.
- *
- * A packet of tiny requests or chunks takes 30 ms to parse. After it, a connection rests
- * until its turn. Three things must never happen:
- *
- * - An answer follows the refusal.
- * - Bytes are read, but are neither counted nor dropped.
- * - A turn of the event loop parses packets of many connections.
- */
-export class Connections {
-  readonly open = new Map<Socket, Connection>()
-  readonly handle: RequestListener
-  /** How many requests wait on all connections. */
-  waitingCount = 0
-  #longReads = 0
-  readonly #resting: Connection[] = []
-
-  constructor(handle: RequestListener) {
-    this.handle = handle
-  }
-
-  /** Whether no connection is read in this turn of the event loop any more. */
-  get isFull(): boolean {
-    return this.#longReads > longReadsMax
-  }
-
-  add(socket: Socket): Connection {
-    const connection = new Connection(socket, this)
-    this.open.set(socket, connection)
-    socket.once('close', () => {
-      this.open.delete(socket)
-      this.waitingCount -= connection.waiting.splice(0).length
-    })
-    return connection
-  }
-
-  /** Lets a connection read on at its turn. */
-  rest(connection: Connection): void {
-    if (this.#resting.push(connection) === 1) {
-      setImmediate(this.#nextTurn)
-    }
-    this.#longReads++
-    if (this.isFull) {
-      for (const each of this.open.values()) {
-        each.resumeOrPause()
-      }
-    }
-  }
-
-  readonly #nextTurn = (): void => {
-    const paused = this.isFull ? this.open.values() : []
-    const turns = this.#resting.splice(0, longReadsMax)
-    this.#longReads = 0
-    for (const connection of turns) {
-      connection.readBytes = 0
-    }
-    for (const connection of [...turns, ...paused]) {
-      connection.resumeOrPause()
-    }
-    if (this.#resting.length > 0) {
-      setImmediate(this.#nextTurn)
-    }
-  }
-}
-
 /** How many packets that take long to parse one turn of the event loop may have. */
 const longReadsMax = 2
 /**
@@ -94,15 +20,94 @@ const waitingPerConnection = 16
  */
 const waitingMax = 5_000
 
+/**
+ * The connections of a server. Each hands Fastify one request at a time, however many its
+ * client sends ahead. A connection is in one of four states:
+ *
+ * - Idle: no request. It is read.
+ * - Serving: one request is answered (`current`). It is read while the body has room.
+ * - Ahead: more requests wait (`waiting`). It is not read, because one packet may hold
+ *   2,400 requests.
+ * - Refused: an error ends it after the answers to what has arrived. Later requests are
+ *   dropped.
+ *
+ * A packet of tiny requests or chunks takes 30 ms to parse. After it, a connection rests:
+ * it is not read until a later turn of the event loop. Three things must never happen:
+ *
+ * - An answer follows the refusal.
+ * - Bytes are read, but are neither counted nor dropped.
+ * - A turn of the event loop parses packets of many connections.
+ */
+export class Connections {
+  readonly open = new Map<Socket, Connection>()
+  readonly handle: RequestListener
+  /** How many requests wait on all connections. */
+  waitingCount = 0
+  /** How many connections began to rest in this turn of the event loop. */
+  #longReads = 0
+  readonly #resting: Connection[] = []
+
+  constructor(handle: RequestListener) {
+    this.handle = handle
+  }
+
+  /** Whether no connection is read in this turn of the event loop any more. */
+  get isTurnFull(): boolean {
+    return this.#longReads > longReadsMax
+  }
+
+  add(socket: Socket): Connection {
+    const connection = new Connection(socket, this)
+    this.open.set(socket, connection)
+    socket.once('close', () => {
+      this.open.delete(socket)
+      this.waitingCount -= connection.waiting.splice(0).length
+    })
+    return connection
+  }
+
+  /** Lets a connection rest, and read on in a later turn. */
+  rest(connection: Connection): void {
+    if (this.#resting.push(connection) === 1) {
+      setImmediate(this.#nextTurn)
+    }
+    this.#longReads++
+    if (this.isTurnFull) {
+      for (const each of this.open.values()) {
+        each.resumeOrPause()
+      }
+    }
+  }
+
+  readonly #nextTurn = (): void => {
+    // A full turn has paused all connections.
+    const paused = this.isTurnFull ? this.open.values() : []
+    const rested = this.#resting.splice(0, longReadsMax)
+    this.#longReads = 0
+    for (const connection of rested) {
+      connection.readBytes = 0
+    }
+    for (const connection of [...rested, ...paused]) {
+      connection.resumeOrPause()
+    }
+    if (this.#resting.length > 0) {
+      setImmediate(this.#nextTurn)
+    }
+  }
+}
+
 export class Connection {
   readonly socket: Socket
   /** The response to the request that is being answered. */
   current: ServerResponse | undefined
   /** The responses to the requests behind it. */
   readonly waiting: ServerResponse[] = []
+  /** How much was parsed since the connection rested or a request began. */
   readBytes = 0
   readonly #all: Connections
+  /** Sends the last answer, and ends the connection. */
   #sendRefusal: (() => void) | undefined
+  /** Whether nothing more is read before the end. */
   #isOver = false
 
   constructor(socket: Socket, all: Connections) {
@@ -119,14 +124,15 @@ export class Connection {
     const body = hasBody ? new Body(response.req, response, this) : undefined
     // Close the connection after this answer. The bytes that follow may belong to another
     // protocol, or a proxy may see one request where Node sees two (RFC 9112, 6.1).
-    if (
-      headers.upgrade !== undefined ||
-      (headers['transfer-encoding'] && httpVersion === '1.0')
-    ) {
+    const isUpgrade = headers.upgrade !== undefined
+    const isAmbiguous = headers['transfer-encoding'] && httpVersion === '1.0'
+    if (isUpgrade || isAmbiguous) {
       response.setHeader('connection', 'close')
     }
+
     if (this.#sendRefusal !== undefined) {
-      // The refusal is the last answer. The body of one more request may be on its way.
+      // The refusal is the last answer. If it has left before the first request, the body
+      // of that one is read and dropped. Nothing is read after it.
       body?.drop()
       this.#isOver = this.current !== undefined
       this.current ??= response
@@ -135,17 +141,20 @@ export class Connection {
       this.#begin(response)
       this.#all.handle(response.req, response)
     } else {
-      this.#all.waitingCount++
-      this.waiting.push(response)
-      if (
-        this.#all.waitingCount > waitingMax &&
-        this.waiting.length > waitingPerConnection
-      ) {
-        this.socket.destroy()
-      }
-      this.note(0)
+      this.#wait(response)
     }
     this.resumeOrPause()
+  }
+
+  /** Lets a request wait for those before it. */
+  #wait(response: ServerResponse): void {
+    this.waiting.push(response)
+    this.#all.waitingCount++
+    const isAhead = this.waiting.length > waitingPerConnection
+    if (isAhead && this.#all.waitingCount > waitingMax) {
+      this.socket.destroy()
+    }
+    this.note(0)
   }
 
   #begin(response: ServerResponse): void {
@@ -165,7 +174,7 @@ export class Connection {
     }
     this.#all.waitingCount--
     this.#begin(next)
-    // Each request has a turn of its own, so that other connections have theirs.
+    // Each request has a turn of the event loop of its own, as have other connections.
     setImmediate(() => {
       if (!this.socket.writable) {
         return
@@ -175,7 +184,7 @@ export class Connection {
     })
   }
 
-  /** Notes that a request or a chunk was parsed. */
+  /** Notes that a request or a chunk was parsed, with this many bytes of a body. */
   note(bytes: number): void {
     const wasResting = this.#isResting
     this.readBytes += bytes + pieceBytes
@@ -192,24 +201,30 @@ export class Connection {
   resumeOrPause(): void {
     if (this.#mayRead) {
       this.socket.resume()
+      return
     }
     // Pause in a microtask, because Node resumes the socket after each request and chunk.
-    else {
-      queueMicrotask(this.#pauseUnlessReading)
-    }
+    queueMicrotask(this.#pauseIfStillNeeded)
   }
 
-  readonly #pauseUnlessReading = (): void => {
+  readonly #pauseIfStillNeeded = (): void => {
     if (!this.#mayRead) {
       this.socket.pause()
     }
   }
 
   get #mayRead(): boolean {
-    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0) {
+    if (this.#isResting || this.#all.isTurnFull) {
       return false
     }
-    return this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
+    if (this.#isOver || this.waiting.length > 0) {
+      return false
+    }
+    if (this.current === undefined) {
+      return true
+    }
+    const body = bodyOf(this.current.req)
+    return body === undefined || body.hasRoom
   }
 
   /** Whether the client waits: it has neither bytes to send nor an answer to read. */
@@ -222,10 +237,11 @@ export class Connection {
   }
 
   /**
-   * Ends the connection with what `write` returns, after the answers to what has
-   * arrived.
+   * Ends the connection with a last answer, after the answers to what has arrived.
+   *
+   * @param writeAnswer returns the bytes of the last answer
    */
-  refuse(error: RequestError, write: () => string): void {
+  refuse(error: RequestError, writeAnswer: () => string): void {
     if (this.#sendRefusal !== undefined) {
       return
     }
@@ -234,7 +250,7 @@ export class Connection {
     const isInBody = last?.req.complete === false
     this.#sendRefusal = () => {
       if (!isInBody) {
-        this.socket.write(write())
+        this.socket.write(writeAnswer())
       }
       this.#end()
     }
