@@ -12,12 +12,19 @@ import { createJwtGate, type JwtGateOptions } from '@plant-store/jwt'
 import { jwtAlgorithms } from '@plant-store/jwt/settings'
 import { base64url } from 'jose'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { audience, makeKey, provider, type SigningKey, sign } from './provider.ts'
+import {
+  audience,
+  makeKey,
+  provider,
+  type SigningKey,
+  sign,
+  timeAfter,
+} from './provider.ts'
 
 let key: SigningKey
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] })
-  // No process is younger than every limit for long.
+  // The process is older than every limit, as it is most of the time.
   vi.advanceTimersByTime(100_000_000)
   key = await makeKey('first')
   provider.keys = [key]
@@ -81,14 +88,10 @@ async function expectRefusal(gate: Gate, token: string, refusal: object) {
 /** Returns a token that the gate remembers. */
 async function signRemembered(gate: Gate, claims: object) {
   const token = await sign(key, claims)
-  // The first time, the gate fetches its keys.
+  // While the gate fetches its first keys, it remembers no token.
   await ask(gate, token)
   await ask(gate, token)
   return token
-}
-
-function inSeconds(ms: number) {
-  return Math.floor((Date.now() + ms) / 1000)
 }
 
 function encode(value: object) {
@@ -108,8 +111,8 @@ describe('a token', () => {
     ['that expired before', 'exp', -31_000, 'invalid-token'],
     ['that begins within the skew', 'nbf', 29_000, 'flora'],
     ['that begins later', 'nbf', 32_000, 'invalid-token'],
-  ])('%s has the outcome of its %s: %d ms, %s', async (_, claim, ms, outcome) => {
-    const token = await sign(key, { [claim]: inSeconds(ms) })
+  ])('%s (%s in %d ms) gets %s', async (_, claim, ms, outcome) => {
+    const token = await sign(key, { [claim]: timeAfter(ms) })
 
     expect(await ask(createGate(), token)).toBe(outcome)
   })
@@ -145,7 +148,7 @@ describe('a token', () => {
   })
 
   test.each<[string, () => object, Scope, string | undefined]>([
-    ['that expired', () => ({ exp: inSeconds(-31_000) }), 'plants:read', 'flora'],
+    ['that expired', () => ({ exp: timeAfter(-31_000) }), 'plants:read', 'flora'],
     ['without the scope', () => ({}), 'metrics:read', 'flora'],
     [
       'for another audience, whose sub is a number',
@@ -175,46 +178,41 @@ describe('a token', () => {
     expect(await ask(gateOfOthers, token)).toBe('invalid-token')
   })
 
-  test.each<[string, object, Scope, string]>([
-    ['scope that has it', { scope: 'a plants:read' }, 'plants:read', 'flora'],
+  test.each<[string, Scope, string, object]>([
+    ['the scope among others', 'plants:read', 'flora', { scope: 'a plants:read' }],
     [
-      'scope that has it as a part',
-      { scope: 'xplants:write' },
+      'the scope as a part of a word',
       'plants:write',
       'insufficient-scope',
+      { scope: 'xplants:write' },
     ],
     [
-      'scope that is a list',
-      { scope: ['plants:read'] },
+      'a list of scopes in "scope"',
       'plants:read',
       'insufficient-scope',
+      { scope: ['plants:read'] },
     ],
-    ['no scope', { scope: undefined }, 'plants:read', 'insufficient-scope'],
+    ['no scope', 'plants:read', 'insufficient-scope', { scope: undefined }],
+    ['permissions', 'metrics:read', 'flora', { permissions: ['metrics:read'] }],
     [
-      'permissions for figures',
-      { permissions: ['metrics:read'] },
-      'metrics:read',
-      'flora',
-    ],
-    [
-      'permissions that lack what scope has',
-      { permissions: [] },
+      'permissions that lack what "scope" has',
       'plants:write',
       'insufficient-scope',
+      { permissions: [] },
     ],
     [
       'permissions that are a text',
-      { permissions: 'plants:read' },
       'plants:read',
       'insufficient-scope',
+      { permissions: 'plants:read' },
     ],
     [
       'permissions that are null',
-      { permissions: null, scope: 'plants:read' },
       'plants:read',
       'flora',
+      { permissions: null, scope: 'plants:read' },
     ],
-  ])('with %s', async (_, claims, scope, outcome) => {
+  ])('with %s, asked for %s, gets %s', async (_, scope, outcome, claims) => {
     const gate = createGate()
     const token = await sign(key, claims)
     for (const time of ['checked', 'remembered']) {
@@ -285,9 +283,10 @@ describe('a token', () => {
     ['is not JSON', () => 'a.b.c'],
     ['is opaque', () => 'plantstore_1'],
     ['is empty', () => ''],
-    ['a blank follows', async () => `${await sign(key)} `],
-  ])('that %s is none', async (_, make) => {
+    ['has a blank behind it', async () => `${await sign(key)} `],
+  ])('that %s is left to the other gate', async (_, make) => {
     const gate = createGate({ otherwise: () => ({ name: 'other' }) })
+
     expect(await ask(gate, await make())).toBe('other')
   })
 
@@ -359,7 +358,7 @@ describe('a token that several keys fit', () => {
 
   test('is refused for its claims by the key that signed it', async () => {
     provider.keys = [await makeKey('first'), key]
-    const token = await sign(key, { exp: inSeconds(-31_000) })
+    const token = await sign(key, { exp: timeAfter(-31_000) })
 
     const message = expect.stringContaining('the access token has expired')
     await expectRefusal(createGate(), token, { message })
@@ -382,7 +381,7 @@ describe('a refusal says', () => {
     ['that the issuer is absent', { iss: undefined }, 'it lacks the claim "iss"'],
     ['that the issuer is no text', { iss: 7 }, 'its claim "iss" is 7'],
     [
-      'what is left of a long issuer',
+      'the first 200 characters of a long issuer',
       { iss: `https://${'x'.repeat(300)}` },
       `"https://${'x'.repeat(191)}…, which`,
     ],
@@ -425,7 +424,7 @@ describe('a refusal says', () => {
     await expectRefusal(createGate({ otherwise }), await makeToken(), refusal)
   })
 
-  test('what the other gate says if it knows the holder or rejects', async () => {
+  test('what the other gate says if that one knows the holder', async () => {
     const foreign = await sign(key, { iss: 'https://other.example' })
     const refusal = new AccessError('invalid-token', 'expired', undefined, 'flora')
     const otherwise: Gate = async () => Promise.reject(refusal)
@@ -433,7 +432,7 @@ describe('a refusal says', () => {
     expect(await admit(createGate({ otherwise }), foreign)).toBe(refusal)
   })
 
-  test('that the issuer differs also if the other gate rejects', async () => {
+  test('that the issuer differs if the other gate knows no holder', async () => {
     const foreign = await sign(key, { iss: 'https://other.example' })
     const refusal = new AccessError('invalid-token', 'unknown')
     const otherwise: Gate = async () => Promise.reject(refusal)
@@ -488,7 +487,7 @@ describe('a token that was checked', () => {
 
   test('is remembered up to the moment it expires', async () => {
     const gate = createGate()
-    const exp = inSeconds(10_000)
+    const exp = timeAfter(10_000)
     const token = await signRemembered(gate, { exp })
 
     vi.setSystemTime(exp * 1000 - 1)
@@ -505,7 +504,7 @@ describe('a token that was checked', () => {
 
   test('is checked again with new keys, and refused if its key is gone', async () => {
     const gate = createGate()
-    const exp = inSeconds(2 * refreshAfterMs)
+    const exp = timeAfter(2 * refreshAfterMs)
     const token = await signRemembered(gate, { exp })
     const second = await makeKey('second')
     provider.keys = [second]
@@ -597,37 +596,34 @@ describe('a provider that', () => {
       response => response.end(' '.repeat(256 * 1024 + 1)),
       /^its answer is longer than 262144 bytes$/,
     ],
-  ])(
-    '%s gets nobody in, and no good token refused for good',
-    async (_, answer, reason) => {
-      provider.answer = (_request, response) => answer(response)
-      // A provider that hangs is given up earlier.
-      if (reason.test('timeout')) {
-        shortenNextTimeout()
-      }
-      const gate = createGate({ onFailureChange, otherwise: () => ({ name: 'other' }) })
-      const token = await sign(key)
+  ])('%s gets nobody in until it works again', async (_, answer, reason) => {
+    provider.answer = (_request, response) => answer(response)
+    // The test of a provider that hangs need not wait for the whole timeout.
+    if (reason.test('timeout')) {
+      shortenNextTimeout()
+    }
+    const gate = createGate({ onFailureChange, otherwise: () => ({ name: 'other' }) })
+    const token = await sign(key)
 
-      expect(await ask(gate, token)).toBe('access-unavailable')
-      expect(await ask(gate, 'opaque')).toBe('other')
-      expect(failures).toEqual([expect.stringMatching(reason)])
+    expect(await ask(gate, token)).toBe('access-unavailable')
+    expect(await ask(gate, 'opaque')).toBe('other')
+    expect(failures).toEqual([expect.stringMatching(reason)])
 
-      // The keys are not fetched again for every request.
-      const { requestCount } = provider
-      expect(await ask(gate, token)).toBe('access-unavailable')
-      expect(provider.requestCount).toBe(requestCount)
+    // The keys are not fetched again for every request.
+    const { requestCount } = provider
+    expect(await ask(gate, token)).toBe('access-unavailable')
+    expect(provider.requestCount).toBe(requestCount)
 
-      provider.answer = undefined
-      vi.advanceTimersByTime(cooldownMs)
-      expect(await ask(gate, token)).toBe('flora')
-      expect(failures).toEqual([expect.any(String), undefined])
-    },
-  )
+    provider.answer = undefined
+    vi.advanceTimersByTime(cooldownMs)
+    expect(await ask(gate, token)).toBe('flora')
+    expect(failures).toEqual([expect.any(String), undefined])
+  })
 
   test.each<[string, string | undefined]>([
     ['a broken key', undefined],
     ['a key of 512 bits', base64url.encode(Buffer.alloc(64, 255))],
-  ])('has %s gets nobody in', async (_, modulus) => {
+  ])('has %s gets nobody in by it', async (_, modulus) => {
     const rsa = await makeKey('rsa', 'RS256')
     provider.keys = [key, { ...rsa, jwk: { ...rsa.jwk, n: modulus } }]
     const gate = createGate({ onFailureChange })
@@ -636,7 +632,7 @@ describe('a provider that', () => {
     expect(await ask(gate, token), 'the first time').toBe('access-unavailable')
     expect(await ask(gate, token), 'the second time').toBe('access-unavailable')
     expect(failures).toEqual([expect.any(String)])
-    expect(await ask(gate, await sign(key))).toBe('flora')
+    expect(await ask(gate, await sign(key)), 'by its other key').toBe('flora')
   })
 
   test('is down at the start is asked again', async () => {
@@ -651,7 +647,7 @@ describe('a provider that', () => {
 
   test('is down later leaves its keys good for an hour', async () => {
     const gate = createGate({ onFailureChange })
-    const token = await signRemembered(gate, { exp: inSeconds(7_200_000) })
+    const token = await signRemembered(gate, { exp: timeAfter(7_200_000) })
     const unknown = await sign(await makeKey('second'))
     const forgery = await sign(await makeKey('first'))
 

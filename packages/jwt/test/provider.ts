@@ -19,7 +19,10 @@ export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
   return { kid, alg, privateKey, jwk: { ...publicJwk, kid, alg, use: 'sig' } }
 }
 
-const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
+/** Returns the time after this delay as a claim has it: in seconds since 1970. */
+export function timeAfter(ms: number): number {
+  return Math.floor((Date.now() + ms) / 1000)
+}
 
 /** Signs a token that lacks nothing. A claim or field that is `undefined` is left out. */
 export function sign(
@@ -32,7 +35,7 @@ export function sign(
     aud: audience,
     sub: 'flora',
     scope: 'openid plants:read plants:write',
-    exp: inSeconds(60_000),
+    exp: timeAfter(60_000),
     ...claims,
   }
   return new SignJWT(JSON.parse(JSON.stringify(payload)))
