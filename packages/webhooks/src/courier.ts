@@ -6,7 +6,7 @@ import type { Claim, Outbox, WebhookRepository } from './ports.ts'
 import { type DeliveryFailure, deliverInOrder, type RoundEnd } from './round.ts'
 import type { WebhookId } from './webhook.ts'
 
-/** A report for operators, of what the store has kept. */
+/** A report for operators, sent once the store has recorded what it says. */
 export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
   /** A failed attempt. It is `given-up` if it was the last one of its delivery. */
@@ -39,9 +39,9 @@ const systemClock: CourierClock = {
 }
 
 export interface CourierSignals {
-  /** Begins nothing more once it is aborted. */
+  /** Once it is aborted, the courier begins nothing more. */
   readonly stop: AbortSignal
-  /** Ends what is in progress once it is aborted. */
+  /** Once it is aborted, the courier ends what is in progress. */
   readonly abort: AbortSignal
 }
 
@@ -58,11 +58,11 @@ type CourierState =
  * settled, which returns the lease. Rounds do not wait for each other, and a webhook has
  * at most one.
  *
- * - While it is **running**, it claims and begins rounds. If nothing is due, or too much
- *   is in progress, it waits: for a moment, or for the end of a round.
- * - A stop ends the claiming. It waits until every round has ended.
- * - A defect ends the claiming, too. An outage of the store does not: the lease expires,
- *   and the deliveries are made again.
+ * - While the courier is **running**, it claims and begins rounds. If nothing is due, or
+ *   too much is in progress, it waits: for a moment, or for the end of a round.
+ * - After a stop it claims nothing more, and waits until every round has ended.
+ * - After a defect it has **failed**, and does the same. An outage of the store is no
+ *   defect: the lease expires, and the deliveries are made again.
  *
  * No delivery begins later than its lease allows, so no other process makes it at the
  * same time.
@@ -93,9 +93,9 @@ export class Courier {
   }
 
   /**
-   * Delivers until it is stopped. Resolves once every lease is returned.
+   * Delivers until it is stopped, and resolves after the last round. To be called once.
    *
-   * @throws Error of a defect. A courier runs only once
+   * @throws Error of a defect, after the last round
    */
   async run(signals: CourierSignals): Promise<void> {
     this.#countAtMs = this.#clock.elapsed()
@@ -127,6 +127,7 @@ export class Courier {
     const { claimTimeMs, deliveryTimeoutMs, claimRowsMax, claimTextBytesMax } =
       this.#limits
     const claiming = this.#options.outbox.claim({
+      // The last delivery of the claim ends in the first half of the lease.
       leaseMs: 2 * (claimTimeMs + deliveryTimeoutMs),
       rowsMax: claimRowsMax,
       textBytesMax: claimTextBytesMax,
@@ -238,7 +239,9 @@ export class Courier {
   }
 }
 
-/** Rejects with anything but an outage, which the store reports itself. */
+/**
+ * Throws a defect again. An outage is a domain error, which the store reports itself.
+ */
 function passOverOutage(error: unknown): undefined {
   if (!isDomainError(error)) {
     throw error
