@@ -74,7 +74,8 @@ const caddy: ProxyProgram = {
     const file = join(folder, 'Caddyfile')
     writeFileSync(file, `{\n  admin off\n  auto_https disable_redirects\n}\n${blocks}`)
     return launch(['caddy', 'run', '--adapter', 'caddyfile', '--config', file], {
-      environment: { PATH, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+      // It writes there.
+      environment: { PATH, HOME: folder },
     })
   },
 }
