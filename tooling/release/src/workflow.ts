@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
@@ -11,6 +10,7 @@ import { parse } from 'yaml'
 export const stepsOfServices: ReadonlyMap<string, string> = new Map([
   ['actions/checkout', 'the clone in which this runs'],
   ['actions/setup-node', 'the Node that runs this'],
+  ['Choose the folder of the store', 'the store of pnpm that is here'],
   ['actions/cache', 'the store of pnpm that is here'],
   ['actions/upload-artifact', 'the file stays where it is'],
   ['Publish', 'a test packs, installs and lints the packages'],
@@ -78,17 +78,14 @@ function readYaml<Content>(root: string, path: string): Content {
 }
 
 /** Runs a script as a runner does: with Bash, which ends at the first failure. */
-export function runStep(root: string, step: Step, variables: string): boolean {
-  const preamble = [
-    // A container often runs as root, without sudo.
-    'command -v sudo > /dev/null || sudo() { "$@"; }',
-    `set -a; . ${variables}; set +a`,
-  ]
-  const script = [...preamble, step.script].join('\n')
+export function runStep(root: string, step: Step): boolean {
+  // A container often runs as root, without sudo.
+  const sudo = 'command -v sudo > /dev/null || sudo() { "$@"; }'
+  const script = `${sudo}\n${step.script}`
   const { status } = spawnSync('bash', ['-eo', 'pipefail', '-c', script], {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, ...resolveExpressions(step.env), GITHUB_ENV: variables },
+    env: { ...process.env, ...resolveExpressions(step.env) },
   })
   return status === 0
 }
@@ -102,12 +99,4 @@ function resolveExpressions(
     resolved[name] = value.replace(/\$\{\{.*?\}\}/g, '')
   }
   return resolved
-}
-
-/** Returns a file that is read before each step, as `GITHUB_ENV` is. */
-export function createVariables(): { readonly file: string; readonly folder: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'workflow-'))
-  const file = join(folder, 'variables')
-  writeFileSync(file, `RUNNER_TEMP=${folder}\n`)
-  return { file, folder }
 }
