@@ -10,6 +10,7 @@ import {
 import { parsePlant } from '@plant-store/domain'
 import { memoryUseCases } from '@plant-store/domain/testing'
 import { listenLocally } from '@plant-store/harness'
+import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
 
 /** Returns a gate, with functions that create a token and let one expire. */
@@ -47,18 +48,6 @@ function createTokens() {
 export async function startStore() {
   const { gate, token, expire } = createTokens()
   const { plants } = memoryUseCases()
-  const ignore = () => {}
-  const logger = {
-    level: 'silent',
-    child: () => logger,
-    fatal: ignore,
-    error: ignore,
-    warn: ignore,
-    info: ignore,
-    debug: ignore,
-    trace: ignore,
-    silent: ignore,
-  }
   let isHeld = async () => {}
   const server = createServer({
     unannounced: plants,
@@ -72,7 +61,7 @@ export async function startStore() {
     gate,
     check: async () => {},
     metrics: async () => 'plant_store_ready 1\n',
-    logger,
+    logger: silentLogger,
     page: new URL('../dist/', import.meta.url),
   })
   const url = await server.listen({ host: '127.0.0.1', port: 0 })

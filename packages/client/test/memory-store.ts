@@ -1,5 +1,6 @@
 import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
 import { memoryUseCases } from '@plant-store/domain/testing'
+import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
 
 /**
@@ -20,7 +21,7 @@ export async function startMemoryStore({ path = '' } = {}) {
     }),
     check: async () => {},
     metrics: async () => '',
-    logger,
+    logger: silentLogger,
     ...(path !== '' && { baseUrl: new URL(path, 'http://localhost') }),
   })
   const origin = await server.listen({ host: '127.0.0.1', port: 0 })
@@ -33,18 +34,4 @@ export async function startMemoryStore({ path = '' } = {}) {
       await server.close()
     },
   }
-}
-
-function ignore(): void {}
-
-const logger = {
-  level: 'silent',
-  child: () => logger,
-  fatal: ignore,
-  error: ignore,
-  warn: ignore,
-  info: ignore,
-  debug: ignore,
-  trace: ignore,
-  silent: ignore,
 }
