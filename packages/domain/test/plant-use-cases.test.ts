@@ -396,8 +396,8 @@ test.each([
   expect(search).toHaveBeenCalledWith(expect.objectContaining({ lookAtMax }))
 })
 
-test('an adapter may be a class, whose methods need their `this`', async () => {
-  const store = createPlantUseCases({ plants: new ClassAdapter() })
+test('an adapter may be a class, whose methods need their this', async () => {
+  const store = createPlantUseCases({ plants: createAdapter() })
   const first = plant(1n, 'first')
   const second = plant(2n, 'second')
 
@@ -419,50 +419,15 @@ test('an adapter may be a class, whose methods need their `this`', async () => {
   expect(await store.list(parsePlantListQuery({}))).toEqual({ plants: [] })
 })
 
-class ClassAdapter implements PlantRepository {
-  readonly #memory = createMemoryPlantRepository()
-
-  insert(...args: Parameters<PlantRepository['insert']>) {
-    return this.#memory.insert(...args)
+/** Returns a repository whose methods need their `this`, as those of a class may. */
+function createAdapter(): PlantRepository {
+  const adapter: Record<string, unknown> = {}
+  for (const [name, method] of Object.entries(createMemoryPlantRepository())) {
+    adapter[name] = function (this: unknown, input: never, expected: never) {
+      expect(this, `the this of ${name}`).toBe(adapter)
+      return method(input, expected)
+    }
   }
-
-  insertAll(...args: Parameters<PlantRepository['insertAll']>) {
-    return this.#memory.insertAll(...args)
-  }
-
-  find(...args: Parameters<PlantRepository['find']>) {
-    return this.#memory.find(...args)
-  }
-
-  page(...args: Parameters<PlantRepository['page']>) {
-    return this.#memory.page(...args)
-  }
-
-  pageCounted(...args: Parameters<PlantRepository['pageCounted']>) {
-    return this.#memory.pageCounted(...args)
-  }
-
-  search(...args: Parameters<PlantRepository['search']>) {
-    return this.#memory.search(...args)
-  }
-
-  save(...args: Parameters<PlantRepository['save']>) {
-    return this.#memory.save(...args)
-  }
-
-  saveAll(...args: Parameters<PlantRepository['saveAll']>) {
-    return this.#memory.saveAll(...args)
-  }
-
-  saveIf(...args: Parameters<PlantRepository['saveIf']>) {
-    return this.#memory.saveIf(...args)
-  }
-
-  remove(...args: Parameters<PlantRepository['remove']>) {
-    return this.#memory.remove(...args)
-  }
-
-  removeIf(...args: Parameters<PlantRepository['removeIf']>) {
-    return this.#memory.removeIf(...args)
-  }
+  // It has every method of the one in memory.
+  return adapter as unknown as PlantRepository
 }
