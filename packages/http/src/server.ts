@@ -140,7 +140,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: limits.headerBytesMax,
-      // `checkQueries` parses the queries of plants, and others are ignored.
+      // `readQueries` parses the queries of plants, and others are ignored.
       querystringParser: () => noQuery,
     },
     rewriteUrl: ({ url = '/' }) => originForm(url),

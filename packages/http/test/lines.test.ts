@@ -39,24 +39,25 @@ async function readAll(pieces: readonly string[]): Promise<string[]> {
 }
 
 test.each([
-  { pieces: ['12345\n'], lines: ['12345'] },
-  { pieces: ['12345\r', '\n'], lines: ['12345\r'] },
-  { pieces: ['12', '345'], lines: ['12345'] },
-  { pieces: ['12345\r'], lines: ['12345\r'] },
+  { what: 'with a line feed', pieces: ['12345\n'], lines: ['12345'] },
+  { what: 'with a divided CRLF', pieces: ['12345\r', '\n'], lines: ['12345\r'] },
+  { what: 'in two pieces', pieces: ['12', '345'], lines: ['12345'] },
+  { what: 'with a carriage return at the end', pieces: ['12345\r'], lines: ['12345\r'] },
   {
+    what: 'with an empty one among others',
     pieces: ['1\n2', '3\n', '\n', '4\n5'],
     lines: ['1', '23', '', '4', '5'],
   },
-])('the lines of $pieces are $lines', async ({ pieces, lines }) => {
+])('lines $what are divided where they end', async ({ pieces, lines }) => {
   expect(await readAll(pieces)).toEqual(lines)
 })
 
 test.each([
-  { pieces: ['123456\n'] },
-  { pieces: ['123456'] },
-  { pieces: ['12345\r\r\n'] },
-  { pieces: ['12345', '\r6'] },
-])('a line of $pieces is too long', async ({ pieces }) => {
+  { what: 'with its end', pieces: ['123456\n'] },
+  { what: 'without an end', pieces: ['123456'] },
+  { what: 'with two carriage returns', pieces: ['12345\r\r\n'] },
+  { what: 'with a carriage return inside', pieces: ['12345', '\r6'] },
+])('a line of six bytes $what is too long', async ({ pieces }) => {
   await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
 })
 

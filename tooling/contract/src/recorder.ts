@@ -9,6 +9,9 @@ import {
 import { readExactly } from './exact-json.ts'
 import type { Answer, Asked, Check } from './wire.ts'
 
+/** How much of a body a failure quotes. */
+const quotedLengthMax = 200
+
 /** Compares every answer with the service's own interface description. */
 export interface Recorder {
   readonly check: Check
@@ -40,9 +43,8 @@ export function createRecorder(json: string): Recorder {
         return
       }
       const what = asked === undefined ? 'no request' : `${asked.method} ${asked.target}`
-      throw new Error(
-        `${what} → ${answer.status} ${answer.body}\n  ${faults.join('\n  ')}`,
-      )
+      const body = `${answer.body}`.slice(0, quotedLengthMax)
+      throw new Error(`${what} → ${answer.status}\n  ${faults.join('\n  ')}\n  ${body}`)
     },
     checked: () => checked,
     declared: () =>

@@ -334,7 +334,7 @@ export class Writer {
       const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
       this.#checkpointMs = performance.now()
       if (reason !== undefined) {
-        throw new Error(reason)
+        this.#block(reason)
       }
     })
   }

@@ -17,11 +17,11 @@ import { readJsonBody } from '../request/json.ts'
 import { notesOf } from '../request/notes.ts'
 import type { ReadPage } from '../request/page-reader.ts'
 import {
-  checkQueries,
   nextPage,
   readBoolean,
   readInteger,
   readLimit,
+  readQueries,
 } from '../request/query.ts'
 import type { Routes } from '../typed-routes.ts'
 import type { Body } from '../wire/body.ts'
@@ -54,12 +54,12 @@ export interface PlantRoutesOptions {
 export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions): void {
   const { limits, bodyBudget } = options
   app.register(async instance => {
-    checkQueries(instance)
+    readQueries(instance)
     takeJson(instance, bodyBudget, limits.bodyBytesMax)
     addRoutes(instance, options)
   })
   app.register(async instance => {
-    checkQueries(instance)
+    readQueries(instance)
     takeLines(instance, bodyBudget)
     addBatchRoute(instance, options)
   })

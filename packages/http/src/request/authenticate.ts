@@ -66,8 +66,8 @@ function scopeOf(request: FastifyRequest): RouteScope {
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    // A gate judges one scope. If any will do, `refuse` admits a token that lacks this
-    // one.
+    // A gate judges one scope. If any will do, `judgeRefusal` admits a token that
+    // lacks this one.
     const judgedScope = scope === 'any' ? 'plants:read' : scope
     try {
       const token = bearerToken(headers.authorization)
@@ -78,9 +78,9 @@ export function createAuthentication(gate: Gate): Authenticate {
       }
       return admission
         .then(holder => noteHolder(request, holder))
-        .catch(thrown => refuse(thrown, request, scope))
+        .catch(thrown => judgeRefusal(thrown, request, scope))
     } catch (thrown) {
-      refuse(thrown, request, scope)
+      judgeRefusal(thrown, request, scope)
     }
   }
 }
@@ -106,7 +106,7 @@ function nameOf(holder: Holder | undefined): string {
  * @throws Error always, unless the token only lacks the scope and any scope will do. It
  *   is an error, because Fastify takes a falsy value for success.
  */
-function refuse(
+function judgeRefusal(
   thrown: unknown,
   request: AuthenticatedRequest,
   scope: Scope | 'any',

@@ -6,7 +6,7 @@ import { RequestError } from '../errors/request-error.ts'
  * Reads the query of each request. Refuses parameters that the schema of the route does
  * not have.
  */
-export function checkQueries(app: FastifyInstance): void {
+export function readQueries(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (!request.url.includes('?')) {
       done()
