@@ -10,7 +10,11 @@ import { connectionsOf } from './node-server.ts'
  */
 const idleGraceMs = 500
 
-/** How long the stop waits for a client that reads nothing of its answer. */
+/**
+ * How long the stop waits for a client that seems to read nothing of its answer. The
+ * kernel takes more bytes only once about 1 MiB of its buffer is free. So a client that
+ * reads a long answer at 1 MiB a second, or slower, seems to read nothing, too.
+ */
 const stalledTimeoutMs = 1_000
 
 const lookEveryMs = 50
@@ -66,8 +70,8 @@ export async function stopListening(server: Server): Promise<void> {
 
 /**
  * Closes a server: answers every request that has arrived, and closes each connection
- * after its answer. Cuts clients that read nothing for a second, and all others after
- * the timeout.
+ * after its answer. Cuts clients that seem to read nothing for a second, and all others
+ * after the timeout.
  *
  * @returns the number of connections closed with a request unanswered
  */
