@@ -8,7 +8,7 @@ import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
 import { detailedReasonOf, isBusy } from './reasons.ts'
 
-/** What the writer sends to a MessagePort. Groups are answered in order of arrival. */
+/** An answer to a MessagePort. The groups of one are answered in order of arrival. */
 export type WriterAnswer =
   /**
    * The affected rows of the next group. Only the first group of a transaction gets the
