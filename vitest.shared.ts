@@ -21,10 +21,10 @@ export default {
     // More than processors, as tests mostly wait. Vitest reads it in the configuration of
     // each project.
     maxWorkers: 6,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // A busy machine is slow.
-    expect: { poll: { interval: 20, timeout: 30_000 } },
+    // A busy machine is slow: what takes a second alone has taken half a minute there.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { interval: 20, timeout: 90_000 } },
   },
 }
 

@@ -7,9 +7,6 @@ const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.tes
 
 export default mergeConfig(shared, {
   test: {
-    // The tests start the program as others do and wait for it, perhaps on a machine that
-    // does much besides.
-    testTimeout: 180_000,
     globalSetup: freshBuild,
     projects: [
       {

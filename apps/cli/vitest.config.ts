@@ -28,8 +28,6 @@ export default mergeConfig(shared, {
           name: 'program',
           include: ['test/*.test.ts'],
           exclude: ofParts,
-          // Most start programs; that takes its time on a busy machine.
-          testTimeout: 180_000,
           globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
         },
       },

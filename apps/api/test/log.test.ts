@@ -47,7 +47,7 @@ test('a log that was closed holds up neither a request nor a stop', async () => 
   await ask(server.url, 100)
   const begunAt = performance.now()
   expect(await server.end()).toBe(0)
-  expect(performance.now() - begunAt).toBeLessThan(5_000)
+  expect(performance.now() - begunAt).toBeLessThan(20_000)
   expect(server.errors()).toBe('')
 })
 

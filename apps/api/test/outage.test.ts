@@ -68,7 +68,7 @@ test('a full disk is one line with the reason, and one when it has room', async 
   await expect
     .poll(() => answered(program, 503).length)
     .toBeGreaterThanOrEqual(refused.length)
-  await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(1)
+  await expect.poll(() => linesBesides(program)).toHaveLength(1)
   expect(linesBesides(program)).toMatchObject([
     {
       level: 'error',
@@ -84,7 +84,7 @@ test('a full disk is one line with the reason, and one when it has room', async 
   expect(Math.max(...lineChars)).toBeLessThan(300)
 
   rmSync(join(folder, 'ballast'))
-  await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
+  await expect.poll(() => linesBesides(program)).toHaveLength(2)
   expect(linesBesides(program)[1]).toMatchObject({
     level: 'info',
     msg: 'the store has recovered',
@@ -128,7 +128,7 @@ test('a stopped PostgreSQL is one line in the log for each reason', async () => 
     linesBesides(program).filter(({ msg }) => msg === 'the store is failing')
   const reasons = () => failures().map(({ reason }) => reason)
   await expect
-    .poll(reasons, { timeout: 10_000 })
+    .poll(reasons)
     .toContainEqual(expect.stringMatching(/ECONNREFUSED 127\.0\.0\.1:\d+/))
   expect(failures()[0]).toMatchObject({
     level: 'error',

@@ -36,9 +36,6 @@ const everythingIn = (folder: string) =>
     readdirSync(folder).map(name => readFileSync(join(folder, name))),
   ).toString('latin1')
 
-/** A start may take this long on a busy machine. */
-const whileStarting = { timeout: 30_000 }
-
 /** Matches a token by its prefix or by its secret part. */
 const patternOf = (token: string) =>
   new RegExp(`plantstore_|${token.slice('plantstore_'.length)}`)
@@ -92,7 +89,7 @@ describe('on a terminal', needs('script and curl', hasTerminals), () => {
 
     const environment = { LOG_FORMAT: '', BASE_URL: 'https://plants.example.org/green' }
     await using program = launchServer({ onTerminal: true, folder, environment })
-    await expect.poll(program.output, whileStarting).toContain('curl ')
+    await expect.poll(program.output).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
     const servingPattern =
       / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), look into it at (\S+)\r\n/
@@ -113,7 +110,7 @@ describe('on a terminal', needs('script and curl', hasTerminals), () => {
     expect(listed.text).toBe('[{"id":1,"name":"Monstera","tag":"climber"}]')
     // An interrupt makes the terminal drop what nobody has read yet.
     await expect
-      .poll(shown, whileStarting)
+      .poll(shown)
       .toMatch(
         /^\[[\d:.]+\] INFO: POST \/green\/plants 200 [\d.]+ ms \{"reqId":"[\w-]+","token":"first","plantId":"1"\}\r$/m,
       )

@@ -170,7 +170,7 @@ describe('a form', needs('chromium', hasBrowser), () => {
 
     await page.evaluate(() => location.assign('#plants/7'))
     // It takes 1 s. With the direction before the value it takes minutes.
-    await member('name').waitFor({ timeout: 40_000 })
+    await member('name').waitFor()
 
     const start = () => {
       const control = document.activeElement

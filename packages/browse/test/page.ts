@@ -50,7 +50,7 @@ export function usePage() {
   async function open(options: OpenOptions = {}) {
     const { place = '', as = token, url = store.url, viewport, prepare } = options
     const context = await browser.newContext(viewport && { viewport })
-    context.setDefaultTimeout(30_000)
+    context.setDefaultTimeout(90_000)
     const page = await context.newPage()
     const requested: string[] = []
     const complaints = watch(page, requested)

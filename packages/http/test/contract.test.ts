@@ -13,8 +13,6 @@ const service = await startService()
 const hurried = await startService({
   limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 },
 })
-/** Generous: a machine that tests everything at once is slow. */
-const timeoutMs = 30_000
 
 const recorder = createRecorder(await (await fetch(`${service.url}/openapi.json`)).text())
 const client = createClient(service, recorder)
@@ -28,13 +26,13 @@ afterAll(async () => {
 })
 
 for (const { clause, name, run } of contractCases) {
-  test(`${clause}: ${name}`, () => run(client), timeoutMs)
+  test(`${clause}: ${name}`, () => run(client))
 }
 
 describe('with little patience', () => {
   // At once, as they wait.
   for (const { clause, name, run } of timeoutCases) {
-    test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+    test.concurrent(`${clause}: ${name}`, () => run(hurriedClient))
   }
 })
 

@@ -138,7 +138,7 @@ async function ask(admit: AnyGate) {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json' },
     body: '{"id": 1, "name": "Ficus"}',
-    signal: AbortSignal.timeout(2_000),
+    signal: AbortSignal.timeout(20_000),
   })
   return [response.status, await response.json()]
 }

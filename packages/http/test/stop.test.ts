@@ -90,7 +90,7 @@ test('a stop waits for a client that reads, and hardly for a silent one', async 
 
   expect(bytes).toBeGreaterThan(8 * mib)
   expect(unanswered).toBe(0)
-  expect(stopMs).toBeLessThan(10_000)
+  expect(stopMs).toBeLessThan(30_000)
   silent.destroy()
 })
 

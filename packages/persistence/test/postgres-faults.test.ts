@@ -55,9 +55,7 @@ afterEach(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('creates', () => {
-  test('are stored or refused while the server is killed and starts again', {
-    timeout: 30_000,
-  }, async () => {
+  test('are stored or refused while the server is killed and starts again', async () => {
     await using load = new CreateLoad(storage.plants)
     await load.succeeds()
     await server.kill()
@@ -67,9 +65,7 @@ describe('creates', () => {
     await checkLoad(load)
   })
 
-  test('are stored or refused while connections are cut', {
-    timeout: 30_000,
-  }, async () => {
+  test('are stored or refused while connections are cut', async () => {
     await using load = new CreateLoad(storage.plants)
     for (let round = 0; round < 5; round++) {
       await load.succeeds()

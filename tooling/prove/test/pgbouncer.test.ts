@@ -134,7 +134,7 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
       answers.map(() => unavailable),
     )
     const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-    await expect.poll(() => database.query(waiting), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => database.query(waiting)).toEqual([])
     await other.query('rollback')
     await other.end()
     await expect

@@ -40,6 +40,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     { url } = program,
   ) {
     const context = await browser.newContext(options)
+    context.setDefaultTimeout(90_000)
     const page = await context.newPage()
     const requested: string[] = []
     const complaints: string[] = []
@@ -132,7 +133,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
         }
       })
     await expect
-      .poll(() => models.textContent(), { timeout: 15_000 })
+      .poll(() => models.textContent())
       .toContain('int64Identification number of the plant')
     expect(await page.locator('#reference').textContent()).not.toMatch(
       /922337203685477600|9\.22/,
@@ -190,12 +191,8 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     })
     const shown = () =>
       page.locator('.opblock textarea, .opblock .example').allTextContents()
-    await expect
-      .poll(async () => (await shown()).length, { timeout: 15_000 })
-      .toBeGreaterThan(60)
-    await expect
-      .poll(async () => (await shown()).join(), { timeout: 15_000 })
-      .toContain('Monstera deliciosa')
+    await expect.poll(async () => (await shown()).length).toBeGreaterThan(60)
+    await expect.poll(async () => (await shown()).join()).toContain('Monstera deliciosa')
     const examples = await shown()
     expect(
       examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text)),
