@@ -103,6 +103,21 @@ test.runIf(process.getuid?.() === 0).each([
   },
 )
 
+test.runIf(process.getuid?.() === 0)(
+  'a store whose folder belongs to another user is refused with the folder',
+  async () => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    chmodSync(folder, 0o755)
+    chmodSync(file, 0o666)
+
+    const words = openAsNobody(`file:${file}`)
+
+    expect(words).toContain(`no file can be created in ${folder}: permission denied`)
+  },
+)
+
 test('a folder that a start creates is closed to others, whatever the umask', async () => {
   const umaskBefore = process.umask(0)
   onTestFinished(() => void process.umask(umaskBefore))

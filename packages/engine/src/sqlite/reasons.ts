@@ -76,7 +76,9 @@ function inWords(error: unknown, file: string | undefined): unknown {
   if (isDamage(error)) {
     return new StoreDamagedError(reason, { cause: error })
   }
-  if (file !== undefined && reason === reasons['SQLITE_CANTOPEN']) {
+  const isNotOpened =
+    reason === reasons['SQLITE_CANTOPEN'] || codeOf(error) === 'SQLITE_READONLY_DIRECTORY'
+  if (file !== undefined && isNotOpened) {
     return new Error(whyNotOpened(file), { cause: error })
   }
   const isInWords = error instanceof Error && error.message === reason
