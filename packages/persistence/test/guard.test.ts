@@ -314,7 +314,7 @@ test('a path through a link and back out of it is that of the system', () => {
 })
 
 test.each(['plants.db', 'second.db'])(
-  'a store with two names is not opened or restored as %s',
+  'a store with a second hard link is refused as %s, and left as it was',
   async name => {
     const folder = temporaryFolder()
     const file = join(folder, 'plants.db')
@@ -328,9 +328,9 @@ test.each(['plants.db', 'second.db'])(
     const url = `file:${join(folder, name)}`
 
     await expect(openStorage({ url })).rejects.toThrow(refusal)
+    expect(snapshot(folder), 'the files after opening').toEqual(before)
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(refusal)
-
-    expect(snapshot(folder)).toEqual(before)
+    expect(snapshot(folder), 'the files after restoring').toEqual(before)
   },
 )
 

@@ -104,7 +104,7 @@ test.runIf(process.getuid?.() === 0).each([
 )
 
 test.runIf(process.getuid?.() === 0)(
-  'a store whose folder belongs to another user is refused with the folder',
+  'a store in a folder that may not be written is refused with its name',
   async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'plants.db')
