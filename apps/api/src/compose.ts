@@ -21,8 +21,8 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP
- * threads, the store.
+ * Wires the service and starts it. Its disposal tells the courier to begin nothing more,
+ * and then ends the HTTP threads, the courier and the store, in this order.
  */
 export async function startService(config: Config, log: ProcessLog): Promise<Service> {
   const { logger, write: writeLog } = log
@@ -61,7 +61,7 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
   // as late as possible.
   const port = await findPort(config)
   await threads.listen(port)
-  // The courier's stop begins while requests are still answered.
+  // The courier is told to stop first, while requests are still answered.
   starting.defer(() => courier.stop())
 
   // A failed start would show the token to nobody, so this is last.

@@ -76,7 +76,8 @@ async function startHttpThread(
   data: HttpThreadData,
   mainThread: MainThread,
 ): Promise<StartedThread> {
-  // Sources and bundles have the thread beside this file.
+  // The thread's file lies beside this one and has the same extension: .ts in the
+  // sources, .js in a bundle.
   const file = `./http-thread${extname(import.meta.url)}`
   const worker = new Worker(new URL(file, import.meta.url), {
     workerData: data,
@@ -93,7 +94,10 @@ async function startHttpThread(
   return { calls, ended: passOnExitCode(exited) }
 }
 
-/** Before a stop, a rejection is unhandled, which ends the process (see serve.ts). */
+/**
+ * Rejects if the thread throws. Until a stop awaits this, the rejection is unhandled, and
+ * `serve.ts` ends the process.
+ */
 async function passOnExitCode(exited: Promise<unknown[]>): Promise<void> {
   const [code] = await exited
   if (code !== 0) {
