@@ -17,7 +17,7 @@ import { signedIn, token, toWords } from './session.ts'
 /** The largest number of rows on a page of the list. */
 const rowsMax = 100
 
-const status = byId('rows', HTMLElement)
+const rowsLine = byId('rows', HTMLElement)
 const total = byId('total', HTMLElement)
 const stop = byId('stop', HTMLButtonElement)
 const first = byId('first', HTMLButtonElement)
@@ -40,7 +40,7 @@ interface Progress {
   after: string
 }
 
-/** Goes to another page of a list. */
+/** Called when the user goes to another page of a list. */
 export type OnGo = (place: Place, pagesBefore: readonly string[]) => void
 
 /**
@@ -59,7 +59,7 @@ export class List {
   }
 
   isAt(place: Place): boolean {
-    const { place: shown } = this.#view ?? {}
+    const shown = this.#view?.place
     return shown !== undefined && toFragment(shown) === toFragment(place)
   }
 
@@ -79,7 +79,7 @@ export class List {
     }
   }
 
-  /** Leaves nothing of what a token could see. */
+  /** Empties the table, so that nothing stays of what the token could see. */
   clear(): void {
     this.#reading.abort()
     this.#view = undefined
@@ -124,7 +124,10 @@ export class List {
     return row !== undefined
   }
 
-  /** Resolves to whether the list could be read, or another reading has begun. */
+  /**
+   * Resolves to false if the list cannot be read. A reading that was ended resolves to
+   * true, because what has ended it decides what the table shows.
+   */
   async #read(view: View): Promise<boolean> {
     this.#reading.abort()
     const reading = new AbortController()
@@ -146,8 +149,8 @@ export class List {
   }
 
   /**
-   * Shows the rows of a page. A search goes on from page to page, until there are enough
-   * rows or it is stopped.
+   * Shows the rows of a page. A search reads further pages of the store, until there are
+   * `rowsMax` rows, no page follows, or the user stops it.
    */
   async #readPages(view: View, signal: AbortSignal): Promise<Progress> {
     const { entity, place } = view
@@ -159,20 +162,21 @@ export class List {
     stop.onclick = () => stopping.abort()
     stop.hidden = !isSearch
     const signalOrStop = AbortSignal.any([signal, stopping.signal])
-    const mustCount = entity.canCount && !isSearch
-    const query = { ...filters, ...(mustCount && { count: true }) }
+    const query = toQuery(entity, filters, isSearch)
     let body: HTMLElement | undefined
     try {
       do {
         const page = await this.#readPage(view, { query, progress, signal: signalOrStop })
-        // The rows of the list before stay until the first page arrives.
+        // The rows of the previous list stay until the first page arrives.
         body ??= showTable(entity)
         const rows = page.items.map(item => createRow(item, entity.members, place))
         body.append(...rows)
         progress.rowCount += page.items.length
         progress.hasMore = page.next !== undefined
         progress.after = `${page.next ?? ''}`
-        this.#showStatus(toSearchStatus(progress))
+        if (isSearch) {
+          this.#showStatus(toSearchStatus(progress))
+        }
         total.textContent = toTotal(page.total)
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
@@ -180,7 +184,9 @@ export class List {
       if (!isStoppedByUser) {
         throw error
       }
-      body ??= showTable(entity)
+      if (body === undefined) {
+        showTable(entity)
+      }
     }
     return progress
   }
@@ -197,7 +203,7 @@ export class List {
   }
 
   #showStatus(text: string): void {
-    status.textContent = text
+    rowsLine.textContent = text
     total.textContent = ''
   }
 
@@ -206,6 +212,8 @@ export class List {
     stop.hidden = true
     const words = toWords(error)
     if (token() === '') {
+      // The user has closed the question for a token. "Try again" would only ask it
+      // again.
       refuse(words)
       return
     }
@@ -219,22 +227,25 @@ export class List {
     const { entity, place } = view
     const noun = rowCount === 1 ? 'row' : 'rows'
     const rest = hasMore ? 'more follow' : 'no more'
-    status.textContent = `${rowCount} ${noun}, ${rest}`
+    rowsLine.textContent = `${rowCount} ${noun}, ${rest}`
     showBusy(false)
     stop.hidden = true
     if (rowCount === 0 && !hasMore) {
       showEmpty(entity, place)
     }
-    const here = place.parameters.get('after') ?? ''
-    const before = pagesBefore()
-    const beforePrevious = before.slice(0, -1)
-    const startOfPrevious = before.at(-1)
-    first.disabled = here === ''
+    // The ids after which pages begin, and `''` for the first page.
+    const startOfThis = place.parameters.get('after') ?? ''
+    const startsBefore = pagesBefore()
+    const startOfPrevious = startsBefore.at(-1)
+    const startsBeforePrevious = startsBefore.slice(0, -1)
+    const startsBeforeNext = [...startsBefore, startOfThis]
+    first.disabled = startOfThis === ''
     first.onclick = () => this.#onGo(toPage(place, ''), [])
     previous.disabled = startOfPrevious === undefined
-    previous.onclick = () => this.#onGo(toPage(place, startOfPrevious), beforePrevious)
+    previous.onclick = () =>
+      this.#onGo(toPage(place, startOfPrevious), startsBeforePrevious)
     next.disabled = !hasMore
-    next.onclick = () => this.#onGo(toPage(place, after), [...before, here])
+    next.onclick = () => this.#onGo(toPage(place, after), startsBeforeNext)
     keepFocus()
   }
 }
@@ -245,9 +256,24 @@ interface PageOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns whether a filter searches. Only a search has empty pages with a next one. */
+/**
+ * Returns whether a filter searches. Only the pages of a search can be empty and yet have
+ * a next one.
+ */
 function isSearchFor(name: string, filters: Readonly<Record<string, string>>): boolean {
   return name.endsWith('_contains') && filters[name] !== undefined
+}
+
+/** Returns the query of a list. The store does not count the finds of a search. */
+function toQuery(
+  { canCount }: Entity,
+  filters: Readonly<Record<string, string>>,
+  isSearch: boolean,
+): Query {
+  if (canCount && !isSearch) {
+    return { ...filters, count: true }
+  }
+  return filters
 }
 
 /** Returns the place of a page that begins after an id, or of the first page. */
@@ -264,6 +290,7 @@ function toSearchStatus({ after, rowCount }: Progress): string {
   return `Searching … Looked up to id ${after}, ${rowCount} found`
 }
 
+/** A total such as "10000+" is a text, because the store stops counting there. */
 function toTotal(total: number | string | undefined): string {
   if (total === undefined) {
     return ''

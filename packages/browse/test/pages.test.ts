@@ -7,15 +7,16 @@ import { type Opened, shows, signIn, usePage } from './page.ts'
 describe('a list', needs('chromium', hasBrowser), () => {
   const { open, ...fixture } = usePage()
 
-  /** Creates plants from 0, of which every tenth has a tag. */
-  function createPlants(count: number) {
+  /** Returns plants with ids from 0. Every tenth has a tag. */
+  function makePlants(count: number) {
     return Array.from({ length: count }, (_, n) => {
       const tag = n % 10 === 0 ? 't&=#' : undefined
       return plant(BigInt(n), `n${n}`, tag)
     })
   }
 
-  async function isAt({ ids }: Opened, first: number, last: number): Promise<void> {
+  /** Waits until the table begins and ends with these ids. */
+  async function showsIds({ ids }: Opened, first: number, last: number): Promise<void> {
     const ends = async () => {
       const all = await ids()
       return [all.at(0), all.at(-1)]
@@ -24,42 +25,42 @@ describe('a list', needs('chromium', hasBrowser), () => {
   }
 
   test('is read page by page, and keeps its place in the URL', async () => {
-    await fixture.store().fill(createPlants(300))
+    await fixture.store().fill(makePlants(300))
     await using opened = await open()
     const { page, rows, press, button, hash, filter } = opened
-    await isAt(opened, 0, 99)
+    await showsIds(opened, 0, 99)
     await shows(rows, '100 rows, more follow')
     await shows(page.locator('#total'), '300 in all')
     expect(await button('Previous').isDisabled()).toBe(true)
 
     await press('Next')
-    await isAt(opened, 100, 199)
+    await showsIds(opened, 100, 199)
     await press('Next')
-    await isAt(opened, 200, 299)
+    await showsIds(opened, 200, 299)
     await shows(rows, '100 rows, no more')
     expect(await button('Next').isDisabled()).toBe(true)
     expect(hash()).toBe('#plants?after=199')
 
     await press('Previous')
-    await isAt(opened, 100, 199)
+    await showsIds(opened, 100, 199)
     await page.reload()
-    await isAt(opened, 100, 199)
+    await showsIds(opened, 100, 199)
     expect(await filter('From id').inputValue()).toBe('100')
     await press('Previous')
-    await isAt(opened, 0, 99)
+    await showsIds(opened, 0, 99)
     await page.goBack()
-    await isAt(opened, 100, 199)
+    await showsIds(opened, 100, 199)
     await press('First')
-    await isAt(opened, 0, 99)
+    await showsIds(opened, 0, 99)
   })
 
-  test('begins at an id', async () => {
-    await fixture.store().fill(createPlants(300))
+  test('begins at the id in "From id", and refuses what is no id', async () => {
+    await fixture.store().fill(makePlants(300))
     await using opened = await open()
     const { page, rows, refusal, press, filter } = opened
     await filter('From id').fill('250')
     await page.keyboard.press('Enter')
-    await isAt(opened, 250, 299)
+    await showsIds(opened, 250, 299)
     await shows(rows, '50 rows, no more')
 
     await filter('From id').fill('x')
@@ -68,14 +69,14 @@ describe('a list', needs('chromium', hasBrowser), () => {
   })
 
   test('is filtered, also by a bookmark in another tab', async () => {
-    await fixture.store().fill(createPlants(2_500))
+    await fixture.store().fill(makePlants(2_500))
     await using opened = await open()
     const { page, press, filter } = opened
     await filter('tag').fill('t&=#')
     await press('Show')
-    await isAt(opened, 0, 990)
+    await showsIds(opened, 0, 990)
     await press('Next')
-    await isAt(opened, 1000, 1990)
+    await showsIds(opened, 1000, 1990)
     await shows(page.locator('#total'), '250 in all')
 
     const tab = await page.context().newPage()
@@ -84,7 +85,7 @@ describe('a list', needs('chromium', hasBrowser), () => {
     await shows(tab.locator('#table tbody th').first(), '1000')
   })
 
-  test('of a search shows what was found so far, stops, and goes on', async () => {
+  test('of a search has no total, shows what it has found, stops and goes on', async () => {
     const names = Array.from({ length: 20_000 }, () => 'hay')
     names[100] = 'a NEEDLE'
     names[19_000] = 'a NEEDLE'
@@ -94,6 +95,7 @@ describe('a list', needs('chromium', hasBrowser), () => {
     const { page, requested, rows, ids, press, hash, filter } = opened
     const total = page.locator('#total')
     await shows(total, '10,000 or more in all')
+    // One list of the search looks at 4,000 plants, so two end at 7999.
     const release = fixture.store().holdListsAfter(2)
 
     await filter('name contains').fill('needle')
