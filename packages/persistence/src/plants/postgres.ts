@@ -1,6 +1,6 @@
 import { type Parameter, postgresDialect, type Query } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
-import { byId, type Page, type PlantStatements, statementsOfBoth } from './statements.ts'
+import { byId, type Page, type PlantStatements, sharedStatements } from './statements.ts'
 import type { PlantRow, VersionedRow } from './tables.ts'
 
 const { now, read, changeMany } = postgresDialect
@@ -18,7 +18,7 @@ const hasTag = (tag: RawBuilder<string | undefined>): RawBuilder<boolean> =>
 /** Returns the statements of plants as PostgreSQL gets them. */
 export function postgresPlants(): PlantStatements {
   return {
-    ...statementsOfBoth(postgresDialect),
+    ...sharedStatements(postgresDialect),
 
     page: page(
       p => sql`
@@ -101,20 +101,20 @@ const newRows = (p: Parameter<VersionedRow>): RawBuilder<unknown> => sql`unnest(
 
 const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into plants (id, name, tag, version, added)
-  select id, name, tag, version, version from ${newRows(p)}
+  select id, name, tag, version, version as added from ${newRows(p)}
   on conflict do nothing`
 
 const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   insert into plants (id, name, tag, version, added)
-  select id, name, tag, version, version from ${newRows(p)}
+  select id, name, tag, version, version as added from ${newRows(p)}
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 
 /**
  * Returns a change that also adds a delivery of each added plant for each active webhook.
  * A plant that replaced another has a new version, but its `added` is the version of its
- * insert. The lock keeps a webhook from being removed in between, and shows it as it is
- * after a concurrent change.
+ * insert. The lock keeps a webhook from being removed until the commit. It waits for a
+ * concurrent removal, but for no other change of the webhook.
  */
 const announcing = (change: Query<unknown>): Query<unknown> => sql`
   with changed as (
@@ -140,7 +140,7 @@ const nameContains = (text: RawBuilder<string>): RawBuilder<boolean> =>
  * Returns a page that ends with the row at which its texts reach `textBytesMax`. It reads
  * no text of a later row.
  *
- * @param more further columns
+ * @param more further columns, each after a comma
  */
 function page<Values extends Page, Row extends PlantRow>(
   build: (p: Parameter<Values>) => Query<Row>,

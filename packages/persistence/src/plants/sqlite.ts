@@ -1,6 +1,6 @@
 import { type Parameter, type Query, sqliteDialect } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
-import { byId, type Page, type PlantStatements, statementsOfBoth } from './statements.ts'
+import { byId, type Page, type PlantStatements, sharedStatements } from './statements.ts'
 import type { PlantRow, VersionedRow } from './tables.ts'
 
 const { now, read, change, changePrecededBy } = sqliteDialect
@@ -11,7 +11,7 @@ export const tagIndex = sql`tag, id`
 /** Returns the statements of plants as SQLite gets them. */
 export function sqlitePlants(): PlantStatements {
   return {
-    ...statementsOfBoth(sqliteDialect),
+    ...sharedStatements(sqliteDialect),
 
     page: page(
       (p, columns) => sql`

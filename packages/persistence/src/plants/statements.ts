@@ -9,7 +9,7 @@ import type { PlantRow, VersionedRow } from './tables.ts'
 
 /**
  * The statements of plants. `sqlite.ts` and `postgres.ts` have them as each database gets
- * them, except those in `statementsOfBoth`. A list is either all plants or, `…OfTag`,
+ * them, except those in `sharedStatements`. A list is either all plants or, `…OfTag`,
  * those of a tag.
  */
 export interface PlantStatements {
@@ -88,10 +88,10 @@ interface Searched {
 /** Changes of one plant keep their order. */
 export const byId = { of: 'plants', by: 'id' } as const
 
-type Both = 'find' | 'window' | 'saveIf' | 'remove' | 'removeIf'
+type Shared = 'find' | 'window' | 'saveIf' | 'remove' | 'removeIf'
 
 /** Returns the statements that are the same on both databases. */
-export function statementsOfBoth(dialect: Dialect): Pick<PlantStatements, Both> {
+export function sharedStatements(dialect: Dialect): Pick<PlantStatements, Shared> {
   const { read, change } = dialect
   const db = dialect.tables<{ plants: VersionedRow }>()
   return {

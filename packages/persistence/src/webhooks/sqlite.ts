@@ -1,11 +1,11 @@
 import { sqliteDialect } from '@plant-store/engine'
 import { sql } from 'kysely'
-import { statementsOfBoth, type WebhookStatements } from './statements.ts'
+import { sharedStatements, type WebhookStatements } from './statements.ts'
 
 /** Returns the statements of webhooks as SQLite gets them. */
 export function sqliteWebhooks(): WebhookStatements {
   return {
-    ...statementsOfBoth(sqliteDialect),
+    ...sharedStatements(sqliteDialect),
     // SQLite has a single writer, so there is nothing to wait for: this changes no row.
     awaitAdding: sqliteDialect.change(
       'barrier',

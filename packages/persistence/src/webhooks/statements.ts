@@ -131,7 +131,7 @@ const no = sql.lit(0n)
 const yes = sql.lit(1n)
 
 /** Returns the statements that are the same on both databases. */
-export function statementsOfBoth(
+export function sharedStatements(
   dialect: Dialect,
 ): Omit<WebhookStatements, 'awaitAdding'> {
   const db = dialect.tables<Tables>()
