@@ -6,7 +6,7 @@ import type { Claim, Outbox, WebhookRepository } from './ports.ts'
 import { type DeliveryFailure, deliverInOrder, type RoundEnd } from './round.ts'
 import type { WebhookId } from './webhook.ts'
 
-/** A report for operators, sent once the store has recorded what it says. */
+/** A report for operators, sent after the store has answered the change behind it. */
 export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
   /** A failed attempt. It is `given-up` if it was the last one of its delivery. */
@@ -53,10 +53,10 @@ type CourierState =
   | { readonly kind: 'failed'; readonly defect: unknown }
 
 /**
- * Delivers to webhooks, by claims of the outbox. A round is what becomes of one claim:
- * its deliveries are made one after another in order of creation, and then the outcome is
- * settled, which returns the lease. Rounds do not wait for each other, and a webhook has
- * at most one.
+ * Claims the due deliveries of one webhook from the outbox, under a lease, and delivers
+ * them in a round: one after another in order of creation. Then it settles the outcome,
+ * which returns the lease. Rounds do not wait for each other, and a webhook has at most
+ * one.
  *
  * - While the courier is **running**, it claims and begins rounds. If nothing is due, or
  *   too much is in progress, it waits: for a moment, or for the end of a round.
@@ -101,13 +101,13 @@ export class Courier {
     this.#countAtMs = this.#clock.elapsed()
     while (this.#state.kind === 'running' && !signals.stop.aborted) {
       await this.#countIfDue()
-      // The lease begins after this time, however late the claim arrives.
-      const claimedAtMs = this.#clock.elapsed()
+      // The lease begins after the claim is asked for, however late the claim arrives.
+      const askedAtMs = this.#clock.elapsed()
       const claim = await this.#claim()
       if (claim === undefined) {
         await this.#waitForWork(signals.stop)
       } else {
-        this.#beginRound(claim, claimedAtMs, signals)
+        this.#beginRound(claim, askedAtMs, signals)
       }
     }
 
@@ -139,13 +139,13 @@ export class Courier {
     await Promise.race([this.#clock.wait(this.#limits.pollMs, stop), ...this.#rounds])
   }
 
-  #beginRound(claim: Claim, claimedAtMs: number, signals: CourierSignals): void {
+  #beginRound(claim: Claim, askedAtMs: number, signals: CourierSignals): void {
     const textBytesOfClaim = claim.deliveries.reduce(
       (sum, { added }) => sum + textBytes(added.plant),
       0,
     )
     this.#heldTextBytes += textBytesOfClaim
-    const round = this.#deliver(claim, claimedAtMs, signals)
+    const round = this.#deliver(claim, askedAtMs, signals)
       .catch(passOverOutage)
       .catch(defect => this.#fail(defect))
       .then(() => {
@@ -161,11 +161,11 @@ export class Courier {
 
   async #deliver(
     claim: Claim,
-    claimedAtMs: number,
+    askedAtMs: number,
     { stop, abort }: CourierSignals,
   ): Promise<void> {
     const mayContinue = () => {
-      const isInTime = this.#clock.elapsed() - claimedAtMs < this.#limits.claimTimeMs
+      const isInTime = this.#clock.elapsed() - askedAtMs < this.#limits.claimTimeMs
       return isInTime && !stop.aborted
     }
     const end = await deliverInOrder(claim, {
@@ -178,7 +178,10 @@ export class Courier {
     await this.#settle(claim, end)
   }
 
-  /** Reports only what the store has kept, because it may refuse the outcome. */
+  /**
+   * Reports after the store has answered, because it may fail. It may also have kept
+   * nothing: the lease may be lost, or the webhook may be removed already.
+   */
   async #settle(claim: Claim, end: RoundEnd): Promise<void> {
     const { outbox, webhooks, report } = this.#options
     const webhook = claim.webhook.id
@@ -204,9 +207,11 @@ export class Courier {
   #reportFailure(webhook: WebhookId, { delivery, attempt }: DeliveryFailure): void {
     const { report } = this.#options
     const { reason, retryInMs, claimInMs } = attempt
-    const event = retryInMs === undefined ? 'given-up' : 'attempt-failed'
+    const isGivenUp = retryInMs === undefined
+    const isStopped = claimInMs === undefined
+    const event = isGivenUp ? 'given-up' : 'attempt-failed'
     report({ event, webhook, reason, plantId: `${delivery.added.plant.id}` })
-    if (claimInMs === undefined) {
+    if (isStopped) {
       report({ event: 'stopped', webhook, reason })
     }
   }
@@ -220,13 +225,14 @@ export class Courier {
   }
 
   /**
-   * Stops webhooks with too many deliveries. One that was just started again may have too
-   * many, but they decrease.
+   * Stops webhooks with too many deliveries. One that was just started again may still
+   * have too many, so only an increase stops it.
    */
   async #limitOutbox(): Promise<void> {
     const { outbox, report } = this.#options
     for (const { webhook, state, waiting, givenUp } of await outbox.figures()) {
       const rows = waiting + givenUp
+      // The first count of a webhook is no increase.
       const hasIncreased = rows > (this.#counted.get(webhook) ?? rows)
       this.#counted.set(webhook, rows)
       const isFull = rows >= this.#limits.outboxRowsMax
