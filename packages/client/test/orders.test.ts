@@ -14,8 +14,8 @@ const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
 const version = 'expected' as Version
 /**
- * The fate of one request. Only after `busy` and `not connected` a client knows that
- * nothing was changed.
+ * The fate of one request. Only after `busy` and `not connected` does a client know that
+ * nothing was changed. `lost` loses the request, and `done, but lost` its answer.
  */
 const fates = [
   'done',
@@ -30,9 +30,12 @@ const fates = [
 interface Scenario {
   readonly kind: (typeof kinds)[number]
   readonly fates: readonly (typeof fates)[number][]
-  /** Another client changes the plant before this request. Mostly absent. */
+  /**
+   * Another client changes the plant before this request. Absent in half of the
+   * scenarios.
+   */
   readonly changedAt: number | undefined
-  /** The caller gives up at this request. Mostly absent. */
+  /** The caller gives up at this request. Absent in a third of the scenarios. */
   readonly givesUpAt: number | undefined
 }
 
@@ -43,7 +46,8 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   givesUpAt: fc.option(fc.nat(attemptsMax), { freq: 3, nil: undefined }),
 })
 
-test('each call has one true outcome, and sends nothing after it', async () => {
+test('whatever happens, a call has one true outcome and sends nothing after', async () => {
+  // Without jitter, the client makes another attempt at once.
   const random = vi.spyOn(Math, 'random').mockReturnValue(0)
   onTestFinished(() => random.mockRestore())
   const property = fc.asyncProperty(
@@ -58,6 +62,7 @@ test('each call has one true outcome, and sends nothing after it', async () => {
 
       const settling = calls.map(call => settle(call, client))
       while (calls.some(call => !call.isSettled)) {
+        // Release one request after another. Without one, let the client go on.
         await (scheduler.count() > 0 ? scheduler.waitOne() : setImmediate())
       }
       const violations = await Promise.all(settling)
@@ -71,14 +76,14 @@ test('each call has one true outcome, and sends nothing after it', async () => {
   await fc.assert(property, { numRuns: 300 })
 })
 
-/** One call of the client, and what the store received and made of it. */
+/** One call of the client, and what the store received and applied of it. */
 class Call {
   readonly plant
   readonly scenario
   readonly name
   readonly caller = new AbortController()
   sentCount = 0
-  madeCount = 0
+  appliedCount = 0
   isSettled = false
 
   constructor(id: number, scenario: Scenario) {
@@ -110,7 +115,7 @@ class Call {
   }
 }
 
-/** Makes the call, and returns how its outcome differs from what was made. */
+/** Makes the call, and returns how its outcome differs from what was applied. */
 async function settle(call: Call, client: PlantClient) {
   const error: unknown = await call.start(client).then(
     () => undefined,
@@ -118,11 +123,11 @@ async function settle(call: Call, client: PlantClient) {
   )
   call.isSettled = true
   if (error === undefined) {
-    return call.madeCount === 0 ? [`${call.name} succeeded, but was not made`] : []
+    return call.appliedCount === 0 ? [`${call.name} succeeded, but was not applied`] : []
   }
   if (error instanceof RefusedError || error instanceof NoAnswerError) {
-    const isWrong = !error.mayHaveChanged && call.madeCount > 0
-    return isWrong ? [`${call.name} was made, but failed with ${error.message}`] : []
+    const isWrong = !error.mayHaveChanged && call.appliedCount > 0
+    return isWrong ? [`${call.name} was applied, but failed with ${error.message}`] : []
   }
   const isOfCaller = error === call.caller.signal.reason
   return isOfCaller ? [] : [`${call.name} failed with ${error}`]
@@ -143,8 +148,10 @@ class FatefulStore {
     url: string | URL | Request,
     init: RequestInit = {},
   ): Promise<Response> => {
-    const id = /\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id
-    const call = this.#calls[Number(id)]
+    // A create has the id in its body.
+    const [idInUrl] = /\d+$/.exec(`${url}`) ?? []
+    const id = Number(idInUrl ?? JSON.parse(`${init.body}`).id)
+    const call = this.#calls[id]
     assert(call !== undefined, `no call has the id ${id}`)
     if (call.isSettled) {
       this.violations.push(`${call.name} was sent again after its outcome`)
@@ -156,7 +163,7 @@ class FatefulStore {
     const isChanged = call.isChangedByOthers()
     await this.#turn()
     const { kind } = call.scenario
-    if (kind === 'removeIf' && call.madeCount > 0 && !isChanged) {
+    if (kind === 'removeIf' && call.appliedCount > 0 && !isChanged) {
       return refusal(404, 40402)
     }
     const plant = { ...call.plant, id: Number(call.plant.id) }
@@ -165,7 +172,7 @@ class FatefulStore {
   }
 
   async #change(call: Call, init: RequestInit) {
-    if (call.scenario.kind === 'create' && call.madeCount > 0) {
+    if (call.scenario.kind === 'create' && call.appliedCount > 0) {
       this.violations.push(`${call.name} was created twice`)
     }
     const aborted = new Promise<never>((_, reject) =>
@@ -189,9 +196,9 @@ class FatefulStore {
     if (isConditional !== kind.endsWith('If')) {
       this.violations.push(`${call.name} has lost its condition`)
     }
-    const isRefused = isConditional && (isChanged || call.madeCount > 0)
+    const isRefused = isConditional && (isChanged || call.appliedCount > 0)
     if (fate.startsWith('done') && !isRefused) {
-      call.madeCount++
+      call.appliedCount++
     }
     await this.#turn()
 
@@ -203,7 +210,10 @@ class FatefulStore {
   }
 }
 
-/** Returns the refusal of a request with this fate, if it is refused. */
+/**
+ * Returns the refusal of a request with this fate, or throws if no answer arrives.
+ * Returns nothing if the store decides.
+ */
 function failureOf(fate: (typeof fates)[number]) {
   switch (fate) {
     case 'not connected':
@@ -221,11 +231,11 @@ function failureOf(fate: (typeof fates)[number]) {
   }
 }
 
-function successOf({ scenario, madeCount }: Call) {
+function successOf({ scenario, appliedCount }: Call) {
   if (!scenario.kind.startsWith('remove')) {
     return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
   }
-  const wasRemovedBefore = madeCount > 1
+  const wasRemovedBefore = appliedCount > 1
   return wasRemovedBefore ? refusal(404, 40402) : new Response(null, { status: 204 })
 }
 

@@ -14,7 +14,8 @@ const hurried = await startService({
   limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 },
 })
 
-const recorder = createRecorder(await (await fetch(`${service.url}/openapi.json`)).text())
+const description = await fetch(`${service.url}/openapi.json`)
+const recorder = createRecorder(await description.text())
 const client = createClient(service, recorder)
 const hurriedClient = createClient(hurried, recorder)
 
@@ -29,8 +30,8 @@ for (const { clause, name, run } of contractCases) {
   test(`${clause}: ${name}`, () => run(client))
 }
 
-describe('with little patience', () => {
-  // At once, as they wait.
+describe('with short timeouts', () => {
+  // Concurrently, because each case waits for a timeout.
   for (const { clause, name, run } of timeoutCases) {
     test.concurrent(`${clause}: ${name}`, () => run(hurriedClient))
   }
@@ -63,6 +64,7 @@ describe('afterwards', () => {
   test('the log names what each answer is about', () => {
     const lines = service.answered.filter(({ method, route, status }) => {
       const operation = `${method} ${route} ${status}`
+      // Answers about one plant: to a create, and to what has an id in its path.
       return /^POST \/\w+ 200$|\/:id (200|204|304|404|412)$/.test(operation)
     })
     const routes = new Set(lines.map(({ route }) => route))
@@ -76,7 +78,7 @@ describe('afterwards', () => {
     expect(unnamed).toEqual([])
   })
 
-  test('nothing of it was a defect to the server', () => {
+  test('no case makes the server log a defect', () => {
     expect([...service.logged, ...hurried.logged]).toEqual([])
   })
 })
