@@ -22,8 +22,8 @@ export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export { readStoreId } from './sqlite/store-id.ts'
 export {
-  type Before,
   type Dialect,
+  type PrecedingStatement,
   postgresDialect,
   sqliteDialect,
 } from './statements/dialect.ts'

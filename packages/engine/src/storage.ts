@@ -36,7 +36,7 @@ export interface DatabaseDriver {
    * Reports failures of the database that happen while no change is running, so that such
    * an outage is noticed, too.
    */
-  onFailure?(report: (error: StoreError) => void): void
+  watchFailures?(report: (error: StoreError) => void): void
   /** Called once, after the last change has an outcome. */
   close(): void | Promise<void>
 }
@@ -78,7 +78,7 @@ export function createStorage(
       throw toStoreError(cause)
     }
   }, onFailureChange)
-  driver.onFailure?.(error => outages.report(error))
+  driver.watchFailures?.(error => outages.report(error))
 
   function fail(cause: unknown): never {
     const error = toStoreError(cause)

@@ -46,7 +46,7 @@ function open({ file, connection } = openStore()) {
   const close = async () => {
     if (connection.open) {
       await checkpointer.stop()
-      guard.close()
+      guard.closeStore()
     }
   }
   onTestFinished(close)
@@ -221,7 +221,7 @@ test('after a failed fsync of copied pages the next opening copies all', async (
   write(1_000)
   await waitForPass()
   endReading()
-  guard.noteLostPages('the disk fails')
+  guard.failForLostPages('the disk fails')
   expect(guard.findFault()?.reason).toMatch(/^the disk fails: stop/)
 
   const other = new Database(file, { timeout: 100 })

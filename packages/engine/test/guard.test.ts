@@ -37,7 +37,7 @@ function serve() {
   const other = new Database(file)
   onTestFinished(() => {
     other.close()
-    guard.close()
+    guard.closeStore()
   })
   return { file, server, guard, other }
 }

@@ -1,6 +1,5 @@
 import {
   attachStorage as attachWith,
-  type Before,
   type Dialect,
   type Entity,
   type MainStorage,
@@ -8,6 +7,7 @@ import {
   openStorage as openWith,
   type PageBounds,
   type Parameter,
+  type PrecedingStatement,
   postgresDialect,
   type Query,
   type Storage,
@@ -51,7 +51,7 @@ type Page = PageBounds & { readonly from: bigint }
 export function statementsOf(
   table: keyof Tables,
   { name, tables, read, change }: Dialect,
-  before?: Before<Note>,
+  before?: PrecedingStatement<Note>,
 ) {
   const db = tables<Tables>()
   const byId = { of: table, by: 'id' } as const

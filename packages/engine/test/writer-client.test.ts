@@ -53,7 +53,7 @@ test('changes during an outage are refused with its reason', async () => {
   const { port1: port, port2: far } = new MessageChannel()
   const writer = connectToWriter(port)
   const reports: unknown[] = []
-  writer.onFailure(error => reports.push(error))
+  writer.watchFailures(error => reports.push(error))
   const answer = async (sent: WriterAnswer) => {
     far.postMessage(sent)
     await once(port, 'message')

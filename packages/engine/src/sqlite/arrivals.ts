@@ -96,7 +96,7 @@ export class Arrivals {
     }
   }
 
-  /** Removes and returns all groups that wait, because their transaction cannot begin. */
+  /** Removes and returns all groups that wait, to refuse them with a failed transaction. */
   takeWaiting(): readonly Group[] {
     const groups = this.#waiting
     this.#waiting = []

@@ -134,7 +134,7 @@ export function prepareAll(
  */
 export type PreparedChange = (values: readonly Value[]) => {
   readonly rows: number
-  readonly rowsBefore: number
+  readonly rowsOfPreceding: number
 }
 
 export function prepareChange(
@@ -143,15 +143,15 @@ export function prepareChange(
 ): PreparedChange {
   const change = connection.prepare(sql)
   if (before === undefined) {
-    return values => ({ rows: change.run(...values).changes, rowsBefore: 0 })
+    return values => ({ rows: change.run(...values).changes, rowsOfPreceding: 0 })
   }
 
   const onlyIf = connection.prepare(before.onlyIf)
   const first = connection.prepare(before.sql)
   return values => {
     const isNeeded = onlyIf.get() !== undefined
-    const rowsBefore = isNeeded ? first.run(...values).changes : 0
-    return { rows: change.run(...values).changes, rowsBefore }
+    const rowsOfPreceding = isNeeded ? first.run(...values).changes : 0
+    return { rows: change.run(...values).changes, rowsOfPreceding }
   }
 }
 

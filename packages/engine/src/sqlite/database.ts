@@ -113,7 +113,7 @@ export function attachSqlite(
       runGroup: single.send,
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
-      onFailure: single.onFailure,
+      watchFailures: single.watchFailures,
       read,
       async check() {
         const reason = single.blockedBecause()

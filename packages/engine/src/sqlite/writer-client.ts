@@ -27,7 +27,10 @@ export interface StartedWriter extends AsyncDisposable {
   connect(kind: ChangeKind): MessagePort
 }
 
-/** Starts the only thread that writes to a store. */
+/**
+ * Starts the only thread that writes to a store. If an error ends it later, nothing here
+ * listens, so the error is an uncaught one of the process.
+ */
 export async function startWriter(workerData: WriterData): Promise<StartedWriter> {
   // Its garbage is short-lived. V8 would allow as much memory as for a thread that
   // serves.
@@ -61,7 +64,7 @@ export interface WriterClient {
   /** Returns why nothing can be written, or `undefined`. */
   blockedBecause(): string | undefined
   /** Sets what is called when the writer can no longer write. */
-  onFailure(report: (error: StoreError) => void): void
+  watchFailures(report: (error: StoreError) => void): void
   close(): void
 }
 
@@ -112,7 +115,7 @@ export function connectToWriter(
       return outcome.promise
     },
     blockedBecause: () => blockedBecause,
-    onFailure(report) {
+    watchFailures(report) {
       reportBlocked = report
     },
     close: () => port.close(),

@@ -23,8 +23,8 @@ export type WriterAnswer =
    */
   | { readonly blockedBecause: string | undefined }
   /**
-   * Why the WAL cannot be copied, or `undefined` once it can again. Only one MessagePort
-   * gets this.
+   * Why the WAL cannot be copied, or `undefined` once it can again. Only the first
+   * MessagePort gets this.
    */
   | { readonly checkpointFailure: string | undefined }
 
@@ -69,10 +69,10 @@ const pauseMs = 30
 const checkEveryMs = 10
 
 /**
- * How often the files and the WAL are checked without load, and how often a blocked
- * writer tries to recover.
+ * How often a timer checks the files and the WAL, under load or not. A blocked writer then
+ * tries to recover.
  */
-const idleCheckEveryMs = 1_000
+const timedCheckEveryMs = 1_000
 
 /** SQLite's `user_version` is a signed number of 32 bits. */
 const userVersionMax = 2n ** 31n
@@ -98,10 +98,11 @@ const userVersionMax = 2n ** 31n
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
- * The changes of a failed transaction get 503, and SQLite has rolled them back. But the
- * WAL may still hold all of them, and a crash would restore them. So `#recover` commits a
- * small transaction, which overwrites them. It is not needed if another process has the
- * lock. If only step 3 fails, the changes get 503, too, and may be stored (error 50302).
+ * The changes of a failed transaction get 503, as do all groups that wait behind it. SQLite
+ * has rolled the changes back. But the WAL may still hold all of them, and a crash would
+ * restore them. So `#recover` commits a small transaction, which overwrites them. That is
+ * not needed if the transaction could not get the lock. If only step 3 fails, the changes
+ * get 503, too, and may be stored (error 50302).
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
@@ -128,13 +129,13 @@ export class Writer {
   readonly #arrivals = new Arrivals(this.#senders)
   /** Takes groups, adds them to its argument, and makes their changes. */
   readonly #runTransaction: (taken: Group[]) => Transaction
-  readonly #idleTimer: NodeJS.Timeout
+  readonly #checkTimer: NodeJS.Timeout
 
   #state: WriterState = { kind: 'open' }
   /** When the files were last found intact, by `performance.now`. */
-  #checkedMs = performance.now()
-  /** When the length of the WAL was last looked at. */
-  #checkpointMs = performance.now()
+  #filesCheckedAtMs = performance.now()
+  /** When the length of the WAL was last checked. */
+  #walCheckedAtMs = performance.now()
   /** The `user_version` of the store, which has no meaning. `#recover` changes it. */
   #userVersion: bigint
 
@@ -148,7 +149,7 @@ export class Writer {
   ) {
     this.#connection = connection
     this.#prepared = prepareAllChanges(connection, changeStatements)
-    // This first read also opens the WAL, while the store is still in its place.
+    // This first read also opens the WAL, which the guard needs.
     this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
     this.#guard = new FileGuard(connection)
     this.#checkpointer = new Checkpointer({
@@ -156,8 +157,8 @@ export class Writer {
       descriptor: this.#guard.descriptor,
       onPass: () => this.#checkpoint(),
       handleErrors: work => this.#blockOnError(work),
-      onFailureChange: reason => this.#postToOne({ checkpointFailure: reason }),
-      onLoss: reason => this.#notePagesLost(reason),
+      onFailureChange: reason => this.#postToFirst({ checkpointFailure: reason }),
+      onLoss: reason => this.#failForLostPages(reason),
     })
 
     // A transaction that begins with a read may be refused its first write without
@@ -165,8 +166,8 @@ export class Writer {
     this.#runTransaction = connection.transaction((taken: Group[]) =>
       this.#makeChanges(taken),
     ).immediate
-    const checkWhenIdle = () => this.#checkWhenIdle()
-    this.#idleTimer = setInterval(checkWhenIdle, idleCheckEveryMs).unref()
+    const check = () => this.#checkEachSecond()
+    this.#checkTimer = setInterval(check, timedCheckEveryMs).unref()
   }
 
   /** Takes groups of changes from a port, and answers there. */
@@ -179,14 +180,14 @@ export class Writer {
     sender.on('close', () => this.#senders.delete(sender))
   }
 
-  /** Closes the connection and all ports. */
+  /** Closes all ports, and the connection. Merges the WAL if that does no harm. */
   async close(): Promise<void> {
-    clearInterval(this.#idleTimer)
+    clearInterval(this.#checkTimer)
     for (const sender of this.#senders.keys()) {
       sender.close()
     }
     await this.#checkpointer.stop()
-    this.#guard.close()
+    this.#guard.closeStore()
   }
 
   /** Commits the groups that wait. Those that do not fit follow after other events. */
@@ -196,7 +197,7 @@ export class Writer {
     }
 
     const isFull = this.#commitOnce()
-    const isCheckpointDue = performance.now() - this.#checkpointMs > checkEveryMs
+    const isCheckpointDue = performance.now() - this.#walCheckedAtMs > checkEveryMs
     if (this.#state.kind === 'open' && isCheckpointDue) {
       this.#checkpoint()
     }
@@ -224,6 +225,7 @@ export class Writer {
       return isFull
     } catch (error) {
       const reason = this.#onFailedTransaction(error)
+      // The groups that wait would meet the same lock or disk, and have waited already.
       for (const { sender } of [...taken, ...this.#arrivals.takeWaiting()]) {
         post(sender, { reason })
       }
@@ -261,7 +263,7 @@ export class Writer {
     if (run === undefined) {
       throw new Error(`no statement has the name ${name}`)
     }
-    const { rows, rowsBefore } = run(values)
+    const { rows, rowsOfPreceding } = run(values)
     affectedRows.push(rows)
 
     let bytes = rowBytes
@@ -270,7 +272,7 @@ export class Writer {
         bytes += Buffer.byteLength(value)
       }
     }
-    return (rows + rowsBefore) * bytes
+    return (rows + rowsOfPreceding) * bytes
   }
 
   /** Answers in the order of the groups. The first sender gets the commit. */
@@ -307,17 +309,17 @@ export class Writer {
    * @throws Error if something is wrong with them
    */
   #checkFiles(ageMsMax = checkEveryMs): void {
-    if (performance.now() - this.#checkedMs <= ageMsMax) {
+    if (performance.now() - this.#filesCheckedAtMs <= ageMsMax) {
       return
     }
     const fault = this.#guard.findFault()
     if (fault !== undefined) {
       throw new Error(fault.reason)
     }
-    this.#checkedMs = performance.now()
+    this.#filesCheckedAtMs = performance.now()
   }
 
-  #checkWhenIdle(): void {
+  #checkEachSecond(): void {
     this.#blockOnError(() => {
       this.#checkFiles(0)
       if (this.#state.kind === 'open') {
@@ -332,7 +334,7 @@ export class Writer {
   #checkpoint(): void {
     this.#blockOnError(() => {
       const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
-      this.#checkpointMs = performance.now()
+      this.#walCheckedAtMs = performance.now()
       if (reason !== undefined) {
         this.#block(reason)
       }
@@ -348,12 +350,16 @@ export class Writer {
     }
   }
 
-  /** Commits a small change, which overwrites the WAL. Returns whether that worked. */
+  /**
+   * Commits a small change over what a failed transaction left in the WAL. Returns whether
+   * that worked.
+   */
   #recover(): boolean {
     try {
       this.#checkFiles(0)
-      const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
-      if (reason !== undefined) {
+      const isWalTooLong =
+        this.#checkpointer.copyIfLong(this.#arrivals.recent()) !== undefined
+      if (isWalTooLong) {
         return false
       }
       this.#userVersion = (this.#userVersion + 1n) % userVersionMax
@@ -365,10 +371,10 @@ export class Writer {
     }
   }
 
-  #notePagesLost(reason: string): void {
-    this.#guard.noteLostPages(reason)
+  #failForLostPages(reason: string): void {
+    this.#guard.failForLostPages(reason)
     // The next transaction must not rely on an earlier check.
-    this.#checkedMs = Number.NEGATIVE_INFINITY
+    this.#filesCheckedAtMs = Number.NEGATIVE_INFINITY
   }
 
   #block(reason: string): void {
@@ -387,7 +393,8 @@ export class Writer {
     }
   }
 
-  #postToOne(answer: WriterAnswer): void {
+  /** Posts to the port of the thread that opened the store, which was the first. */
+  #postToFirst(answer: WriterAnswer): void {
     const [sender] = this.#senders.keys()
     if (sender !== undefined) {
       post(sender, answer)

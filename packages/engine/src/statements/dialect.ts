@@ -52,14 +52,14 @@ interface DialectOfSqlite extends Dialect {
    * changes only one table.
    */
   changePrecededBy<Values>(
-    before: Before<Values>,
+    before: PrecedingStatement<Values>,
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
   ): ChangeStatement<Values>
 }
 
 /** See `before` of {@link ChangeStatement}. */
-export interface Before<Values> {
+export interface PrecedingStatement<Values> {
   readonly onlyIf: Query<unknown>
   readonly build: (p: Parameter<Values>) => Query<unknown>
 }
