@@ -68,7 +68,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
-  const stop = noticeStop(app, limits)
+  const stop = prepareStopOnClose(app, limits)
 
   addNotes(app)
   // The order of these hooks is the order in which a request is judged.
@@ -144,7 +144,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
       querystringParser: () => noQuery,
     },
     rewriteUrl: ({ url = '/' }) => originForm(url),
-    // Schemas describe. The domain judges, so nothing is compiled to validate.
+    // The domain judges what is sent, so nothing is compiled to validate.
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors(error, request, reply) {
@@ -171,7 +171,7 @@ const noValidator = () => undefined as never
 const noQuery = Object.freeze({})
 
 /** Prepares the end of connections as soon as the server begins to close. */
-function noticeStop(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits) {
+function prepareStopOnClose(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits) {
   let isDraining = false
   const ending = new AbortController()
   app.addHook('preClose', async () => {
@@ -181,7 +181,7 @@ function noticeStop(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits)
   })
   return {
     isDraining: () => isDraining,
-    /** Aborted when bodies that still arrive and pages that wait must end. */
+    /** Aborted when batches that still arrive and pages that wait must end. */
     ending: ending.signal,
   }
 }

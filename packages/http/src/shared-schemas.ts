@@ -2,10 +2,11 @@ import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
 
 /**
- * The parts that schemas of several routes share. Schemas only describe. The domain
- * judges.
+ * The parts that schemas of several routes share. Schemas describe, and choose the members
+ * of an answer. The domain judges what is sent.
  */
 
+/** Fastify's serializer writes an integer that is a bigint without rounding it. */
 export const int64 = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
 const int32 = (description: string) =>

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { requestFailure } from '../errors/error-response.ts'
-import type { WriteRefusal } from '../wire/node-server.ts'
+import type { ComposeRefusal } from '../wire/node-server.ts'
 import { type RequestLog, requestId } from './log.ts'
 import { requestIdField } from './notes.ts'
 
@@ -8,7 +8,7 @@ import { requestIdField } from './notes.ts'
  * Returns what answers, and logs, the requests that are refused before Fastify sees
  * them.
  */
-export function createRefusals(logRequest: RequestLog): WriteRefusal {
+export function createRefusals(logRequest: RequestLog): ComposeRefusal {
   return (error, { remoteAddress: client }, request) => {
     const { status, headers, body } = requestFailure(error)
     const reqId = requestId(request)

@@ -4,7 +4,10 @@ import type { RequestError } from '../errors/request-error.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 
-/** How many packets that take long to parse one turn of the event loop may have. */
+/**
+ * A turn of the event loop is full once more packets than this took long to parse. As many
+ * resting connections read on in the next turn.
+ */
 const longReadsMax = 2
 /**
  * How many bytes a connection parses before it rests. Each request or chunk counts as
@@ -68,7 +71,8 @@ export class Connections {
 
   /** Lets a connection rest, and read on in a later turn. */
   rest(connection: Connection): void {
-    if (this.#resting.push(connection) === 1) {
+    const isFirst = this.#resting.push(connection) === 1
+    if (isFirst) {
       setImmediate(this.#nextTurn)
     }
     this.#longReads++
@@ -80,7 +84,7 @@ export class Connections {
   }
 
   readonly #nextTurn = (): void => {
-    // A full turn has paused all connections.
+    // A full turn has paused all connections, so all may read on.
     const paused = this.isTurnFull ? this.open.values() : []
     const rested = this.#resting.splice(0, longReadsMax)
     this.#longReads = 0
@@ -107,7 +111,7 @@ export class Connection {
   readonly #all: Connections
   /** Sends the last answer, and ends the connection. */
   #sendRefusal: (() => void) | undefined
-  /** Whether nothing more is read before the end. */
+  /** Whether a request after the refusal stops the reading. */
   #isOver = false
 
   constructor(socket: Socket, all: Connections) {
@@ -131,11 +135,15 @@ export class Connection {
     }
 
     if (this.#sendRefusal !== undefined) {
-      // The refusal is the last answer. If it has left before the first request, the body
-      // of that one is read and dropped. Nothing is read after it.
+      // The refusal is the last answer, so this request gets none.
       body?.drop()
-      this.#isOver = this.current !== undefined
-      this.current ??= response
+      if (this.current === undefined) {
+        // The refusal has left. The body of this request is read, and dropped.
+        this.current = response
+        this.#isOver = false
+      } else {
+        this.#isOver = true
+      }
     } else if (this.current === undefined) {
       this.readBytes = 0
       this.#begin(response)
@@ -150,8 +158,8 @@ export class Connection {
   #wait(response: ServerResponse): void {
     this.waiting.push(response)
     this.#all.waitingCount++
-    const isAhead = this.waiting.length > waitingPerConnection
-    if (isAhead && this.#all.waitingCount > waitingMax) {
+    const isTooFarAhead = this.waiting.length > waitingPerConnection
+    if (isTooFarAhead && this.#all.waitingCount > waitingMax) {
       this.socket.destroy()
     }
     this.note(0)
@@ -174,7 +182,7 @@ export class Connection {
     }
     this.#all.waitingCount--
     this.#begin(next)
-    // Each request has a turn of the event loop of its own, as have other connections.
+    // A later turn of the event loop handles it, so that other connections get theirs.
     setImmediate(() => {
       if (!this.socket.writable) {
         return
@@ -233,7 +241,8 @@ export class Connection {
     if (current === undefined || current.writableEnded || socket.writableLength > 0) {
       return false
     }
-    return current.req.complete || !bodyOf(current.req)?.waitsForClient
+    const isClientsTurn = bodyOf(current.req)?.waitsForClient ?? false
+    return current.req.complete || !isClientsTurn
   }
 
   /**

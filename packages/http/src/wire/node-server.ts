@@ -26,11 +26,11 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
 }
 
 /**
- * Returns a whole answer, the last on its connection.
+ * Logs a refusal, and returns it as a whole answer, the last on its connection.
  *
  * @param request absent if it could not be parsed
  */
-export type WriteRefusal = (
+export type ComposeRefusal = (
   error: RequestError,
   socket: Socket,
   request?: IncomingMessage,
@@ -42,7 +42,7 @@ export type WriteRefusal = (
  */
 export function createNodeServer(
   limits: ServerLimits,
-  writeRefusal: WriteRefusal,
+  composeRefusal: ComposeRefusal,
   handle: RequestListener,
 ): Server {
   const requestTimeout = limits.requestTimeoutMs
@@ -70,7 +70,7 @@ export function createNodeServer(
     connection: Connection,
     error: RequestError,
     request?: IncomingMessage,
-  ) => connection.refuse(error, () => writeRefusal(error, connection.socket, request))
+  ) => connection.refuse(error, () => composeRefusal(error, connection.socket, request))
 
   server.on('connection', (socket: Socket) => {
     const connection = connections.add(socket)

@@ -97,6 +97,7 @@ export async function stopServer(
       socket.destroy()
     }
   }, timeoutMs)
+  // The server may have stopped listening already, which Fastify allows.
   await app.close()
   while (open.size > 0) {
     await sleep(lookEveryMs)
