@@ -18,13 +18,18 @@ import {
 import { askToDiscard } from './question.ts'
 import { capitalized, RecordForm } from './record-form.ts'
 import { createRecords, readRecord, type Stored } from './records.ts'
-import { showWhatIsAllowed, signOut, token, toWords } from './session.ts'
+import {
+  showWhatIsAllowed,
+  signInButton,
+  signOut,
+  signOutButton,
+  token,
+  toWords,
+} from './session.ts'
 import { integerProblem, readInteger } from './values.ts'
 
 const navigation = byId('entities', HTMLElement)
 const newButton = byId('new', HTMLButtonElement)
-const signOutButton = byId('sign-out', HTMLButtonElement)
-const signInButton = byId('sign-in', HTMLButtonElement)
 
 let entities: readonly Entity[] = []
 const list = new List(go)
@@ -100,10 +105,7 @@ async function showView(view: View): Promise<void> {
   if (isForward) {
     scrollTo(0, 0)
   }
-  signInButton.hidden = true
   await list.show(listView)
-  signOutButton.hidden = token() === ''
-  signInButton.hidden = token() !== ''
 }
 
 /** Shows what is above the table of a list. */
@@ -275,6 +277,13 @@ function leaveRecord(place: Place): void {
   }
 }
 
+/** Asks for a token by reading the list that is shown, or else the place of the URL. */
+async function signInAgain(): Promise<void> {
+  clearMessages()
+  await list.refresh()
+  await show()
+}
+
 async function leaveAndSignOut(): Promise<void> {
   const unsaved = forms.filter(form => form.isUnsaved)
   const titles = unsaved.map(form => form.title).join(', ')
@@ -288,12 +297,11 @@ async function leaveAndSignOut(): Promise<void> {
   clearMessages()
   signOut()
   list.clear()
-  signOutButton.hidden = true
   await show()
 }
 
 signOutButton.addEventListener('click', leaveAndSignOut)
-signInButton.addEventListener('click', show)
+signInButton.addEventListener('click', signInAgain)
 addEventListener('beforeunload', event => {
   if (forms.some(form => form.isUnsaved)) {
     event.preventDefault()

@@ -1,8 +1,11 @@
 import { NoAnswerError, RefusedError } from '@plant-store/client'
-import { createDialog, element, removeDialog, uniqueId } from './dom.ts'
+import { byId, createDialog, element, removeDialog, uniqueId } from './dom.ts'
 
 /** The key of the access token in the tab's storage. The API reference uses the same. */
 const key = `${new URL('.', location.href).pathname} token`
+
+export const signInButton = byId('sign-in', HTMLButtonElement)
+export const signOutButton = byId('sign-out', HTMLButtonElement)
 
 /** The token in a browser that blocks storage. It is lost at a reload. */
 let tokenInMemory = ''
@@ -27,7 +30,17 @@ function keepToken(text: string): void {
   } catch {
     // The browser blocks storage.
   }
+  showSession()
 }
+
+/** Shows the button that signs in, or the one that signs out. */
+function showSession(): void {
+  const isSignedIn = token() !== ''
+  signInButton.hidden = isSignedIn
+  signOutButton.hidden = !isSignedIn
+}
+
+showSession()
 
 export function signOut(): void {
   keepToken('')
@@ -113,6 +126,7 @@ function openSignIn(refusal: string): Promise<boolean> {
     const heading = element('h2', {}, 'Sign in')
     const end = () => {
       removeDialog(dialog)
+      showSession()
       resolve(token() !== '')
     }
     const dialog = createDialog(heading, end)
@@ -141,6 +155,8 @@ function openSignIn(refusal: string): Promise<boolean> {
     dialog.append(form, ...createHelp())
     document.body.append(dialog)
     dialog.showModal()
+    // The dialog has its own.
+    signInButton.hidden = true
   })
 }
 

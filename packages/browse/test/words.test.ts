@@ -178,6 +178,23 @@ describe('the words of the page', needs('chromium', hasBrowser), () => {
       await heading('Plant 7').waitFor()
     })
 
+    test('a sign-in that was closed over a list can be opened again', async () => {
+      await fill([7n, 'Ficus'])
+      await using opened = await open()
+      const { page, rows, refusal, press, button } = opened
+      await shows(rows, '1 row, no more')
+      await page.evaluate(() => sessionStorage.clear())
+      await press('Show')
+      await page.getByLabel('Access token').waitFor()
+      await page.keyboard.press('Escape')
+      await shows(refusal, 'Sign in to see what is in the store.')
+      expect(await button('Sign out').isVisible()).toBe(false)
+      await press('Sign in')
+      await signIn(page, fixture.token())
+      await shows(rows, '1 row, no more')
+      expect(await button('Sign out').isVisible()).toBe(true)
+    })
+
     test('the commands for a token name none that is taken', async () => {
       await using opened = await open({ as: '' })
       const { page } = opened
