@@ -2,8 +2,8 @@ import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
 
 /**
- * The parts that schemas of several routes share. Schemas describe, and choose the members
- * of an answer. The domain judges what is sent.
+ * The parts that schemas of several routes share. Schemas describe, and choose the
+ * members of an answer. The domain judges what is sent.
  */
 
 /** Fastify's serializer writes an integer that is a bigint without rounding it. */

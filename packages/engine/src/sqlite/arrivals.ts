@@ -96,7 +96,9 @@ export class Arrivals {
     }
   }
 
-  /** Removes and returns all groups that wait, to refuse them with a failed transaction. */
+  /**
+   * Removes and returns all groups that wait, to refuse them with a failed transaction.
+   */
   takeWaiting(): readonly Group[] {
     const groups = this.#waiting
     this.#waiting = []

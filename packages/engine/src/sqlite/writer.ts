@@ -69,8 +69,8 @@ const pauseMs = 30
 const checkEveryMs = 10
 
 /**
- * How often a timer checks the files and the WAL, under load or not. A blocked writer then
- * tries to recover.
+ * How often a timer checks the files and the WAL, under load or not. A blocked writer
+ * then tries to recover.
  */
 const timedCheckEveryMs = 1_000
 
@@ -98,11 +98,11 @@ const userVersionMax = 2n ** 31n
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
- * The changes of a failed transaction get 503, as do all groups that wait behind it. SQLite
- * has rolled the changes back. But the WAL may still hold all of them, and a crash would
- * restore them. So `#recover` commits a small transaction, which overwrites them. That is
- * not needed if the transaction could not get the lock. If only step 3 fails, the changes
- * get 503, too, and may be stored (error 50302).
+ * The changes of a failed transaction get 503, as do all groups that wait behind it.
+ * SQLite has rolled the changes back. But the WAL may still hold all of them, and a crash
+ * would restore them. So `#recover` commits a small transaction, which overwrites them.
+ * That is not needed if the transaction could not get the lock. If only step 3 fails, the
+ * changes get 503, too, and may be stored (error 50302).
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
@@ -351,8 +351,8 @@ export class Writer {
   }
 
   /**
-   * Commits a small change over what a failed transaction left in the WAL. Returns whether
-   * that worked.
+   * Commits a small change over what a failed transaction left in the WAL. Returns
+   * whether that worked.
    */
   #recover(): boolean {
     try {

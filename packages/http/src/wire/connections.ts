@@ -5,8 +5,8 @@ import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 
 /**
- * A turn of the event loop is full once more packets than this took long to parse. As many
- * resting connections read on in the next turn.
+ * A turn of the event loop is full once more packets than this took long to parse. As
+ * many resting connections read on in the next turn.
  */
 const longReadsMax = 2
 /**
