@@ -31,7 +31,10 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
   })
 }
 
-/** Pages have a Cache-Control of their own, which lets browsers keep them. */
+/**
+ * Forbids to keep what the store says. The files of /browse and /docs have a
+ * Cache-Control of their own, which lets browsers keep them.
+ */
 function keepFromCaches(reply: FastifyReply): void {
   if (reply.statusCode < 400 && !reply.hasHeader('cache-control')) {
     reply.header('cache-control', 'no-store')

@@ -64,7 +64,7 @@ const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
 const stopRequested = Promise.withResolvers<void>()
 
-// The server and the storage are opened below, before the first call.
+// The server and the storage are opened below, before any call but `ready`.
 const calls: HttpThread = {
   ready: () => ready.promise,
   async listen(port) {

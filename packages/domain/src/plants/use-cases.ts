@@ -36,7 +36,8 @@ export interface PlantUseCases {
    */
   list(query: PlantListQuery): Promise<PlantPage>
   /**
-   * Creates or replaces, and resolves to the new version. It is idempotent.
+   * Creates or replaces, and resolves to the new version. A repeat stores the same plant,
+   * in another version.
    *
    * @throws DomainError `condition-failed`
    */

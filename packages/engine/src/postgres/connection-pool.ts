@@ -31,8 +31,8 @@ export class ConnectionPool implements AsyncDisposable {
 
   /**
    * Runs queries in one transaction, and resolves to the result of each. Reads take one
-   * round trip, several changes two. If it rejects, the transaction may have been
-   * committed, unless {@link wasRolledBack}.
+   * round trip. Several changes take two, and behind a pooler a single one does, too. If
+   * it rejects, the transaction may have been committed, unless {@link wasRolledBack}.
    *
    * @throws Error also if the server has committed, but stopped waiting for its standby
    */

@@ -27,8 +27,8 @@ const transactionChangesMax = 1_000
 const bulkTransactionChangesMax = 8_000
 
 /**
- * How long after a single change a transaction takes only one bulk group, because other
- * single changes may wait for it.
+ * How long changes are recent. After a recent single change, a transaction takes only one
+ * bulk group, because other single changes may wait for it.
  */
 const recentMs = 1_000
 

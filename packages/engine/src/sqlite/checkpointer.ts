@@ -81,21 +81,21 @@ const passTimeoutMs = 5_000
  * the WAL. No answer waits for a pass (`writer.ts`), but the next transaction waits for a
  * pass of the writer. The length of the WAL decides who copies:
  *
- * - Below `checkpointPages` (32 MiB), nobody.
- * - From `mixedPages` (4 MiB), if there are bulk changes beside single ones: the writer,
- *   which then takes a short time.
+ * - Below `checkpointPages` (32 MiB), nobody, unless there are bulk changes beside single
+ *   ones: then the writer, from `mixedPages` (4 MiB), which takes a short time.
  * - From `checkpointPages`, if there are bulk changes: the writer, because they write
  *   faster than the thread copies.
  * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6
  *   to 9 ms. The thread would always find others.
- * - From `checkpointPages` otherwise: the thread. Nobody waits.
- * - From `writerPages` (96 MiB), or without the thread: the writer.
+ * - From `checkpointPages` otherwise: the thread. Nobody waits. While it copies, the
+ *   writer does not.
+ * - From `writerPages` (96 MiB), or once the thread has ended: the writer.
  * - From `walPagesMax` (128 MiB), if it cannot be copied: nobody can, so changes get 503.
  *   The last transaction may have added as much again.
  *
- * SQLite counts the pages of a pass as copied before they are on disk, unless it was the
- * last one. So each pass ends with an fsync. One that fails is a loss: the next would
- * succeed without the pages that it was for.
+ * SQLite counts the pages of a pass as copied before they are on disk, unless the pass
+ * has copied all of the WAL. So each pass ends with an fsync. One that fails is a loss:
+ * the next would succeed without the pages that it was for.
  */
 export class Checkpointer {
   readonly #options: CheckpointerOptions

@@ -52,7 +52,7 @@ function failure(
 }
 
 /**
- * Returns WWW-Authenticate (RFC 6750, 3), without an error if no credentials were sent.
+ * Returns WWW-Authenticate (RFC 6750, 3), without an error if no token was sent.
  */
 function challenge({ code, message, scope }: AccessError): Failure['headers'] {
   if (code === 'access-unavailable') {

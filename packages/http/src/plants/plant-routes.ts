@@ -65,6 +65,7 @@ export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions
   })
 }
 
+/** The schemas of POST and PUT write the plant that a handler returns without its id. */
 function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
   const { plants, limits, readPage } = options
 

@@ -95,8 +95,8 @@ function refuseType(
 }
 
 /**
- * Calls back once it is known whether a request has a body. Proxies from HTTP/2 send no
- * body as an empty one in chunks, of any media type.
+ * Calls back once it is known whether a request has a body. A proxy from HTTP/2 turns a
+ * request without one into one with an empty body in chunks, of any media type.
  */
 function whenBegun(request: FastifyRequest, body: Body, onBegun: () => void): void {
   const isChunked = request.headers['transfer-encoding'] !== undefined
@@ -125,7 +125,7 @@ function admit(
   return refusal
 }
 
-/** Returns what is at fault in the description of a body, besides its media type. */
+/** Returns what is at fault in the header fields of a body, besides its media type. */
 function refusalOf({ method, headers }: FastifyRequest): RequestError | undefined {
   // The part would replace the whole resource (RFC 9110, 14.5).
   if (method === 'PUT' && headers['content-range'] !== undefined) {

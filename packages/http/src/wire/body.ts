@@ -69,10 +69,10 @@ export function createBodyReader(bodyBytesMax: number) {
  *
  * - Arriving, from its header section on. It has room for 16 KiB, which every connection
  *   may use.
- * - Admitted, from `admit` on. It has the same room, and its bytes are counted twice,
- *   because an answer may repeat them.
- * - Read, from `waitForMore` on. Its reader sets the room, and takes the bytes in order,
- *   once.
+ * - Admitted, from `admit` on. It has the same room. More bytes than that are counted
+ *   twice, because an answer may repeat them.
+ * - Read, once admitted, from `waitForMore` on. Its reader sets the room, and takes the
+ *   bytes in order, once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
  *
  * A body ends once, whole or with an error. It must never hold more than its room and
@@ -109,7 +109,10 @@ export class Body {
     return this.#isDropped || this.length <= this.#lengthMax
   }
 
-  /** Whether it is read, and the client has its time to send more. */
+  /**
+   * Whether the next bytes are up to the client, and the timeout of its connection limits
+   * them, not one of the reader.
+   */
   get waitsForClient(): boolean {
     return this.#onMore !== undefined && !this.isTimed
   }
@@ -167,7 +170,9 @@ export class Body {
     this.#carrier.resumeOrPause()
   }
 
-  /** Calls back once a byte has arrived, or the end or an error instead. */
+  /**
+   * Calls back once a byte has arrived, or the end or an error instead. The room stays.
+   */
   whenBegun(onBegun: () => void): void {
     if (this.length > 0 || this.isEnded || this.error !== undefined) {
       onBegun()
