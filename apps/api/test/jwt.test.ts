@@ -196,6 +196,7 @@ test('a hanging provider delays no start or stop, and its JWTs get 50306', async
   expect(await post(server, opaqueTokens[0])).toBe(200)
   const begunAtMs = performance.now()
   expect(await server.end()).toBe(0)
+  // The fetch of the keys would give up after 5 s.
   expect(performance.now() - begunAtMs).toBeLessThan(4000)
   expect(await waiting).toBe(50306)
 })

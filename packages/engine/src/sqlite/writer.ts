@@ -49,7 +49,7 @@ interface Transaction {
 
 /**
  * A transaction that has written this many bytes takes no further group. Its last group
- * may have added as many again. (16 MiB are about 4,500 pages of the WAL.)
+ * may have added as many again.
  */
 const transactionBytesMax = 16 * 1024 * 1024
 
@@ -75,7 +75,7 @@ const checkEveryMs = 10
 const timedCheckEveryMs = 1_000
 
 /** SQLite's `user_version` is a signed number of 32 bits. */
-const userVersionMax = 2n ** 31n
+const userVersionLimit = 2n ** 31n
 
 /**
  * The only writer of a store. It makes the changes of all threads.
@@ -98,11 +98,11 @@ const userVersionMax = 2n ** 31n
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
- * The changes of a failed transaction get 503, as do all groups that wait behind it.
- * SQLite has rolled the changes back. But the WAL may still hold all of them, and a crash
- * would restore them. So `#recover` commits a small transaction, which overwrites them.
- * That is not needed if the transaction could not get the lock. If only step 3 fails, the
- * changes get 503, too, and may be stored (error 50302).
+ * The changes of a failed transaction get 503 (error 50302), as do all groups that wait
+ * behind it. SQLite has rolled the changes back. But the WAL may still hold all of them,
+ * and a crash would restore them. So `#recover` commits a small transaction, which
+ * overwrites them. That is not needed if the transaction could not get the lock. If only
+ * step 3 fails, the changes get the same error, and may be stored.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
@@ -362,7 +362,7 @@ export class Writer {
       if (isWalTooLong) {
         return false
       }
-      this.#userVersion = (this.#userVersion + 1n) % userVersionMax
+      this.#userVersion = (this.#userVersion + 1n) % userVersionLimit
       this.#connection.pragma(`user_version = ${this.#userVersion}`)
       this.#checkFiles(0)
       return true

@@ -5,8 +5,8 @@ import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 
 /**
- * A turn of the event loop is full once more packets than this took long to parse. As
- * many resting connections read on in the next turn.
+ * A turn of the event loop is full once more connections than this began to rest in it.
+ * As many resting connections read on in the next turn.
  */
 const longReadsMax = 2
 /**
@@ -34,8 +34,9 @@ const waitingMax = 5_000
  * - Refused: an error ends it after the answers to what has arrived. Later requests are
  *   dropped.
  *
- * A packet of tiny requests or chunks takes 30 ms to parse. After it, a connection rests:
- * it is not read until a later turn of the event loop. Three things must never happen:
+ * A packet of tiny requests or chunks takes 30 ms to parse. So after `restAfterBytes` a
+ * connection rests, in any state: it is not read until a later turn of the event loop.
+ * Three things must never happen:
  *
  * - An answer follows the refusal.
  * - Bytes are read, but are neither counted nor dropped.
@@ -235,8 +236,11 @@ export class Connection {
     return body === undefined || body.hasRoom
   }
 
-  /** Whether the client waits: it has neither bytes to send nor an answer to read. */
-  get waitsForServer(): boolean {
+  /**
+   * Whether no timeout ends the connection: the server has yet to answer or to read on,
+   * or the reader of the body itself limits the client's time.
+   */
+  get isExemptFromTimeouts(): boolean {
     const { socket, current } = this
     if (current === undefined || current.writableEnded || socket.writableLength > 0) {
       return false

@@ -86,7 +86,7 @@ export function createNodeServer(
     )
   }
   server.on('timeout', (socket: Socket) => {
-    if (connections.open.get(socket)?.waitsForServer) {
+    if (connections.open.get(socket)?.isExemptFromTimeouts) {
       socket.setTimeout(limits.inactivityTimeoutMs)
     } else {
       socket.destroy()
@@ -124,9 +124,9 @@ export function createNodeServer(
 
 type ClientError = Error & { readonly code?: string }
 
-/** Whether a late request waits for the server, and so is not at fault. */
-function isExcused({ current, waiting, waitsForServer }: Connection): boolean {
-  return waiting.length > 0 || (current?.req.complete === false && waitsForServer)
+/** Whether a late request is not at fault. */
+function isExcused({ current, waiting, isExemptFromTimeouts }: Connection): boolean {
+  return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
 }
 
 function refusalOf({ code }: ClientError): RequestError {

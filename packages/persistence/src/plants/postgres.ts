@@ -132,7 +132,7 @@ const announcing = (change: Query<unknown>): Query<unknown> => sql`
   )
   select id from changed`
 
-/** PostgreSQL's `lower` changes A to Z only with the collation "C". */
+/** With the collation "C", PostgreSQL's `lower` changes only A to Z, as SQLite's does. */
 const nameContains = (text: RawBuilder<string>): RawBuilder<boolean> =>
   sql`strpos(lower(name collate "C"), lower(${text}::text collate "C")) > 0`
 

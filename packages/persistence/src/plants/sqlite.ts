@@ -117,7 +117,7 @@ const announce = (p: Parameter<VersionedRow>): Query<unknown> => sql`
  */
 const anyWebhook = sql`select 1 from webhooks where is_stopped = 0`
 
-/** SQLite's `lower` changes A to Z only. */
+/** SQLite's `lower` changes only A to Z. */
 const nameContains = (text: RawBuilder<string>): RawBuilder<boolean> =>
   sql`instr(lower(name), lower(${text})) > 0`
 

@@ -159,6 +159,7 @@ class FatefulStore {
     return init.method === 'GET' ? this.#read(call) : this.#change(call, init)
   }
 
+  /** A client reads after a 412, to learn whether its lost attempt was applied. */
   async #read(call: Call) {
     const isChanged = call.isChangedByOthers()
     await this.#turn()
