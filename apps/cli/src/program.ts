@@ -114,10 +114,8 @@ function throwInsteadOfExiting(command: CommandUnknownOpts): void {
     writeOut: text => {
       helpText += text
     },
-    outputError: (text, write) => {
-      const words = oneLine(text).replace(/^error: /, '')
-      write(`plant-store: ${printable(words)} (see --help)\n`)
-    },
+    // `printError` prints them.
+    outputError() {},
   })
   for (const subcommand of command.commands) {
     throwInsteadOfExiting(subcommand)
@@ -130,18 +128,28 @@ function printError(error: unknown, isJson: boolean): number {
     return Math.max(...error.errors.map(each => printError(each, isJson)))
   }
   if (error instanceof CommanderError) {
-    // Commander has printed its message. Help is not an error.
-    if (error.exitCode === 0) {
-      return exitCodes.done
-    }
-    return exitCodes.usage
+    return printUsageError(error, isJson)
   }
 
   const exitCode = exitCodeOf(error)
   if (exitCode !== exitCodes.outputClosed) {
-    process.stderr.write(`${printable(errorLine(error, isJson))}\n`)
+    process.stderr.write(errorLine(inWords(error), isJson))
   }
   return exitCode
+}
+
+/** Prints what is wrong with the arguments, and returns the exit code. */
+function printUsageError({ code, exitCode, message }: CommanderError, isJson: boolean) {
+  // Help that was asked for is no error.
+  if (exitCode === 0) {
+    return exitCodes.done
+  }
+  // Commander has printed the help, because the command was missing.
+  if (code !== 'commander.help') {
+    const words = message.replace(/^error: /, '')
+    process.stderr.write(errorLine(`${oneLine(words)} (see --help)`, isJson))
+  }
+  return exitCodes.usage
 }
 
 function exitCodeOf(error: unknown): number {
@@ -154,12 +162,10 @@ function exitCodeOf(error: unknown): number {
   return exitCodes.failed
 }
 
-function errorLine(error: unknown, isJson: boolean): string {
-  const message = oneLine(inWords(error))
-  if (isJson) {
-    return JSON.stringify({ error: message })
-  }
-  return `plant-store: ${message}`
+function errorLine(words: string, isJson: boolean): string {
+  const message = oneLine(words)
+  const line = isJson ? JSON.stringify({ error: message }) : `plant-store: ${message}`
+  return `${printable(line)}\n`
 }
 
 function oneLine(text: string): string {

@@ -78,7 +78,7 @@ export function table(
   return rows.map(row => line(row).trimEnd()).join('\n')
 }
 
-/** Returns the time to the minute, in UTC as in the log, or `none`. */
+/** Returns the time to the minute in UTC, such as `2026-01-31 09:05Z`, or `none`. */
 export function minute(date: Date | null | undefined, none = '-'): string {
   if (date === null || date === undefined) {
     return none
@@ -106,7 +106,12 @@ export function countedAll(counts: Readonly<Record<string, number | undefined>>)
 
 /** Returns words such as `a, b and c`. */
 export function listed(words: readonly string[]): string {
-  return words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
+  const last = words.at(-1) ?? ''
+  const others = words.slice(0, -1)
+  if (others.length === 0) {
+    return last
+  }
+  return `${others.join(', ')} and ${last}`
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   counted,
   describeProgress,
   duration,
+  listed,
   minute,
   rate,
   showProgress,
@@ -21,6 +22,16 @@ test.each([
   [1_234_567, '1,234,567 plants'],
 ])('the count %d is "%s"', (count, words) => {
   expect(counted(count, 'plant')).toBe(words)
+})
+
+test.each([
+  { words: [], phrase: '' },
+  { words: ['a'], phrase: 'a' },
+  { words: ['a', 'b'], phrase: 'a and b' },
+  { words: ['a', 'b', 'c'], phrase: 'a, b and c' },
+  { words: ['3 plants', '20,000 tokens'], phrase: '3 plants and 20,000 tokens' },
+])('the phrase of $words is "$phrase"', ({ words, phrase }) => {
+  expect(listed(words)).toBe(phrase)
 })
 
 test.each([

@@ -123,6 +123,14 @@ test('a name is taken until its token is revoked', async () => {
   expect((await place.run('token list')).stdout).toBe('There are no tokens.\n')
 })
 
+test('wrong usage is told as JSON if that is asked for', async () => {
+  expect(await place.run('token create --json')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `{"error":"required option '--name <name>' not specified (see --help)"}\n`,
+  })
+})
+
 test('wrong usage is told in one line, and nothing is made', async () => {
   for (const [args, message] of [
     ['token create', /required option '--name <name>'/],
