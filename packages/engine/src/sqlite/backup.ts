@@ -8,7 +8,13 @@ import { filesOf, followLinks } from '../store-url.ts'
 import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../types.ts'
 import { closeOnError, openExclusively } from './connection.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
-import { createFileLike, createFolder, hideFromOthers, syncFile } from './private-file.ts'
+import {
+  createFileLike,
+  createFolder,
+  hideFromOthers,
+  syncFile,
+  syncFolder,
+} from './private-file.ts'
 import { isUnreadable, reasonOf } from './reasons.ts'
 import { replaceFile } from './replace-file.ts'
 import { openReadOnly, type SqliteSnapshot } from './schema.ts'
@@ -18,8 +24,8 @@ import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 /** A copy that is to be made. */
 interface Copy {
   /**
-   * Its transaction is open until the copy is complete, because every change by others
-   * would restart the copy.
+   * Its transaction is open until the copy is complete, because otherwise every change by
+   * others would restart the copy.
    */
   readonly source: SqliteSnapshot
   readonly entities: Entities
@@ -210,7 +216,7 @@ async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
   giveCopyItsId(store, copy)
   // A power cut could bring the journal back, which undoes the copy.
   syncFile(store)
-  syncFile(dirname(store))
+  syncFolder(dirname(store))
   hideFromOthers(store)
   return true
 }

@@ -114,7 +114,7 @@ export function createFolder(folder: string): void {
       }
     })
   }
-  syncFile(parent)
+  syncFolder(parent)
 }
 
 /**
@@ -133,8 +133,23 @@ export function isCreatedBy(create: () => void): boolean {
   }
 }
 
-export function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r')
+const isWindows = process.platform === 'win32'
+
+/** Waits until a file is on disk. */
+export function syncFile(file: string): void {
+  // Windows refuses this for what is open only for reading.
+  sync(file, isWindows ? 'r+' : 'r')
+}
+
+/** Waits until the names in a folder are on disk. Windows has no call for that. */
+export function syncFolder(folder: string): void {
+  if (!isWindows) {
+    sync(folder, 'r')
+  }
+}
+
+function sync(path: string, flags: string): void {
+  const descriptor = openSync(path, flags)
   try {
     fsyncSync(descriptor)
   } finally {

@@ -3,7 +3,7 @@ import { existsSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from '../types.ts'
-import { syncFile } from './private-file.ts'
+import { syncFile, syncFolder } from './private-file.ts'
 
 /** The names that {@link partialBeside} gives. SQLite's suffixes may follow. */
 const partialPattern = /^\.plant-store-[\da-f]{12}\.part/
@@ -53,9 +53,9 @@ export async function replaceFile<Result>(
   // They are removed durably before, because SQLite would apply the WAL of the old file
   // to the new one.
   removeAll(sideFileSuffixes.map(suffix => file + suffix))
-  syncFile(dirname(file))
+  syncFolder(dirname(file))
   renameSync(partial, file)
-  syncFile(dirname(file))
+  syncFolder(dirname(file))
   return result
 }
 
