@@ -161,7 +161,7 @@ test('a failing provider makes only JWTs unavailable, and the log says why', asy
   expect(await judge(opaqueTokens[0])).toMatchObject({ name: 'ACCESS_TOKENS[0]' })
   expect(logError).toHaveBeenCalledExactlyOnceWith(
     { jwksUrl: provider.url, reason: 'it answered 500' },
-    "the identity provider's keys cannot be fetched",
+    "the identity provider's keys cannot be used",
   )
 })
 

@@ -8,8 +8,8 @@ const timeoutMsDefault = 10_000
  * Makes one attempt.
  *
  * @param changedBefore whether an earlier attempt may have made the change
- * @throws NoAnswerError, or what kept the request from being sent: then another attempt
- *   would fail in the same way
+ * @throws NoAnswerError, or what kept the request from being sent, which is not tried
+ *   again
  */
 export function sendOnce(
   request: OperationRequest<unknown>,

@@ -67,8 +67,8 @@ export interface Runner {
     values: Values,
   ): Promise<number>
   /**
-   * Like `submit`, for changes in one transaction, in order. SQLite takes several
-   * transactions if they write more than 16 MiB.
+   * Like `submit`, for several changes, in order. A long list takes several transactions
+   * (`group-queue.ts`). If one of them fails, others may be stored.
    */
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }

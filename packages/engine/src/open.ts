@@ -54,6 +54,7 @@ export async function planOpening(
 ): Promise<OpeningPlan> {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
+    // Throws if it is no file.
     fileExists(location.file)
   }
   return withStore(content, url, async store => {
@@ -154,7 +155,8 @@ export async function backUpStore<Entered extends Entities>(
  * Replaces a store, which may not exist, with a backup in one step, after checking the
  * backup.
  *
- * @throws StoreInUseError or Error; the store is then unchanged
+ * @throws StoreInUseError or Error; the store is then unchanged, unless the message says
+ *   that it was restored
  */
 export async function restoreStore<Entered extends Entities>(
   { entities }: StoreContent<Entered>,

@@ -25,7 +25,10 @@ export interface StorageOptions extends EngineOptions {
 }
 
 export interface EngineOptions extends StorageObserver {
-  /** How many changes may be pending, by default 10,000. Above it, `store-busy`. */
+  /**
+   * How many single changes of each thread may be pending, by default 10,000. Above it,
+   * `store-busy`.
+   */
   readonly queueChangesMax?: number
   /**
    * PostgreSQL: after this time, by default 5 s, any operation is `store-unavailable`.
@@ -36,7 +39,10 @@ export interface EngineOptions extends StorageObserver {
    * default 5 s. Then it fails.
    */
   readonly lockTimeoutMs?: number
-  /** PostgreSQL: connections for reading, by default 4. Changes use one more. */
+  /**
+   * PostgreSQL: connections of each thread for reading, by default 4. Changes use one
+   * more.
+   */
   readonly readConnectionsMax?: number
 }
 
@@ -133,8 +139,7 @@ export function transferListOf(shared: StorageHandle): MessagePort[] {
 /** Says what opening a store would do. */
 export interface OpeningPlan {
   /**
-   * The full path of the file, or the name of a database. That of a new store has its
-   * schema.
+   * The full path of the file, or the name of a database with the schema of the store.
    */
   readonly store: string
   /**
@@ -173,7 +178,7 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
     ): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
   }
 
-/** The readable part of a damaged store, closed to other processes. */
+/** The readable part of a damaged store, as of one moment. */
 export interface Salvage<Entered extends Entities = Entities> extends AsyncDisposable {
   of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
   /**
@@ -189,8 +194,7 @@ export interface SalvageOf<Item> {
   /** Yields every item that can be read, in order of id. */
   all(): AsyncIterable<readonly Item[]>
   /**
-   * Returns how many items `all()` could not read so far, or `undefined` if that is
-   * unknown.
+   * Returns how many items `all()` has not read, or `undefined` if that is unknown.
    */
   unread(): number | undefined
 }

@@ -24,6 +24,7 @@ export function parseJsonRecord(text: string): unknown {
     return value
   }
 
+  // V8 may have taken such a name for one of an earlier text (`escaped-names.ts`).
   const reread = readWithPlainNames(text, scanner.escapedNames)
   new LossScanner(text, reread).scan()
   return reread

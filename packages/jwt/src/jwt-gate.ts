@@ -25,7 +25,7 @@ export interface JwtGateOptions extends KeySetOptions, VerifierOptions {
 interface VerifiedToken {
   readonly grant: Grant
   /** The keys that verified the token. Newer ones may lack its key. */
-  readonly keys: object | undefined
+  readonly keys: object
 }
 
 /**

@@ -22,8 +22,8 @@ const keysMax = 100
 
 export interface KeySetOptions {
   /**
-   * Called with the error when fetching the keys begins to fail, and without one after
-   * that.
+   * Called with the error when the keys begin to be unavailable or unusable, and without
+   * one once they were fetched again.
    */
   readonly onFailureChange?: (error?: Error) => void
   /** Ends a pending fetch. */
@@ -33,7 +33,7 @@ export interface KeySetOptions {
 export interface KeySet {
   /**
    * Returns the keys of the latest fetch while they may be used, and refreshes them when
-   * they get old. Equal objects are the same keys.
+   * they get old. The object is another after each fetch, even of equal keys.
    */
   current(): object | undefined
   /**

@@ -36,11 +36,11 @@ export async function openGate(
     signal,
     onFailureChange(error) {
       if (error === undefined) {
-        logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
+        logger.info({ jwksUrl }, "the identity provider's keys were fetched again")
         return
       }
       const reason = explain(error)
-      logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be fetched")
+      logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be used")
     },
   })
 }

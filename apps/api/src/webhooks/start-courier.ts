@@ -19,7 +19,10 @@ const stopShare = 0.5
 /** The pause after a defect. */
 const restartDelayMs = 1_000
 
-/** The courier of a service. Its disposal resolves once every lease is returned. */
+/**
+ * The courier of a service. Its disposal resolves once every round has ended. Leases are
+ * returned by then, except in an outage of the store.
+ */
 export interface RunningCourier extends AsyncDisposable {
   /** Begins no more deliveries. Those in progress may end in their share of the time. */
   stop(): void

@@ -205,9 +205,9 @@ async function report(
 }
 
 /**
- * How many plants are stored in one transaction, or in several if they are long or
- * there are webhooks. Each takes a few tenths of a second, in which nothing else can
- * write to a store in a file.
+ * How many plants are handed to the store at once. It makes some transactions of them. A
+ * transaction takes up to a few tenths of a second, in which nothing else can write to a
+ * store in a file.
  */
 const partPlants = 10_000
 const partBytesMax = 16 * 1024 * 1024

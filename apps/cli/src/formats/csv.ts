@@ -145,7 +145,8 @@ class CsvReader<Item> {
    *
    * @returns the lines that it has read, or `undefined` if the piece is only a part
    *   of them
-   * @throws Error if there is no header, because every other line depends on it
+   * @throws Error if the first line with content is no header, because every other line
+   *   depends on it
    */
   #readHeader(piece: Buffer, isLast: boolean): Buffer | undefined {
     const { lineEnd } = this.#reading

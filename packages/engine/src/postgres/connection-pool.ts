@@ -31,7 +31,7 @@ export class ConnectionPool implements AsyncDisposable {
 
   /**
    * Runs queries in one transaction, and resolves to the result of each. Reads take one
-   * round trip. Several changes take two, and behind a pooler a single one does, too. If
+   * round trip. Several queries take two, and behind a pooler a single one does, too. If
    * it rejects, the transaction may have been committed, unless {@link wasRolledBack}.
    *
    * @throws Error also if the server has committed, but stopped waiting for its standby

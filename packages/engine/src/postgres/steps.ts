@@ -34,9 +34,8 @@ interface PlacedChange {
 }
 
 /**
- * Makes the changes of a group in one transaction. A single change takes one round trip,
- * and several take two. Resolves to the affected rows of each. Rejects like
- * {@link ConnectionPool.run}.
+ * Makes the changes of a group in one transaction, and neighbours of one kind in one
+ * query. Resolves to the affected rows of each. Rejects like {@link ConnectionPool.run}.
  */
 export async function runGroup(
   pool: Pick<ConnectionPool, 'run'>,

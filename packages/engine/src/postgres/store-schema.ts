@@ -70,7 +70,9 @@ function schemaForNewStore(
   if (first === undefined) {
     throw new Error(`the role ${role} may use no schema of the search path ${setting}`)
   }
-  return { name: first.name, hasStore: isStore(entities, first.tables) }
+  // Throws if its tables belong to another program. No schema has a store.
+  isStore(entities, first.tables)
+  return { name: first.name, hasStore: false }
 }
 
 async function readSearchPath(connection: Connection): Promise<SearchPath> {

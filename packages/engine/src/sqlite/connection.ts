@@ -25,8 +25,8 @@ export function openConnection(
 export function openWriterConnection(file: string, timeout: number): Database.Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
     waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
-    // This must follow `journal_mode = WAL`, which sets NORMAL: COMMIT would return
-    // before the fsync.
+    // With a WAL, better-sqlite3's SQLite would use NORMAL: COMMIT would return before
+    // the fsync.
     connection.pragma('synchronous = FULL')
     // Without this, macOS reports an fsync as done before the data is on the disk.
     connection.pragma('fullfsync = ON')

@@ -165,8 +165,8 @@ export function openReadOnly(file: string, entities: Entities): Promise<SqliteSn
 /**
  * Returns the version of a store, or `undefined` if it is empty.
  *
- * @throws Error like {@link findVersion}, and if there is a trigger or a view, which
- *   would run within our changes
+ * @throws Error like {@link findVersion}, and if there is a trigger, which would run
+ *   within our changes, or a view
  */
 async function checkedVersion(
   entities: Entities,
