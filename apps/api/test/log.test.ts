@@ -22,7 +22,13 @@ async function serveUnread(redirection: string): Promise<Program & { url: string
   const command = `exec "$0" "$@" ${redirection}`
   const program = launch(['/bin/sh', '-c', command, process.execPath, serverProgram], {
     folder: temporaryFolder(),
-    environment: { PORT: `${port}`, ACCESS_TOKENS: token, HTTP_THREADS: '1' },
+    environment: {
+      PORT: `${port}`,
+      ACCESS_TOKENS: token,
+      HTTP_THREADS: '1',
+      // Much longer than a stop that nothing holds up.
+      SHUTDOWN_TIMEOUT: '60s',
+    },
     keepsOutput: false,
   })
   const url = `http://127.0.0.1:${port}`
