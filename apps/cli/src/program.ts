@@ -114,7 +114,7 @@ function throwInsteadOfExiting(command: CommandUnknownOpts): void {
     writeOut: text => {
       helpText += text
     },
-    // `printError` prints them.
+    // `printError` prints errors.
     outputError() {},
   })
   for (const subcommand of command.commands) {
@@ -139,7 +139,8 @@ function printError(error: unknown, isJson: boolean): number {
 }
 
 /** Prints what is wrong with the arguments, and returns the exit code. */
-function printUsageError({ code, exitCode, message }: CommanderError, isJson: boolean) {
+function printUsageError(error: CommanderError, isJson: boolean): number {
+  const { code, exitCode, message } = error
   // Help that was asked for is no error.
   if (exitCode === 0) {
     return exitCodes.done
@@ -147,7 +148,7 @@ function printUsageError({ code, exitCode, message }: CommanderError, isJson: bo
   // Commander has printed the help, because the command was missing.
   if (code !== 'commander.help') {
     const words = message.replace(/^error: /, '')
-    process.stderr.write(errorLine(`${oneLine(words)} (see --help)`, isJson))
+    process.stderr.write(errorLine(`${words} (see --help)`, isJson))
   }
   return exitCodes.usage
 }

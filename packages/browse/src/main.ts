@@ -277,11 +277,14 @@ function leaveRecord(place: Place): void {
   }
 }
 
-/** Asks for a token by reading the list that is shown, or else the place of the URL. */
-async function signInAgain(): Promise<void> {
+/**
+ * Reads what the page shows again, the list and the record of the URL. Both ask for a
+ * token, in one dialog.
+ */
+function signInAgain(): void {
   clearMessages()
-  await list.refresh()
-  await show()
+  list.refresh()
+  show()
 }
 
 async function leaveAndSignOut(): Promise<void> {
