@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 // A pattern would also match the files beside these folders.
-const tooling = ['bench', 'boundaries', 'contract', 'harness', 'prove', 'release'].map(
+const tooling = ['bench', 'boundaries', 'harness', 'prove', 'release'].map(
   name => `tooling/${name}`,
 )
 

@@ -1,5 +1,5 @@
-import { openWire, type Wire } from '@plant-store/contract'
 import { type ServerOptions, startServer } from '@plant-store/harness'
+import { openWire, type Wire } from '@plant-store/http/testing'
 
 export const token = 'given-by-configuration'
 

@@ -1,5 +1,5 @@
-import { contractCases, createClient, createRecorder } from '@plant-store/contract'
 import { startServer } from '@plant-store/harness'
+import { contractCases, createClient, createRecorder } from '@plant-store/http/testing'
 import { afterAll, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { hashToken, mintToken, type Scope, scopesByChoice } from '@plant-store/access'
-import type { StoreTokens } from '@plant-store/contract'
 import { temporaryFolder } from '@plant-store/harness'
 import { createSchema } from '@plant-store/harness/postgres'
 import type {} from '@plant-store/harness/postgres-setup'
+import type { StoreTokens } from '@plant-store/http/testing'
 import { openStorage } from '@plant-store/persistence'
 import { inject } from 'vitest'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import type { Wire } from '@plant-store/contract'
 import { parsePlantId } from '@plant-store/domain'
 import { until } from '@plant-store/harness'
+import type { Wire } from '@plant-store/http/testing'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { connectRaw, create, rawPost, start as startServer, token } from './ask.ts'

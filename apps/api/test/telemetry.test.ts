@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { StoreTokens, Wire } from '@plant-store/contract'
 import type { Server } from '@plant-store/harness'
+import type { StoreTokens, Wire } from '@plant-store/http/testing'
 import { backUpStore } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { ask, connectRaw, rawPost, start, token } from './ask.ts'

@@ -1,4 +1,4 @@
-import { toJson } from '@plant-store/contract'
+import { toJson } from '@plant-store/http/testing'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 

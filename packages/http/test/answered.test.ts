@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
 import { parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { ServerLimits } from '@plant-store/http/server'
+import { assertFailure, plantRequest, toJson } from '@plant-store/http/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { pausedInserts, type Service, startService, versioned } from './memory-service.ts'
 

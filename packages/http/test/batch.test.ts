@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { AccessError } from '@plant-store/access'
-import { assertFailure, chunk, jsonOf } from '@plant-store/contract'
 import {
   DomainError,
   int64Min,
@@ -9,6 +8,7 @@ import {
   parsePlantId,
 } from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
+import { assertFailure, chunk, jsonOf } from '@plant-store/http/testing'
 import { type ExpectStatic, expect, test, vi } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
 import { pausedInserts, type ServiceOptions, startService } from './memory-service.ts'

@@ -3,14 +3,14 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { longPlant, plant } from '@plant-store/domain/testing'
 import {
   assertFailure,
   assertSuccess,
   chunk,
   plantRequest,
   toJson,
-} from '@plant-store/contract'
-import { longPlant, plant } from '@plant-store/domain/testing'
+} from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/wire/budget.ts'
 import { getRequest, type Service, startService, versioned } from './memory-service.ts'

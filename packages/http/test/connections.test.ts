@@ -2,15 +2,15 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { DomainError } from '@plant-store/domain'
+import { longPlant } from '@plant-store/domain/testing'
 import {
   assertFailure,
   assertSuccess,
   jsonOf,
   plantRequest,
   toJson,
-} from '@plant-store/contract'
-import { DomainError } from '@plant-store/domain'
-import { longPlant } from '@plant-store/domain/testing'
+} from '@plant-store/http/testing'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
 import {

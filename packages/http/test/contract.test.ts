@@ -5,7 +5,7 @@ import {
   jsonOf,
   timeoutCases,
   toJson,
-} from '@plant-store/contract'
+} from '@plant-store/http/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 

@@ -1,4 +1,4 @@
-import { createClient } from '@plant-store/contract'
+import { createClient } from '@plant-store/http/testing'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 

@@ -10,7 +10,6 @@ import {
   type Scope,
   scopesByChoice,
 } from '@plant-store/access'
-import { createClient, createRecorder } from '@plant-store/contract'
 import {
   createPlantUseCases,
   type Plant,
@@ -24,6 +23,7 @@ import {
   createServer,
   type ServerOptions,
 } from '@plant-store/http/server'
+import { createClient, createRecorder } from '@plant-store/http/testing'
 import type { FastifyInstance } from 'fastify'
 
 export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {

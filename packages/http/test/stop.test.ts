@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { assertFailure, assertSuccess, plantRequest } from '@plant-store/contract'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
+import { assertFailure, assertSuccess, plantRequest } from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
 import {

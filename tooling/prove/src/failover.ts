@@ -1,8 +1,8 @@
 import { chmodSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, jsonOf, toJson } from '@plant-store/contract'
 import { freePort, temporaryFolder, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
+import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
 import { type Finding, figure } from './part.ts'
 import {
   missingPackages,

@@ -1,4 +1,4 @@
-import type { DescribedOperation, Description, Schema } from '@plant-store/contract'
+import type { DescribedOperation, Description, Schema } from '@plant-store/http/testing'
 import fc from 'fast-check'
 
 /** A request, and whether the description calls it valid. */

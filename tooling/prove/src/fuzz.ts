@@ -6,7 +6,7 @@ import {
   type Description,
   readDescription,
   readExactly,
-} from '@plant-store/contract'
+} from '@plant-store/http/testing'
 import fc from 'fast-check'
 import { type DrawnRequest, drawRequest } from './fuzz-requests.ts'
 import { checkProperty } from './model.ts'

@@ -1,5 +1,5 @@
-import { toJson } from '@plant-store/contract'
 import type { Plant } from '@plant-store/domain'
+import { toJson } from '@plant-store/http/testing'
 
 /** A plant without its id, as one text: two plants are equal if these are. */
 export type Value = string

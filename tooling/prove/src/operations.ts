@@ -1,4 +1,3 @@
-import { type Client, jsonOf, toJson } from '@plant-store/contract'
 import {
   type Condition,
   DomainError,
@@ -8,6 +7,7 @@ import {
   parsePlantListQuery,
   type Version,
 } from '@plant-store/domain'
+import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
 import {
   type History,
   type Kind,

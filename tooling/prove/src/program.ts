@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, createClient, createRecorder } from '@plant-store/contract'
 import {
   launchServer,
   memorySettings,
@@ -12,6 +11,7 @@ import {
   temporaryFolder,
 } from '@plant-store/harness'
 import type { Random } from '@plant-store/harness/random'
+import { type Client, createClient, createRecorder } from '@plant-store/http/testing'
 import { type Operations, operationsOver } from './operations.ts'
 import type { Finding } from './part.ts'
 

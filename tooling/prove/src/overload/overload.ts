@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, toJson } from '@plant-store/contract'
 import { type Server, until } from '@plant-store/harness'
+import { type Client, toJson } from '@plant-store/http/testing'
 import { type Circumstances, type Finding, figure } from '../part.ts'
 import { memoryMib, startProgram, token } from '../program.ts'
 import { listLongNames, longListRequest, neverRead } from './reading.ts'

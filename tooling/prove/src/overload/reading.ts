@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { toJson } from '@plant-store/contract'
 import { until } from '@plant-store/harness'
+import { toJson } from '@plant-store/http/testing'
 import { type TestedProgram, token } from '../program.ts'
 import { Connections } from './connections.ts'
 import { authorized, openFiles, type Target } from './target.ts'

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { toJson } from '@plant-store/contract'
 import { until } from '@plant-store/harness'
+import { toJson } from '@plant-store/http/testing'
 import { figure } from '../part.ts'
 import { Connections } from './connections.ts'
 import {

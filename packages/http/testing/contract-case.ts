@@ -259,9 +259,6 @@ export async function follow(
 /** Returns the words of a text, to save a line each. */
 export const words = (text: string): readonly string[] => text.trim().split(/\s+/)
 
-/** Splits a text at vertical bars, and keeps its spaces. */
-export const barred = (text: string): readonly string[] => text.split('|')
-
 /** A body, the number of its failure, and words of the message. */
 type Refusal = readonly [body: string | Uint8Array, error: number, ...words: string[]]
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { createClient, readExactly } from '@plant-store/contract'
+import { createClient, readExactly } from '@plant-store/http/testing'
 import { describe, expect, test } from 'vitest'
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { contractCases, createClient, timeoutCases } from '@plant-store/contract'
+import { contractCases, createClient, timeoutCases } from '@plant-store/http/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 /** A server with Node's own manners, for which every answer is the same. */
