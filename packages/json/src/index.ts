@@ -32,24 +32,26 @@ export function parseJsonRecord(text: string): unknown {
 
 /**
  * Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back.
- * Leaves out `undefined`.
+ * Leaves out what JSON cannot say, as `JSON.stringify` does: `undefined`, functions and
+ * symbols.
  */
 export function writeJsonRecord(record: object): string {
   let text = '{'
   let separator = ''
   // This is twice as fast as with `Object.entries`, for an export of millions.
   for (const name in record) {
-    const value: unknown = record[name as keyof typeof record]
+    const value = writeValue(record[name as keyof typeof record])
     if (value === undefined) {
       continue
     }
-    text += `${separator}${JSON.stringify(name)}:${writeValue(value)}`
+    text += `${separator}${JSON.stringify(name)}:${value}`
     separator = ','
   }
   return `${text}}`
 }
 
-function writeValue(value: unknown): string {
+/** Returns `undefined` for what JSON cannot say. */
+function writeValue(value: unknown): string | undefined {
   if (typeof value === 'bigint') {
     return `${value}`
   }

@@ -16,6 +16,15 @@ test('what is written is read back, every digit and every text', () => {
   fc.assert(property)
 })
 
+test.each([
+  { why: 'a function', record: { id: 1n, a: () => 1 } },
+  { why: 'a symbol', record: { id: 1n, a: Symbol('s') } },
+  { why: 'a method toJSON', record: { id: 1n, toJSON: () => ({}) } },
+  { why: 'a value that JSON cannot say', record: { id: 1n, a: { toJSON() {} } } },
+])('$why is left out, as by JSON.stringify', ({ record }) => {
+  expect(writeJsonRecord(record)).toBe('{"id":1}')
+})
+
 test('the least int64 keeps its digits, and undefined is left out', () => {
   const json = writeJsonRecord({ id: int64Min, name: '"', tag: undefined })
 
