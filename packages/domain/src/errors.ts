@@ -52,8 +52,11 @@ export class DomainError extends Error {
 }
 
 /**
- * Returns whether the error is a {@link DomainError} of any copy of this package.
- * `instanceof` knows only those of its own copy.
+ * Returns whether the error is a {@link DomainError} of any copy of this package in this
+ * thread. `instanceof` knows only those of its own copy.
+ *
+ * An error that came from a worker thread is none: a structured clone keeps only the
+ * message. The thread must send `code` and `message`.
  */
 export function isDomainError(error: unknown): error is DomainError {
   return typeof error === 'object' && error !== null && brand in error

@@ -21,6 +21,7 @@ test.each([
   {},
   new Error('id-taken'),
   { name: 'DomainError', code: 'id-taken' },
+  structuredClone(new DomainError('id-taken', 'taken')),
 ])('%o is none', other => {
   expect(isDomainError(other)).toBe(false)
 })

@@ -1,70 +1,142 @@
-import type { Plant, PlantRepository } from '@plant-store/domain'
+import {
+  type Plant,
+  type PlantRepository,
+  parsePlantId,
+  type Version,
+} from '@plant-store/domain'
 import {
   createMemoryPlantRepository,
   plant,
   plantRepositoryContract,
 } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
-import { type Break, type Broken, everything } from './broken/break.ts'
-import { brokenChanges } from './broken/changes.ts'
-import { brokenConditions } from './broken/conditions.ts'
-import { brokenPages } from './broken/pages.ts'
-import { brokenSearches } from './broken/searches.ts'
-
-const broken: Broken = {
-  ...brokenChanges,
-  ...brokenConditions,
-  ...brokenPages,
-  ...brokenSearches,
-}
-
-/** Returns the names of the cases that a broken repository fails. */
-async function failedBy(make: Break): Promise<readonly string[]> {
-  const failed: string[] = []
-  for (const { name, run } of plantRepositoryContract) {
-    const right = createMemoryPlantRepository()
-    const repository = { ...right, ...make(right) } as PlantRepository
-    await run(repository).catch(() => failed.push(name))
-  }
-  return failed
-}
 
 test.each(plantRepositoryContract)('the repository in memory $name', ({ run }) =>
   run(createMemoryPlantRepository()),
 )
 
-const failedCases = new Map<string, readonly string[]>()
+/** Returns methods that replace those of a right repository, to break a promise. */
+type Break = (right: PlantRepository) => Partial<PlantRepository>
 
-test.each(Object.entries(broken))(
+/** Waits until other callers had their turn. */
+function later(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+/** Damages every text on its way in. */
+function storingText(damage: (text: string) => string): Break {
+  const damaged = (plant: Plant): Plant => {
+    const members = Object.entries(plant).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? damage(value) : value,
+    ])
+    return Object.fromEntries(members)
+  }
+  return right => ({ insert: plant => right.insert(damaged(plant)) })
+}
+
+/** Damages every id, both on its way in and in `find`. */
+function storingId(damage: (id: bigint) => bigint): Break {
+  return right => ({
+    insert: plant => right.insert({ ...plant, id: parsePlantId(damage(plant.id)) }),
+    find: id => right.find(parsePlantId(damage(id))),
+  })
+}
+
+/**
+ * What a database, a driver or a cache does to an adapter. All other faults are made by
+ * `pnpm mutate`, which breaks the repository in memory.
+ */
+const breaks: Readonly<Record<string, Break>> = {
+  'rounds ids to JavaScript numbers': storingId(id => BigInt(Number(id))),
+  'keeps 32 bits of an id': storingId(id => BigInt.asIntN(32, id)),
+  'trims texts': storingText(text => text.trim()),
+  'normalises texts': storingText(text => text.normalize('NFC')),
+  'folds the case of texts': storingText(text => text.toLowerCase()),
+  'strips control characters': storingText(text => text.replace(/\p{Cc}/gu, '')),
+  'keeps 255 characters of a text': storingText(text => text.slice(0, 255)),
+  'keeps the basic plane only': storingText(text => text.replace(/[^\0-\uffff]/gu, '?')),
+
+  'looks first and inserts later': right => ({
+    async insert(plant) {
+      if ((await right.find(plant.id)) !== undefined) {
+        return 'id-taken'
+      }
+      await later()
+      await right.remove(plant.id)
+      return right.insert(plant)
+    },
+  }),
+  'returns outcomes to the wrong callers': right => {
+    let before: ReturnType<typeof right.insert> = Promise.resolve('inserted')
+    return {
+      insert(plant) {
+        const answer = before
+        before = right.insert(plant)
+        return answer
+      },
+    }
+  },
+  'answers before the change is made': right => ({
+    async insert(plant) {
+      void later().then(() => right.insert(plant))
+      return 'inserted'
+    },
+  }),
+  'lets a later change overtake an earlier one': right => ({
+    async save(plant) {
+      await later()
+      return right.save(plant)
+    },
+  }),
+  'looks at the version first and saves later': right => ({
+    async saveIf(plant, expected) {
+      const isExpected = (await right.find(plant.id))?.version === expected
+      await later()
+      return isExpected ? right.save(plant) : undefined
+    },
+  }),
+  'looks at the version first and removes later': right => ({
+    async removeIf(id, expected) {
+      const isExpected = (await right.find(id))?.version === expected
+      await later()
+      return isExpected && right.remove(id).then(() => true)
+    },
+  }),
+  'returns the outcomes of many in another order': right => ({
+    insertAll: async plants => (await right.insertAll(plants)).toReversed(),
+    saveAll: async plants => (await right.saveAll(plants)).toReversed(),
+  }),
+  'compares versions in any case': right => ({
+    async removeIf(id, expected) {
+      const version = (await right.find(id))?.version
+      const isExpected = version?.toLowerCase() === expected.toLowerCase()
+      return right.removeIf(id, isExpected ? (version as Version) : expected)
+    },
+  }),
+}
+
+test.each(Object.entries(breaks))(
   'the contract catches a repository that %s',
-  async (name, make) => {
-    const failed = await failedBy(make)
+  async (_, breakPromise) => {
+    const outcomes = await Promise.allSettled(
+      plantRepositoryContract.map(({ run }) => {
+        const right = createMemoryPlantRepository()
+        return run({ ...right, ...breakPromise(right) })
+      }),
+    )
 
-    failedCases.set(name, failed)
-    expect(failed).not.toEqual([])
+    const failures = outcomes.filter(({ status }) => status === 'rejected')
+    expect(failures).not.toEqual([])
   },
 )
-
-test('every case of the contract catches some of them', async () => {
-  const useful = new Set<string>()
-  for (const [name, make] of Object.entries(broken)) {
-    // A run of this test alone has to fill the map.
-    const failed = failedCases.get(name) ?? (await failedBy(make))
-    for (const each of failed) {
-      useful.add(each)
-    }
-  }
-
-  const names = plantRepositoryContract.map(({ name }) => name)
-  expect(names.filter(name => !useful.has(name))).toEqual([])
-})
 
 test('the repository in memory gives away nothing that changes it', async () => {
   const plants = createMemoryPlantRepository()
   await plants.insert(plant(1n))
 
-  const page = (await plants.page(everything)) as Plant[]
+  const page = (await plants.page({ limit: 9 })) as Plant[]
   page.pop()
 
-  expect(await plants.page(everything)).toEqual([plant(1n)])
+  expect(await plants.page({ limit: 9 })).toEqual([plant(1n)])
 })

@@ -73,7 +73,7 @@ test.each([
   ['a\ud800', 'must be Unicode text without lone surrogates'],
   ['\udc00\ud800', 'must be Unicode text without lone surrogates'],
   ['a\0', 'must not contain U+0000'],
-])('of %o as a text it is said: %s', (value, problem) => {
+])('the text %o has the problem: %s', (value, problem) => {
   expect(textProblem(value)).toBe(problem)
 })
 

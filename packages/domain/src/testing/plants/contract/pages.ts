@@ -60,14 +60,14 @@ export const pages: readonly PlantRepositoryCase[] = [
   {
     name: 'filters by any text as a tag',
     async run(repository) {
-      const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
+      const plants = texts.map((tag, index) => plant(BigInt(index), 'p', tag))
       for (const each of plants) {
         await repository.insert(each)
       }
 
-      for (const each of plants) {
-        const page = await repository.page({ limit: 100, tag: each.tag })
-        assert.deepEqual(page, [each], `the tag of ${each.id}`)
+      for (const [index, tag] of texts.entries()) {
+        const page = await repository.page({ limit: 100, tag: tagOf(tag) })
+        assert.deepEqual(page, [plants[index]], `the tag of ${index}`)
       }
     },
   },
