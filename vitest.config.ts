@@ -5,10 +5,13 @@ const tooling = ['bench', 'boundaries', 'harness', 'prove', 'release'].map(
   name => `tooling/${name}`,
 )
 
-/** Every package and program, or with `--mode tooling` the tooling. */
+/**
+ * Every package and program, or with `--mode tooling` the tooling and what the documents
+ * say of the programs.
+ */
 export default defineConfig(({ mode }) => ({
   test: {
-    projects: mode === 'tooling' ? tooling : ['packages/*', 'apps/*'],
+    projects: mode === 'tooling' ? [...tooling, 'apps/*'] : ['packages/*', 'apps/*'],
     silent: 'passed-only',
   },
 }))

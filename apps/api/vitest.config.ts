@@ -1,30 +1,34 @@
-import { mergeConfig } from 'vitest/config'
+import { defineConfig, mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // That the program is wired to PostgreSQL. The repositories keep their contracts on it in
 // packages/persistence.
 const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.test.ts']
 
-export default mergeConfig(shared, {
-  test: {
-    globalSetup: freshBuild,
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'SQLite',
-          include: ['test/*.test.ts'],
-          exclude: onPostgres,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'PostgreSQL',
-          include: onPostgres,
-          globalSetup: '@plant-store/harness/postgres-setup',
-        },
-      },
-    ],
-  },
+const sqlite = {
+  name: 'SQLite',
+  include: ['test/*.test.ts'],
+  exclude: onPostgres,
+}
+
+const postgres = {
+  name: 'PostgreSQL',
+  include: onPostgres,
+  globalSetup: '@plant-store/harness/postgres-setup',
+}
+
+const documents = {
+  name: 'documents',
+  include: ['test/documents/*.test.ts'],
+}
+
+/** The program, or with `--mode tooling` what documents say of it. */
+export default defineConfig(({ mode }) => {
+  const projects = mode === 'tooling' ? [documents] : [sqlite, postgres]
+  return mergeConfig(shared, {
+    test: {
+      globalSetup: freshBuild,
+      projects: projects.map(test => ({ extends: true, test })),
+    },
+  })
 })

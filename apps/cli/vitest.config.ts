@@ -1,10 +1,9 @@
-import { mergeConfig } from 'vitest/config'
+import { defineConfig, mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
 /** They start no program. */
 const ofParts = [
   'formats',
-  'commands-page',
   'import-input-and-result',
   'output-file',
   'standard-output',
@@ -18,19 +17,25 @@ const ofParts = [
   'written-files',
 ].map(name => `test/${name}.test.ts`)
 
-export default mergeConfig(shared, {
-  test: {
-    projects: [
-      { extends: true, test: { name: 'parts', include: ofParts } },
-      {
-        extends: true,
-        test: {
-          name: 'program',
-          include: ['test/*.test.ts'],
-          exclude: ofParts,
-          globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
-        },
-      },
-    ],
-  },
+const parts = { name: 'parts', include: ofParts }
+
+const program = {
+  name: 'program',
+  include: ['test/*.test.ts'],
+  exclude: ofParts,
+  globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
+}
+
+const documents = {
+  name: 'documents',
+  include: ['test/documents/*.test.ts'],
+  globalSetup: freshBuild,
+}
+
+/** The program and its parts, or with `--mode tooling` what documents say of it. */
+export default defineConfig(({ mode }) => {
+  const projects = mode === 'tooling' ? [documents] : [parts, program]
+  return mergeConfig(shared, {
+    test: { projects: projects.map(test => ({ extends: true, test })) },
+  })
 })

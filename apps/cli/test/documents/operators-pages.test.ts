@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import { isInstalled, until } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import manifest from '../package.json' with { type: 'json' }
+import manifest from '../../package.json' with { type: 'json' }
+import { Place } from '../place.ts'
 import { addProgram, block, docs, documents, runBlock as runBlockIn } from './pages.ts'
-import { Place } from './place.ts'
 
 let place: Place
 beforeEach(() => {

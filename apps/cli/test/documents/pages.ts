@@ -3,9 +3,9 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { commandProgram } from '@plant-store/harness/command'
 import { expect } from 'vitest'
-import type { Place } from './place.ts'
+import type { Place } from '../place.ts'
 
-export const docs = new URL('../../../docs/', import.meta.url)
+export const docs = new URL('../../../../docs/', import.meta.url)
 
 const pages = readdirSync(docs).filter(name => name.endsWith('.md'))
 

@@ -6,8 +6,8 @@ import { needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, signedHeaders } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place } from '../place.ts'
 import { addProgram, block, runBlock } from './pages.ts'
-import { Place } from './place.ts'
 
 let place: Place
 beforeEach(() => {

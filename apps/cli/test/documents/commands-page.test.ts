@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { expect, test } from 'vitest'
-import { program } from '../src/program.ts'
+import { program } from '../../src/program.ts'
 
-const pagePath = new URL('../../../docs/commands.md', import.meta.url)
+const pagePath = new URL('../../../../docs/commands.md', import.meta.url)
 const marker =
-  '<!-- Written by `vitest run test/commands-page.test.ts -u` in apps/cli. -->\n'
+  '<!-- Written by `vitest run --mode tooling commands-page -u` in apps/cli. -->\n'
 
 /**
  * Returns what --help prints of a command, and of each below it, with the name of each

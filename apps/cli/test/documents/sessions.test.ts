@@ -4,9 +4,9 @@ import { isInstalled, startServer } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
-import { Place } from './place.ts'
+import { Place } from '../place.ts'
 
-const root = new URL('../../../', import.meta.url)
+const root = new URL('../../../../', import.meta.url)
 
 /** The blocks of a language in a page. */
 function blocks(page: string, language: string): readonly string[] {
