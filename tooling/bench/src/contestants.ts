@@ -58,17 +58,7 @@ export const contestants: readonly Contestant[] = [
 export const bunVersion = async () =>
   execFileSync(await bun.fetch(), ['--version'], { encoding: 'utf8' }).trim()
 
-/** Starts contestants, each on a file with this many plants, and tries them out. */
-export async function startAll(contestants: readonly Contestant[], plants = 0) {
-  await using stack = new AsyncDisposableStack()
-  const running: Running[] = []
-  for (const contestant of contestants) {
-    running.push(stack.use(await start(contestant, plants)))
-  }
-  const owned = stack.move()
-  return { running, [Symbol.asyncDispose]: () => owned.disposeAsync() }
-}
-
+/** Starts a contestant on a file with this many plants, and tries it out. */
 export async function start(
   { title, command, environment }: Contestant,
   plants = 0,

@@ -86,16 +86,8 @@ async function runWrk(
     'wrk',
     [
       ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', '10s'],
-      ...[
-        '-s',
-        join(import.meta.dirname, 'wrk.lua'),
-        url,
-        '--',
-        request,
-        plants,
-        next,
-        token,
-      ],
+      ...['-s', join(import.meta.dirname, 'wrk.lua'), url, '--'],
+      ...[request, plants, next, token],
     ].map(String),
     { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
   )

@@ -11,19 +11,10 @@ import {
   temporaryFolder,
   trace,
 } from '@plant-store/harness'
-import { allocations } from './allocations.ts'
-import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
+import { contestants, ours, type Running, start, token } from './contestants.ts'
 import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
-import { profiles } from './profile.ts'
-import {
-  formatDecimal,
-  formatInteger,
-  formatRatio,
-  median,
-  medianRatio,
-  table,
-} from './table.ts'
+import { formatDecimal, formatInteger, median, ratioOf, table } from './table.ts'
 
 /** The time for the measurements. */
 export interface Effort {
@@ -34,101 +25,77 @@ export interface Effort {
 }
 
 /** A part of the benchmark, with one table. */
-interface ImportRun {
-  readonly seconds: number
-  readonly mebibytes: number
+export interface Part {
+  /** Its heading on the page. */
+  readonly title: string
+  /** Measures, and returns what stands below the heading. */
+  run(effort: Effort): Promise<string>
 }
-
-type ImportTurn = readonly [title: string, run: () => Program]
-
-type Part = (effort: Effort) => Promise<{ readonly title: string; readonly text: string }>
 
 const storedPlants = 100_000
 
 export const parts: Readonly<Record<string, Part>> = {
-  creates: async effort => ({
-    title: 'Creates',
-    text: await compared(effort, creates, 0),
-  }),
-  reads: async effort => ({
-    title: 'Reads by id',
-    text: await compared(effort, reads, storedPlants),
-  }),
-  pages: async effort => ({
+  creates: { title: 'Creates', run: effort => compare(effort, 'create') },
+  reads: { title: 'Reads by id', run: effort => compare(effort, '/plants/%s') },
+  pages: {
     title: 'Pages of 100',
-    text: await compared(effort, pages, storedPlants),
-  }),
-  fsyncs,
-  profiles,
-  allocations,
-  import: importFiles,
-  batch,
+    run: effort => compare(effort, '/plants?limit=100&after=%s'),
+  },
+  fsyncs: { title: 'Fsyncs', run: countFsyncs },
+  import: { title: 'Import', run: importFiles },
+  batch: { title: 'Many plants in one request', run: sendBatches },
 }
 
-const several = (request: Load['request']) =>
-  [1, 64].map(connections => ({ request, connections }))
-const creates = several('create')
-const reads = several('/plants/%s')
-const pages = several('/plants?limit=100&after=%s')
-
-/**
- * Measures contestants in turns, so that noise affects all of them alike, and returns a
- * table.
- */
-async function compared(
-  effort: Effort,
-  loads: readonly Load[],
-  plants: number,
-): Promise<string> {
+/** Measures contestants in turns, so that noise affects all of them alike. */
+async function compare(effort: Effort, asked: Load['request']): Promise<string> {
   // The durability modes differ only in writes, so reads are measured in one of them.
-  await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
-  const rows: string[][] = []
-  for (const one of started.running) {
-    await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
+  const [compared, plants] =
+    asked === 'create' ? [contestants, 0] : [contestants.slice(0, 3), storedPlants]
+  await using stack = new AsyncDisposableStack()
+  const running: Running[] = []
+  for (const contestant of compared) {
+    running.push(stack.use(await start(contestant, plants)))
   }
-  for (const load of loads) {
-    const measured = await measureInTurns(started.running, load, effort.rounds)
-    for (const [column, { title }] of started.running.entries()) {
-      const figures = (name: keyof Measured, of = column) =>
-        (measured[of] ?? []).map(each => each[name])
-      rows.push([
-        title,
-        `${load.connections}`,
-        formatInteger(median(figures('perSecond'))),
-        column === 0
-          ? ''
-          : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
-        ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name =>
-          formatDecimal(median(figures(name))),
-        ),
-      ])
+  for (const one of running) {
+    await measure(one, { request: asked, connections: 64 }, effort.warmUpSeconds)
+  }
+
+  const rows: string[][] = []
+  for (const connections of [1, 64]) {
+    const measured = running.map((): Measured[] => [])
+    for (let round = 1; round <= effort.rounds; round++) {
+      for (const [index, one] of running.entries()) {
+        measured[index]?.push(await measure(one, { request: asked, connections }))
+      }
+      console.error(`${asked}, ${connections} connections: round ${round} is measured`)
     }
+    const titles = running.map(({ title }) => title)
+    rows.push(...rowsOf(titles, `${connections}`, measured))
   }
   const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
   return table(['', 'connections', ...head], rows)
 }
 
-/** Returns the results of each contestant. */
-async function measureInTurns(
-  running: readonly Running[],
-  load: Load,
-  rounds: number,
-): Promise<readonly (readonly Measured[])[]> {
-  const measured = running.map((): Measured[] => [])
-  for (let round = 1; round <= rounds; round++) {
-    for (const [column, one] of running.entries()) {
-      const result = await measure(one, load)
-      measured[column]?.push(result)
-      console.error(
-        `${load.connections} connections: ${one.title}: ${formatInteger(result.perSecond)} a second`,
-      )
-    }
-  }
-  return measured
+/** Returns a row for each contestant. The first is ours. */
+function rowsOf(
+  titles: readonly string[],
+  connections: string,
+  measured: readonly (readonly Measured[])[],
+): string[][] {
+  const shown = measured.map(results => {
+    const of = (name: keyof Measured) => median(results.map(result => result[name]))
+    const times = [of('p50Ms'), of('p99Ms'), of('processorMicros')]
+    return [formatInteger(of('perSecond')), ...times.map(formatDecimal)] as const
+  })
+  const [ourRate = ''] = shown[0] ?? []
+  return shown.map(([rate, ...times], index) => {
+    const ratio = index === 0 ? '' : ratioOf(ourRate, rate)
+    return [`${titles[index]}`, connections, rate, ratio, ...times]
+  })
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */
-async function fsyncs() {
+async function countFsyncs(): Promise<string> {
   await using running = await start(ours)
   const rows: string[][] = []
   for (const connections of [1, 64]) {
@@ -138,27 +105,19 @@ async function fsyncs() {
     }
     const { requests } = await measure(running, { request: 'create', connections })
     // An interrupted call has a second line, which says "resumed" and names no file.
-    const calls = (await tracer.detach()).filter(call =>
+    const { length: fsyncs } = (await tracer.detach()).filter(call =>
       / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call),
     )
-    if (connections === 1 && calls.length < requests) {
-      throw new Error(
-        `${requests} creates were answered one after another, with ${calls.length} fsyncs`,
-      )
+    if (connections === 1 && fsyncs < requests) {
+      throw new Error(`${requests} creates one after another had ${fsyncs} fsyncs`)
     }
-    rows.push(
-      [connections, requests, calls.length]
-        .map(formatInteger)
-        .concat(formatDecimal(requests / calls.length)),
-    )
+    const counts = [connections, requests, fsyncs].map(formatInteger)
+    rows.push([...counts, formatDecimal(requests / fsyncs)])
   }
   const words =
-    'Counted with strace, which slows the server down.\nA single client waits for an fsync each time. Many share theirs.'
-  const columns = ['connections', 'creates', 'fsyncs', 'creates per fsync']
-  return {
-    title: 'Fsyncs',
-    text: `${words}\n\n${table(columns, rows)}`,
-  }
+    'Counted with strace, which slows the server down. A single client waits for an fsync each time.\nMany share theirs.'
+  const head = ['connections', 'creates', 'fsyncs', 'creates per fsync']
+  return `${words}\n\n${table(head, rows)}`
 }
 
 const inARow = (number: number) => BigInt(number)
@@ -166,125 +125,106 @@ const scattered = (number: number) =>
   BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
 const ndjson = (idOf: (number: number) => bigint) => (number: number) =>
   `{"id":${idOf(number)},"name":"Plant ${number}","tag":"tag-${number % 500}"}`
+// SQLite's shell gets the version of each row too, because only our import adds it.
+const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
 
-async function importFiles({ plantsInFile, ...effort }: Effort) {
+async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string> {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
-  const file = (name: string) => join(folder.path, name)
-  // SQLite's shell gets the version of each row too, because only our import adds it.
-  const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
-  await writeLines(file('rows.csv'), plantsInFile, number => `${csv(number)},${number}`)
-  await writeLines(file('plants.csv'), plantsInFile + 1, number =>
-    number === 1 ? 'id,name,tag' : csv(number - 1),
-  )
-  await writeLines(file('plants.ndjson'), plantsInFile, ndjson(inARow))
-  await writeLines(file('scattered.ndjson'), plantsInFile, ndjson(scattered))
-  const store = file('store.db')
-  const { PATH } = process.env
-  const shell = ['pragma synchronous = full', `.import --csv ${file('rows.csv')} plants`]
-  const plantStore = (...args: string[]) =>
-    startCommand(args, { databaseUrl: `file:${store}` })
-  const runSqlite = () =>
-    launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } })
-  const runOurs = (name: string): ImportTurn => {
-    return [`plant-store import, ${name}`, () => plantStore('import', file(name))]
+  const at = (name: string) => join(folder.path, name)
+  const lines: Readonly<Record<string, (number: number) => string>> = {
+    'rows.csv': number => `${csv(number)},${number}`,
+    'plants.csv': number => (number === 0 ? 'id,name,tag' : csv(number)),
+    'plants.ndjson': ndjson(inARow),
+    'scattered.ndjson': ndjson(scattered),
   }
-  const turns: readonly ImportTurn[] = [
-    ["sqlite3's .import, CSV", runSqlite],
-    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(runOurs),
+  for (const [name, line] of Object.entries(lines)) {
+    await writeLines(at(name), name === 'plants.csv' ? 0 : 1, plantsInFile, line)
+  }
+  const store = at('store.db')
+  const { PATH } = process.env
+  const insert = (name: string) =>
+    startCommand(['import', name], { databaseUrl: `file:${store}` })
+  const shell = ['pragma synchronous = full', `.import --csv ${at('rows.csv')} plants`]
+  const turns: readonly (readonly [title: string, run: () => Program])[] = [
+    [
+      "sqlite3's .import, CSV",
+      () => launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } }),
+    ],
+    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(
+      name => [`plant-store import, ${name}`, () => insert(at(name))] as const,
+    ),
   ]
-  const runs: ImportRun[][] = turns.map(() => [])
+  const runs = turns.map((): Awaited<ReturnType<typeof time>>[] => [])
   for (let round = 1; round <= rounds; round++) {
     for (const [row, [title, run]] of turns.entries()) {
       for (const suffix of ['', '-wal', '-shm']) {
         rmSync(store + suffix, { force: true })
       }
       // Creates the tables.
-      await plantStore('import', '/dev/null').ended
-      const result = await timed(run())
+      await insert('/dev/null').ended
+      runs[row]?.push(await time(run()))
       if (countPlants(store) !== plantsInFile) {
         throw new Error(`${title}: plants are missing`)
       }
-      runs[row]?.push(result)
-      console.error(`${title}: ${formatDecimal(result.seconds)} s`)
     }
+    console.error(`import: round ${round} is measured`)
   }
-  const secondsOf = (row: number) => runs[row]?.map(run => run.seconds) ?? []
-  const rows = turns.map(([title], row) => {
-    const seconds = secondsOf(row)
-    const mebibytes = runs[row]?.map(run => run.mebibytes) ?? []
-    return [
-      title,
-      formatDecimal(median(seconds)),
-      row === 0 ? '' : formatRatio(medianRatio(seconds, secondsOf(0))),
-      formatInteger(Math.max(...mebibytes)),
-    ]
-  })
+  const seconds = runs.map(each => formatDecimal(median(each.map(run => run.seconds))))
+  const rows = turns.map(([title], row) => [
+    title,
+    seconds[row] ?? '',
+    row === 0 ? '' : ratioOf(seconds[row] ?? '', seconds[0] ?? ''),
+    formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
+  ])
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
-  const columns = ['', 's', 'ours / sqlite3', 'peak MiB']
-  return {
-    title: 'Import',
-    text: `${words}\n\n${table(columns, rows)}`,
-  }
+  return `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}`
 }
 
-async function timed(program: Program): Promise<ImportRun> {
+async function time(program: Program) {
   const startedMs = performance.now()
-  let peak = 0
+  let mebibytes = 0
   const watch = setInterval(() => {
-    peak = Math.max(peak, peakMebibytes(program.pid))
+    mebibytes = Math.max(mebibytes, peakMebibytes(program.pid))
   }, 50)
   const ending = await program.ended
   clearInterval(watch)
   if (ending !== 0) {
     throw new Error(`ended with ${ending}: ${program.errors()}`)
   }
-  return { seconds: (performance.now() - startedMs) / 1000, mebibytes: peak }
+  return { seconds: (performance.now() - startedMs) / 1_000, mebibytes }
 }
 
-async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
+async function sendBatches({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
-  const [single, ...batches] = [
-    'single creates, 64 connections',
-    'a batch, ids in a row',
-    'a batch, scattered ids',
+  const single: number[] = []
+  const batches = [
+    { title: 'a batch, ids in a row', idOf: inARow, rates: [] as number[] },
+    { title: 'a batch, scattered ids', idOf: scattered, rates: [] as number[] },
   ]
-  const rates = new Map<string, number[]>(
-    [single as string, ...batches].map(title => [title, []]),
-  )
   for (let round = 1; round <= rounds; round++) {
     await using running = await start(ours)
-    await measure(running, { request: 'create', connections: 64 }, warmUpSeconds)
-    rates
-      .get(single as string)
-      ?.push(
-        (await measure(running, { request: 'create', connections: 64 }, 3)).perSecond,
-      )
-    for (const [index, title] of batches.entries()) {
+    const load: Load = { request: 'create', connections: 64 }
+    await measure(running, load, warmUpSeconds)
+    single.push((await measure(running, load, 3)).perSecond)
+    for (const { title, idOf, rates } of batches) {
       const file = join(folder.path, title)
-      if (round === 1) {
-        await writeLines(file, plantsInFile, ndjson(index === 0 ? inARow : scattered))
-      }
+      await writeLines(file, 1, plantsInFile, ndjson(idOf))
       await using empty = await start(ours)
       const startedMs = performance.now()
       await send(empty, file, plantsInFile)
-      const seconds = (performance.now() - startedMs) / 1_000
-      rates.get(title)?.push(plantsInFile / seconds)
+      rates.push((plantsInFile / (performance.now() - startedMs)) * 1_000)
     }
   }
-  const of = (title = '') => rates.get(title) ?? []
-  const rows = [...rates.keys()].map(title => [
-    title,
-    formatInteger(median(of(title))),
-    title === single ? '' : formatRatio(medianRatio(of(title), of(single))),
-  ])
+  const singleRate = formatInteger(median(single))
+  const rows = batches.map(({ title, rates }) => {
+    const rate = formatInteger(median(rates))
+    return [title, rate, ratioOf(rate, singleRate)]
+  })
   const words = `${formatInteger(plantsInFile)} plants in one request to an empty store, medians of ${rounds}:`
-  const columns = ['', 'a second', 'batch / single']
-  return {
-    title: 'Many plants in one request',
-    text: `${words}\n\n${table(columns, rows)}`,
-  }
+  const first = ['single creates, 64 connections', singleRate, '']
+  return `${words}\n\n${table(['', 'a second', 'batch / single'], [first, ...rows])}`
 }
 
 async function send({ url }: Running, file: string, plants: number): Promise<void> {

@@ -26,6 +26,13 @@ export async function fill(file: string, count: number): Promise<void> {
   db.close()
 }
 
+/** Returns the version of SQLite that ours and Fastify's stores run on. */
+export const sqliteVersion = () =>
+  new Database(':memory:')
+    .prepare<[], string>('select sqlite_version()')
+    .pluck()
+    .get() as string
+
 /** Returns the number of committed plants in a file. */
 export function countPlants(file: string): number {
   const db = new Database(file, { readonly: true })
@@ -37,14 +44,15 @@ export function countPlants(file: string): number {
   return count
 }
 
-/** Writes a file of plants 1 to `count`, a line each. */
+/** Writes a file with a line for each number from `first` to `last`. */
 export function writeLines(
   file: string,
-  count: number,
+  first: number,
+  last: number,
   line: (number: number) => string,
 ): Promise<void> {
   const lines = function* () {
-    for (let number = 1; number <= count; number++) {
+    for (let number = first; number <= last; number++) {
       yield `${line(number)}\n`
     }
   }

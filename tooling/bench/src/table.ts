@@ -1,7 +1,14 @@
 const integers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 export const formatInteger = (value: number) => integers.format(value)
-export const formatRatio = (value: number) => `${value.toFixed(2)} ×`
 export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1)
+
+/** Returns the ratio of two figures as they are shown, so that a reader gets the same. */
+export function ratioOf(figure: string, other: string): string {
+  const [value = 0, otherValue = 0] = [figure, other].map(text =>
+    Number(text.replaceAll(',', '')),
+  )
+  return `${(value / otherValue).toFixed(2)} ×`
+}
 
 /** Returns a Markdown table. Every column but the first is of numbers. */
 export function table(
@@ -20,9 +27,3 @@ export function median(values: readonly number[]): number {
   const above = sorted[Math.floor(middle)] ?? Number.NaN
   return (below + above) / 2
 }
-
-/**
- * Returns the median of the rounds' ratios, in which noise common to a round cancels out.
- */
-export const medianRatio = (ours: readonly number[], theirs: readonly number[]) =>
-  median(ours.map((value, round) => value / (theirs[round] as number)))

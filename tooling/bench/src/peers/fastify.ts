@@ -59,8 +59,6 @@ app.get<{ Querystring: { limit: number; after: number } }>(
 app.get('/readyz', async () => ({}))
 
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })
-// V8 writes its profile only when the process exits by itself.
-process.once('SIGTERM', () => process.exit())
 
 /** Opens a store as better-sqlite3's documentation advises: with a WAL, and every
  * statement prepared once. */

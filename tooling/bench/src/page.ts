@@ -1,0 +1,25 @@
+import { availableParallelism, totalmem } from 'node:os'
+import type { Effort } from './parts.ts'
+
+/** Returns how the page begins: how its figures were measured. */
+export const introductionOf = ({ rounds, warmUpSeconds }: Effort): string => `# Benchmark
+
+The load comes from wrk on the same machine and takes processor time from the servers. All stay
+up. Each is warmed for ${warmUpSeconds} seconds, as V8 compiles for that long, and then they are measured in
+turns, one second each. A figure is the median of ${rounds} rounds, and a ratio is that of two figures.
+Machines differ more than programs: compare ratios, and run \`pnpm bench\` on yours.
+
+A **durable** answer is sent once the plant is on disk (\`synchronous = FULL\`). One that is **not
+durable** (\`NORMAL\`) can be lost in a power cut. The other servers do less: they check no token,
+write no log, have no index of tags, and take ids up to 2^53 only.
+`
+
+/** Returns what the figures were measured on. */
+export function describeMachine(versions: Readonly<Record<string, string>>): string {
+  const memory = Math.round(totalmem() / 2 ** 30)
+  const system = `${process.platform}, ${process.arch}`
+  const names = Object.entries({ Node: process.versions.node, ...versions })
+  const programs = names.map(([name, version]) => `${name} ${version}`).join(', ')
+  return `${availableParallelism()} cores and ${memory} GiB of memory (${system}), ${programs}. Every answer
+was a 200, and afterwards every store contained all plants that it had answered for.`
+}
