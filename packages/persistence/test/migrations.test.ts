@@ -18,8 +18,9 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { assert, beforeEach, describe, expect, test } from 'vitest'
 import { type DatabaseName, databases, usePlace } from './each-database.ts'
+import { addWebhook } from './outbox-contract.ts'
 import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
 import type { Subject } from './store-subjects.ts'
 
@@ -90,6 +91,66 @@ describe.each(databases)('on %s an empty database', name => {
     await using storage = await openStorage({ url: place.current.url })
 
     expect(storage).toMatchObject({ versionBefore: undefined, schemaVersion })
+  })
+})
+
+/** The stores of the first release. */
+const firstEntities: typeof entities = Object.fromEntries(
+  Object.entries<Entity>(entities).map(([name, entity]) => {
+    const { 1: migration } = entity.migrations
+    assert(migration, 'every entity is as old as the store')
+    return [name, { ...entity, migrations: { 1: migration } }]
+  }),
+) as never
+
+describe.each(databases)('on %s a store of version 1', name => {
+  const place = usePlace(name)
+
+  test('is brought up to date, and keeps what it has', async () => {
+    const { url } = place.current
+    const tagged = plant(3, 'ö', 'ö1')
+    assert(tagged.tag, 'the plant has a tag')
+    {
+      await using first = await engine.openStorage({ entities: firstEntities }, { url })
+      await first.plants.insertAll([...plants, tagged])
+      await addWebhook(first)
+      await first.plants.insert(plant(4))
+    }
+
+    await using storage = await openStorage({ url })
+    const found = await storage.plants.pageCounted({
+      limit: 10,
+      countMax: 10,
+      tag: tagged.tag,
+    })
+    const figures = await storage.webhooks.outbox.figures()
+
+    expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, schemaVersion])
+    expect(found).toEqual({ plants: [tagged], total: 1 })
+    expect(figures).toMatchObject([{ waiting: 1 }])
+  })
+})
+
+describe('on PostgreSQL the order of no index', () => {
+  const place = usePlace('PostgreSQL')
+
+  test('depends on the language of the database', async () => {
+    await (await openStorage({ url: place.current.url }))[Symbol.asyncDispose]()
+
+    const collations = await place.current.ask(`
+      select relname, collname from pg_index
+      join pg_class on pg_class.oid = indexrelid
+      cross join unnest(indcollation) as used
+      join pg_collation on pg_collation.oid = used
+      where relnamespace = current_schema()::regnamespace order by relname`)
+
+    expect(collations).toEqual([
+      ['access_tokens_hash_key', 'C'],
+      ['access_tokens_pkey', 'C'],
+      ['outbox_due', 'C'],
+      ['plants_by_tag', 'C'],
+      ['webhooks_pkey', 'C'],
+    ])
   })
 })
 

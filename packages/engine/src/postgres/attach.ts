@@ -39,6 +39,7 @@ export function attachPostgres(
   handle: PostgresHandle,
   { entities, translateError }: StoreContent,
   { onCommit, onServerWarning, ...observer }: StorageObserver,
+  onWarning = limitWarnings(onServerWarning),
 ): Storage {
   const {
     server,
@@ -47,7 +48,6 @@ export function attachPostgres(
   } = handle
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
-  const onWarning = limitWarnings(onServerWarning)
   // Changes have a pool of their own, so that they never wait for reads.
   const changePool = new ConnectionPool(server, 1, onWarning)
   const readPool = new ConnectionPool(server, readConnectionsMax, onWarning)

@@ -1,14 +1,14 @@
 import type pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
-import { Connection, type WarningListener } from './connection.ts'
+import { Connection } from './connection.ts'
 import { wasRolledBack } from './retry.ts'
+import type { WarningListener } from './server-warnings.ts'
 import { patienceQuery, settingsQuery } from './session-settings.ts'
 import { WritableHost } from './writable-host.ts'
 
 /** Connections to the host that accepts writes. */
 export class ConnectionPool implements AsyncDisposable {
   readonly #writable: WritableHost
-  readonly #onWarning: WarningListener
   /**
    * The SQL that a transaction begins with, if it makes settings. Behind a pooler by
    * transaction, neither settings nor prepared statements outlive a transaction.
@@ -18,11 +18,10 @@ export class ConnectionPool implements AsyncDisposable {
   constructor(
     options: PostgresOptions,
     connectionsMax: number,
-    onWarning: WarningListener = () => {},
+    onWarning?: WarningListener,
   ) {
     const { poolMode, timeoutMs, statementTimeoutMs = timeoutMs, schema } = options
-    this.#writable = new WritableHost(options, connectionsMax)
-    this.#onWarning = onWarning
+    this.#writable = new WritableHost(options, connectionsMax, onWarning)
     this.#settings =
       poolMode === 'transaction'
         ? settingsQuery({ statementTimeoutMs, schema }, 'transaction')
@@ -80,7 +79,7 @@ export class ConnectionPool implements AsyncDisposable {
   }
 
   async #connect(): Promise<Connection> {
-    return new Connection(await this.#writable.connect(), this.#onWarning)
+    return new Connection(await this.#writable.connect())
   }
 
   async #transact(

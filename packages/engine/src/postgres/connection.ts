@@ -1,23 +1,9 @@
 import pg from 'pg'
-
-/** A message of the server besides its answers. */
-type Notice = Pick<pg.DatabaseError, 'routine'> & {
-  readonly message?: string | undefined
-}
-
-/** Called with each warning of the server that is no failure of the store. */
-export type WarningListener = (warning: string, routine: string) => void
-
-/**
- * The routine of PostgreSQL that waits for the synchronous standbys before a commit is
- * answered.
- */
-const standbyWait = 'SyncRepWaitForLSN'
+import { isStandbyWarning, type Notice } from './server-warnings.ts'
 
 /** A connection that one transaction uses until it is released. */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.PoolClient
-  readonly #onWarning: WarningListener
   /**
    * Whether the server stopped waiting for its standby, because an operator told it so.
    * It reports such a commit as a success.
@@ -26,19 +12,14 @@ export class Connection implements AsyncDisposable {
   /** Why the connection ended. pg does not tell it to the queries that come later. */
   #endReason: Error | undefined
 
-  constructor(client: pg.PoolClient, onWarning: WarningListener) {
+  constructor(client: pg.PoolClient) {
     this.#client = client
-    this.#onWarning = onWarning
     client.on('notice', this.#onNotice)
     client.on('error', this.#onError)
   }
 
-  readonly #onNotice = ({ routine = '', message = '' }: Notice) => {
-    if (routine === standbyWait) {
-      this.#isUnconfirmed = true
-    } else {
-      this.#onWarning(message, routine)
-    }
+  readonly #onNotice = (notice: Notice) => {
+    this.#isUnconfirmed ||= isStandbyWarning(notice)
   }
 
   readonly #onError = (error: Error) => {

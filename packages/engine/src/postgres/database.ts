@@ -60,7 +60,7 @@ async function openPostgres(
     queueChangesMax,
   }
   return {
-    ...attachPostgres(handle, content, observer),
+    ...attachPostgres(handle, content, observer, onWarning),
     versionBefore: found.version,
     schemaVersion: schemaVersionOf(entities),
     share: () => handle,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
+import { reportWarning, type WarningListener } from './server-warnings.ts'
 import { settingsQuery } from './session-settings.ts'
 
 /**
@@ -31,6 +32,12 @@ export interface ServerIdentity {
   readonly startedAt: string
 }
 
+interface HostListeners {
+  /** Called when connections have ended: the host may be the primary no more. */
+  readonly onLost: () => void
+  readonly onWarning: WarningListener
+}
+
 /**
  * Connections to one host. If the server allows fewer than the pool wants, transactions
  * share those.
@@ -42,16 +49,13 @@ export class HostPool {
   /** Runs while the pool is held at the size that the server allowed. */
   #growTimer: NodeJS.Timeout | undefined
 
-  /**
-   * @param onLost called when connections have ended: the host may be the primary no more
-   */
   constructor(
     connectionString: string,
     options: PostgresOptions,
     connectionsMax: number,
-    onLost: () => void,
+    { onLost, onWarning }: HostListeners,
   ) {
-    const pool = createPgPool(connectionString, options, connectionsMax)
+    const pool = createPgPool(connectionString, options, connectionsMax, onWarning)
     pool.on('error', onLost)
     pool.on('remove', () => {
       if (pool.totalCount === 0) {
@@ -133,8 +137,20 @@ function createPgPool(
   connectionString: string,
   { timeoutMs, statementTimeoutMs = timeoutMs, poolMode, schema }: PostgresOptions,
   connectionsMax: number,
+  onWarning: WarningListener,
 ): pg.Pool {
+  /** Listens from the start, because the server may warn while it lets a client in. */
+  class Client extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config)
+      this.on('notice', notice => reportWarning(notice, onWarning))
+      // Queries in progress reject anyway. Without a listener the process would end.
+      this.on('error', () => {})
+    }
+  }
+
   return new pg.Pool({
+    Client,
     connectionString,
     max: connectionsMax,
     fallback_application_name: 'plant-store',
@@ -146,8 +162,6 @@ function createPgPool(
     pipeline: true,
     types: { getTypeParser },
     async onConnect(client) {
-      // Queries in progress reject anyway. Without a listener the process would end.
-      client.on('error', () => {})
       if (poolMode === 'session') {
         await client.query(settingsQuery({ statementTimeoutMs, schema }, 'session'))
       }

@@ -3,7 +3,7 @@ import type { Entities } from '../entity.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import type { PostgresOptions } from '../types.ts'
-import type { Connection, WarningListener } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retryRolledBack } from './retry.ts'
 import {
@@ -12,6 +12,7 @@ import {
   refuseMissing,
   serverRights,
 } from './rights.ts'
+import type { WarningListener } from './server-warnings.ts'
 import { findStoreSchema, findStoreSchemas, useSchema } from './store-schema.ts'
 
 /** How long a statement of a migration may take, and the migration of another process. */
@@ -40,8 +41,10 @@ export async function migratePostgres(
   onWarning: WarningListener,
 ): Promise<FoundStore> {
   // An up-to-date store needs neither the lock nor the right to create tables.
-  const found = await withReadTransaction(options, connection =>
-    findStore(connection, entities),
+  const found = await withReadTransaction(
+    options,
+    connection => findStore(connection, entities),
+    onWarning,
   )
   if (found.version === schemaVersionOf(entities)) {
     return found
@@ -130,8 +133,9 @@ function tablesOf(entities: Entities): readonly string[] {
 async function withReadTransaction<Result>(
   options: PostgresOptions,
   work: (connection: Connection) => Promise<Result>,
+  onWarning?: WarningListener,
 ): Promise<Result> {
-  await using pool = new ConnectionPool(options, 1)
+  await using pool = new ConnectionPool(options, 1, onWarning)
   await using connection = await pool.begin('read only')
   await checkServer(connection)
   return await work(connection)

@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { wordsOf } from '../errors.ts'
 import type { PostgresOptions } from '../types.ts'
 import { HostPool } from './host-pool.ts'
+import type { WarningListener } from './server-warnings.ts'
 
 /** The pause after an attempt in which no host could be taken. */
 const askAgainAfterMs = 100
@@ -31,10 +32,14 @@ export class WritableHost {
   /** Absent while the host is unknown. */
   #answer: Promise<HostPool> | undefined
 
-  constructor(options: PostgresOptions, connectionsMax: number) {
-    const forget = () => this.forget()
+  constructor(
+    options: PostgresOptions,
+    connectionsMax: number,
+    onWarning: WarningListener = () => {},
+  ) {
+    const listeners = { onLost: () => this.forget(), onWarning }
     this.#hosts = options.hosts.map(
-      host => new HostPool(host, options, connectionsMax, forget),
+      host => new HostPool(host, options, connectionsMax, listeners),
     )
   }
 

@@ -1,7 +1,7 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
 import type { Dialect, Entity, Runner } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
-import { postgresPlants, tagIndex as tagIndexOfPostgres } from './postgres.ts'
+import { firstTagIndex, postgresPlants, tagIndex } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
 import { sqlitePlants, tagIndex as tagIndexOfSqlite } from './sqlite.ts'
 import type { PlantStatements } from './statements.ts'
@@ -15,7 +15,7 @@ export interface Plants extends PlantRepository {
 
 export const plants: Entity<Plants, Plant> = {
   tables: ['plants'],
-  migrations: { 1: createTable },
+  migrations: { 1: createTable, 2: orderTagsByBytes },
   rows: {
     columns: plantColumns,
     others: ['version'],
@@ -32,7 +32,7 @@ export const plants: Entity<Plants, Plant> = {
 }
 
 const statementsOn = { sqlite: sqlitePlants, postgres: postgresPlants }
-const tagIndexOn = { sqlite: tagIndexOfSqlite, postgres: tagIndexOfPostgres }
+const firstTagIndexOn = { sqlite: tagIndexOfSqlite, postgres: firstTagIndex }
 
 function createPlants(runner: Runner, statements: PlantStatements): Plants {
   const unannounced = createPlantRepository(runner, {
@@ -67,6 +67,21 @@ async function createTable(
   await db.schema
     .createIndex('plants_by_tag')
     .on('plants')
-    .expression(tagIndexOn[name])
+    .expression(firstTagIndexOn[name])
     .execute()
+}
+
+/**
+ * Does for an index what `orderByBytes` does for columns, which a view on plants would
+ * keep from changing.
+ */
+async function orderTagsByBytes(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
+  if (name === 'postgres') {
+    await db.schema.dropIndex('plants_by_tag').ifExists().execute()
+    await db.schema
+      .createIndex('plants_by_tag')
+      .on('plants')
+      .expression(tagIndex)
+      .execute()
+  }
 }

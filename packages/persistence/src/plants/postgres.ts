@@ -8,12 +8,15 @@ const { now, read, changeMany } = postgresDialect
 /**
  * The columns of the index by which the plants of a tag are found. An entry has at most
  * 2,704 bytes, so the index has only the start of a tag. A condition on a tag must name
- * the start, too.
+ * the start, too, with the collation of the index.
  */
-export const tagIndex = sql`substr(tag, 1, 200), id`
+export const tagIndex = sql`substr(tag, 1, 200) collate "C", id`
+
+/** The same in the order of the database's language, as a store of version 1 has it. */
+export const firstTagIndex = sql`substr(tag, 1, 200), id`
 
 const hasTag = (tag: RawBuilder<string | undefined>): RawBuilder<boolean> =>
-  sql`substr(tag, 1, 200) = substr(${tag}::text, 1, 200) and tag = ${tag}`
+  sql`substr(tag, 1, 200) collate "C" = substr(${tag}::text, 1, 200) and tag = ${tag}`
 
 /** Returns the statements of plants as PostgreSQL gets them. */
 export function postgresPlants(): PlantStatements {

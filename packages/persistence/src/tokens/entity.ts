@@ -1,12 +1,13 @@
 import type { TokenRepository } from '@plant-store/access'
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Kysely } from 'kysely'
+import { orderByBytes } from '../byte-order.ts'
 import { createTokenRepository } from './repository.ts'
 import { tokenStatements } from './statements.ts'
 
 export const tokens: Entity<TokenRepository> = {
   tables: ['access_tokens'],
-  migrations: { 1: createTable },
+  migrations: { 1: createTable, 2: orderByBytes('access_tokens', ['name', 'hash']) },
   rows: null,
   restoredBy: { key: 'hash', name: 'name' },
   compile(dialect) {

@@ -1,13 +1,14 @@
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Kysely } from 'kysely'
+import { orderByBytes } from '../byte-order.ts'
 import { postgresWebhooks } from './postgres.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
 import { sqliteWebhooks } from './sqlite.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
-  migrations: { 1: createTables },
+  migrations: { 1: createTables, 2: orderIdsByBytes },
   rows: null,
   compile({ name }) {
     const statements = statementsOn[name]()
@@ -22,6 +23,11 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
 }
 
 const statementsOn = { sqlite: sqliteWebhooks, postgres: postgresWebhooks }
+
+async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await orderByBytes('webhooks', ['id'])(db, dialect)
+  await orderByBytes('outbox', ['webhook'])(db, dialect)
+}
 
 async function createTables(
   db: Kysely<unknown>,

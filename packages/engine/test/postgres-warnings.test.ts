@@ -1,0 +1,102 @@
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { limitWarnings } from '../src/postgres/server-warnings.ts'
+import { attachStorage, note, openStorage } from './notes.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  await using storage = await openStorage({ url: database.url })
+  await storage.check()
+  await database.query(`
+    create function warn() returns trigger language plpgsql as $$ begin
+      raise warning 'database must be vacuumed within % transactions', 1000 - new.id;
+      return new;
+    end $$;
+    create trigger warn before insert on notes for each row execute function warn()`)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Returns what a listener hears, and the listener. */
+function hear() {
+  const warnings: string[] = []
+  return { warnings, onServerWarning: (warning: string) => void warnings.push(warning) }
+}
+
+test('a change with a warning succeeds, and its warning is reported once', async () => {
+  const { warnings, onServerWarning } = hear()
+  await using storage = await openStorage({ url: database.url, onServerWarning })
+
+  const single = await storage.notes.insert(note(1))
+  const several = await storage.notes.insertAll([note(2), note(3)])
+
+  expect([single, ...several]).toEqual([true, true, true])
+  expect(warnings).toEqual(['database must be vacuumed within 999 transactions'])
+})
+
+test('each thread reports the warnings of its own changes', async () => {
+  const { warnings, onServerWarning } = hear()
+  await using storage = await openStorage({ url: database.url })
+  await using attached = await attachStorage(storage.share(), { onServerWarning })
+
+  await storage.notes.insert(note(4))
+  await attached.notes.insert(note(5))
+
+  expect(warnings).toEqual(['database must be vacuumed within 995 transactions'])
+})
+
+test('a warning that the server gives while it lets a client in is reported', async () => {
+  await using own = await createTestDatabase()
+  await own.query(
+    `update pg_database set datcollversion = '0' where datname = current_database()`,
+  )
+  const opening = hear()
+  const attaching = hear()
+
+  await using storage = await openStorage({ url: own.url, ...opening })
+  await using attached = await attachStorage(storage.share(), attaching)
+  await attached.check()
+
+  const name = new URL(own.url).pathname.slice(1)
+  const mismatch = `database "${name}" has a collation version mismatch`
+  expect(opening.warnings).toEqual([mismatch])
+  expect(attaching.warnings).toEqual([mismatch])
+})
+
+test('a notice that the server gives while it lets a client in is none', async () => {
+  await using own = await createTestDatabase()
+  await own.query(`
+    create function greet() returns event_trigger language plpgsql as $$ begin
+      raise notice 'welcome';
+    end $$;
+    create event trigger greet on login execute function greet()`)
+  const { warnings, onServerWarning } = hear()
+
+  await using storage = await openStorage({ url: own.url, onServerWarning })
+  await storage.check()
+
+  expect(warnings).toEqual([])
+})
+
+test('warnings of each kind pass once a minute', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { warnings, onServerWarning } = hear()
+  const warn = limitWarnings(onServerWarning)
+
+  warn('39 transactions are left', 'GetNewTransactionId')
+  warn('38 transactions are left', 'GetNewTransactionId')
+  warn('the collation has changed', 'check_collation')
+  vi.advanceTimersByTime(59_999)
+  warn('37 transactions are left', 'GetNewTransactionId')
+  vi.advanceTimersByTime(1)
+  warn('36 transactions are left', 'GetNewTransactionId')
+
+  expect(warnings).toEqual([
+    '39 transactions are left',
+    'the collation has changed',
+    '36 transactions are left',
+  ])
+})
