@@ -60,15 +60,16 @@ export async function attempt(
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
       return { kind: 'failed', reason: toWords(error) }
     }
-    const uncertainty = `It is unknown whether it was ${participle(change)}`
+    const doubt = isUncertain ? 'It is unknown whether it was' : 'It was not'
+    const doubtful = `${doubt} ${participle(change)}`
     if (isUncertain) {
-      onUncertain(`${uncertainty}. Reading it again …`)
+      onUncertain(`${doubtful}. Reading it again …`)
     }
     try {
       const now = await readRecord(records, change.id)
       return judge(change, base, { now, error })
     } catch (cause) {
-      return { kind: 'failed', reason: `${uncertainty}: ${toWords(cause)}` }
+      return { kind: 'failed', reason: `${doubtful}: ${toWords(cause)}` }
     }
   }
 }

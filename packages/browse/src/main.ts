@@ -6,14 +6,14 @@ import { List, type View } from './list.ts'
 import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
 import {
   addVisit,
+  historyRest,
   leaveFor,
   noteVisit,
   type Place,
+  pagesBefore,
   readPlace,
-  returnTo,
   toFragment,
   toList,
-  visitPosition,
 } from './place.ts'
 import { askToDiscard } from './question.ts'
 import { capitalized, RecordForm } from './record-form.ts'
@@ -44,22 +44,22 @@ let isLeaving = false
 
 interface FormOfUrl {
   readonly form: RecordForm
-  readonly fragment: string
-  /** The position of the entry of the tab's history that has opened it. */
-  readonly position: number
+  readonly place: Place
 }
 
 /** Shows the place of the URL, once the user has agreed to leave what was typed. */
 async function show(): Promise<void> {
+  await historyRest()
   if (isLeaving) {
     return
   }
-  if (formOfUrl !== undefined && formOfUrl.fragment !== toFragment(placeOfUrl())) {
+  if (formOfUrl !== undefined && !isInUrl(formOfUrl.place)) {
     isLeaving = true
     const hasLeft = await leaveForms()
     isLeaving = false
     if (!hasLeft) {
-      return returnTo(formOfUrl.position)
+      // The entries of the browser may be unknown, so the form gets a new one.
+      return addVisit(formOfUrl.place, pagesBefore())
     }
     formOfUrl = undefined
   }
@@ -78,6 +78,10 @@ function placeOfUrl(): Place {
   return { ...place, entity: entity ?? '' }
 }
 
+function isInUrl(place: Place): boolean {
+  return toFragment(place) === toFragment(placeOfUrl())
+}
+
 /** Closes all forms, the uppermost first. Resolves to whether the user has agreed. */
 async function leaveForms(): Promise<boolean> {
   for (const form of forms.toReversed()) {
@@ -90,7 +94,7 @@ async function leaveForms(): Promise<boolean> {
 
 async function showView(view: View): Promise<void> {
   const { place } = view
-  const isForward = noteVisit(place)
+  const isNew = noteVisit(place)
   const listView = { ...view, place: toList(place) }
   showHead(listView)
   const isListShown = list.isAt(listView.place)
@@ -102,7 +106,7 @@ async function showView(view: View): Promise<void> {
     return
   }
 
-  if (isForward) {
+  if (isNew) {
     scrollTo(0, 0)
   }
   await list.show(listView)
@@ -131,14 +135,35 @@ function showEntities(shown: Entity): void {
 }
 
 /** Goes to a place, or reads the list again if it is already there. */
-function go(place: Place, pagesBefore: readonly string[]): void {
+async function go(place: Place, pagesBefore: readonly string[]): Promise<void> {
+  await historyRest()
+  if (!isInUrl(place)) {
+    addVisit(place, pagesBefore)
+  }
   if (list.isAt(place)) {
     clearMessages()
     list.refresh()
-  } else {
-    addVisit(place, pagesBefore)
-    show()
+  } else if (place.record === undefined) {
+    scrollTo(0, 0)
   }
+  await show()
+}
+
+/**
+ * Goes where a link of the page leads. Browsers differ in what they do for a link to the
+ * place that is shown.
+ */
+function followLink(event: MouseEvent): void {
+  const { target } = event
+  const link = target instanceof Element && target.closest('a')
+  const href = link ? link.getAttribute('href') : undefined
+  const isForBrowser = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey
+  if (!href?.startsWith('#') || isForBrowser || event.defaultPrevented) {
+    return
+  }
+  event.preventDefault()
+  const place = readPlace(href)
+  go(place, list.isAt(toList(place)) ? pagesBefore() : [])
 }
 
 /** Opens the form of the place's record. */
@@ -181,8 +206,7 @@ async function showRecord(view: View): Promise<void> {
 
 function showFormOfUrl(view: View, opened: Stored | undefined): void {
   const form = openForm(view, opened)
-  const fragment = toFragment(view.place)
-  formOfUrl = { form, fragment, position: visitPosition() }
+  formOfUrl = { form, place: view.place }
 }
 
 function openForm(view: View, opened: Stored | undefined): RecordForm {
@@ -261,20 +285,16 @@ function leavePlaceOf(form: RecordForm): void {
   if (formOfUrl?.form !== form) {
     return
   }
-  const { fragment } = formOfUrl
+  const { place } = formOfUrl
   formOfUrl = undefined
-  const place = placeOfUrl()
-  if (toFragment(place) === fragment) {
+  if (isInUrl(place)) {
     leaveRecord(place)
   }
 }
 
-function leaveRecord(place: Place): void {
-  const isListInUrl = leaveFor(toList(place))
-  // Otherwise `popstate` follows, which shows the list.
-  if (isListInUrl) {
-    show()
-  }
+async function leaveRecord(place: Place): Promise<void> {
+  await leaveFor(toList(place))
+  await show()
 }
 
 /**
@@ -305,6 +325,7 @@ async function leaveAndSignOut(): Promise<void> {
 
 signOutButton.addEventListener('click', leaveAndSignOut)
 signInButton.addEventListener('click', signInAgain)
+document.addEventListener('click', followLink)
 addEventListener('beforeunload', event => {
   if (forms.some(form => form.isUnsaved)) {
     event.preventDefault()

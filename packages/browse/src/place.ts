@@ -34,8 +34,6 @@ const pagesBeforeMax = 1_000
 
 /** The state of an entry of the tab's history. A reload keeps it. */
 interface Visit {
-  /** How many entries of the browser page are before it. */
-  readonly position: number
   /** The fragment of the entry before it. */
   readonly cameFrom: string
   /**
@@ -45,23 +43,20 @@ interface Visit {
   readonly pagesBefore: readonly string[]
 }
 
-let visit: Visit = { position: -1, cameFrom: '', pagesBefore: [] }
+let visit: Visit = { cameFrom: '', pagesBefore: [] }
 let fragmentShown = ''
 
-/** Notes that a place is shown now. Returns whether the tab's history went forward. */
+/**
+ * Notes that a place is shown now. Returns whether its entry of the tab's history is a new
+ * one that the browser has made, as for a bookmark.
+ */
 export function noteVisit(place: Place): boolean {
   const known = history.state as Visit | null
-  const { position } = visit
-  if (known !== null) {
-    visit = known
-  } else if (isOfSameList(place)) {
-    visit = nextVisit(visit.pagesBefore)
-  } else {
-    visit = nextVisit([])
-  }
+  const pagesOfSameList = isOfSameList(place) ? visit.pagesBefore : []
+  visit = known ?? { cameFrom: fragmentShown, pagesBefore: pagesOfSameList }
   fragmentShown = toFragment(place)
   history.replaceState(visit, '', fragmentShown)
-  return visit.position > position
+  return known === null
 }
 
 function isOfSameList(place: Place): boolean {
@@ -69,13 +64,10 @@ function isOfSameList(place: Place): boolean {
   return toFragment(toList(place)) === toFragment(listShown)
 }
 
-function nextVisit(pagesBefore: readonly string[]): Visit {
-  return { position: visit.position + 1, cameFrom: fragmentShown, pagesBefore }
-}
-
-/** Makes a place the next entry of the tab's history. */
+/** Makes a place the next entry of the tab's history, after the one in the URL. */
 export function addVisit(place: Place, pagesBefore: readonly string[] = []): void {
-  const next = nextVisit(pagesBefore.slice(-pagesBeforeMax))
+  const cameFrom = toFragment(readPlace(location.hash))
+  const next = { cameFrom, pagesBefore: pagesBefore.slice(-pagesBeforeMax) }
   history.pushState(next, '', toFragment(place))
 }
 
@@ -83,27 +75,27 @@ export function pagesBefore(): readonly string[] {
   return visit.pagesBefore
 }
 
-export function visitPosition(): number {
-  return visit.position
-}
+/** Pending from `history.back()` to its `popstate`, which would undo another visit. */
+let returning = Promise.resolve()
 
-/** Goes back to the entry of this position after the browser has left it. */
-export function returnTo(position: number): void {
-  const here = (history.state as Visit | null)?.position ?? visit.position + 1
-  if (here !== position) {
-    history.go(position - here)
-  }
+/** Resolves once the URL shows the place that the page was last told to go to. */
+export function historyRest(): Promise<void> {
+  return returning
 }
 
 /**
  * Leaves the present place for another one, without a new entry in the tab's history.
- * Returns whether the URL already shows the other place. Otherwise `popstate` follows.
+ * Resolves once the URL shows the other place.
  */
-export function leaveFor(place: Place): boolean {
-  if (visit.cameFrom === toFragment(place)) {
-    history.back()
-    return false
+export function leaveFor(place: Place): Promise<void> {
+  const here = history.state as Visit | null
+  if (here?.cameFrom !== toFragment(place)) {
+    history.replaceState(here, '', toFragment(place))
+    return returning
   }
-  history.replaceState(visit, '', toFragment(place))
-  return true
+  returning = new Promise(resolve => {
+    addEventListener('popstate', () => resolve(), { once: true })
+  })
+  history.back()
+  return returning
 }

@@ -186,8 +186,14 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await shows(alert, 'It is unknown whether it was saved: the store did not answer')
     expect(await member('name').inputValue()).toBe('mine')
 
+    await replace(7n, 'theirs')
+    proxy.fate = method => (method === 'GET' ? 'lost' : 'passed')
+    await press('Save')
+    await shows(alert, 'It was not saved: the store did not answer')
+
     proxy.fate = () => 'passed'
     await press('Save')
+    await press('Save mine over it')
     await shows(status, 'Plant 7 is saved.')
   })
 
