@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { slowTests } from './vitest.slow-tests.ts'
 
 // A pattern would also match the files beside these folders.
 const tooling = ['bench', 'boundaries', 'harness', 'prove', 'release'].map(
@@ -13,5 +14,6 @@ export default defineConfig(({ mode }) => ({
   test: {
     projects: mode === 'tooling' ? [...tooling, 'apps/*'] : ['packages/*', 'apps/*'],
     silent: 'passed-only',
+    reporters: ['default', slowTests],
   },
 }))
