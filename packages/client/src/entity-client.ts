@@ -1,10 +1,109 @@
-import type { Identified } from '@plant-store/domain'
-import type { EntityClient, EntityContext, EntityOptions, ListQuery } from './entity.ts'
-import { createChanges } from './entity-changes.ts'
-import { createReads } from './entity-reads.ts'
-import { operationUrl } from './operation-url.ts'
-import type { ClientOptions } from './request.ts'
-import { createSend } from './send.ts'
+import {
+  type Identified,
+  isSame,
+  isVersion,
+  type Page,
+  type Total,
+  totalMax,
+  type Version,
+} from '@plant-store/domain'
+import { writeJsonRecord } from '@plant-store/json'
+import { errorNumbers, RefusedError } from './errors.ts'
+import { type AnswerHeaders, type ClientOptions, operationUrl } from './request.ts'
+import { createSend, type Send } from './send.ts'
+
+/**
+ * The operations on one entity of a store. Each rejects with the error of `parse`,
+ * `parseId` or `parseQuery` before anything is sent, with RefusedError if the store
+ * refuses, with NoAnswerError if the outcome is unknown, or with the signal's reason.
+ */
+export interface EntityClient<Item extends Identified, Query> {
+  /**
+   * Is not repeated once a first attempt may have created the item. The error then has
+   * `mayHaveChanged`.
+   */
+  create(item: Input<Item>, options?: CallOptions): Promise<Item>
+  read(id: bigint, options?: CallOptions): Promise<Item>
+  /** Resolves to the item with the version for `ifMatch`. */
+  readVersioned(id: bigint, options?: CallOptions): Promise<Versioned<Item>>
+  /**
+   * Resolves to one page, in ascending numeric order of id. It is the last one only if it
+   * has no `next`.
+   */
+  list(query?: Partial<Query>, options?: CallOptions): Promise<Page<Item>>
+  /** Yields page after page. Requests the next page only when the caller wants it. */
+  pages(
+    query?: Partial<Query>,
+    options?: CallOptions,
+  ): AsyncGenerator<readonly Item[], void, void>
+  /**
+   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If
+   * one gets 412 after an attempt without an answer, the item is read: the call resolves
+   * if the item is as requested.
+   */
+  replace(item: Input<Item>, options?: ChangeOptions): Promise<Versioned<Item>>
+  /**
+   * Resolves once the item is gone, even if an earlier attempt without an answer removed
+   * it. A repeated attempt also removes an item that another client created under this id
+   * in between, unless `ifMatch` excludes it.
+   */
+  remove(id: bigint, options?: Omit<ChangeOptions, 'ifNoneMatch'>): Promise<void>
+}
+
+/** The path and the rules of one entity. */
+export interface EntityOptions<Item extends Identified, Query> {
+  /** The path of the list, such as `/plants`. */
+  readonly path: string
+  /**
+   * Returns the item in an unknown value.
+   *
+   * @param id the id in a path. The value may then lack its own
+   */
+  readonly parse: (value: unknown, id?: Item['id']) => Item
+  readonly parseId: (id: bigint) => Item['id']
+  /** Returns the parameters of the list by name. */
+  readonly parseQuery: (query: Partial<Query>) => object
+}
+
+/** An item in plain values. An optional member may be `undefined`. */
+export type Input<Item> = {
+  readonly [Field in keyof Item]:
+    | Plain<Item[Field]>
+    | (object extends Pick<Item, Field> ? undefined : never)
+}
+type Plain<Value> = Value extends bigint ? bigint : Value extends string ? string : Value
+
+export interface Versioned<Item> {
+  readonly item: Item
+  readonly version: Version
+}
+
+export interface ListQuery {
+  /** From 1 to 1000, by default 100. */
+  readonly limit?: number | undefined
+  /** Only greater ids. */
+  readonly after?: bigint | undefined
+}
+
+export interface CallOptions {
+  /**
+   * Aborts the call, including its waits between attempts. A change may have been made.
+   */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ChangeOptions extends CallOptions {
+  /**
+   * Changes only this version of the item, and otherwise rejects with RefusedError 412
+   * (`condition-failed`).
+   */
+  readonly ifMatch?: Version | undefined
+  /**
+   * Creates only, and rejects with RefusedError 412 (`condition-failed`) if the item
+   * exists.
+   */
+  readonly ifNoneMatch?: '*' | undefined
+}
 
 export function createEntityClient<Item extends Identified, Query extends ListQuery>(
   options: ClientOptions & EntityOptions<Item, Query>,
@@ -18,4 +117,240 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   }
   const reads = createReads(context)
   return { ...reads, ...createChanges(context, reads.readVersioned) }
+}
+
+/** The parts that all operations on one entity share. */
+interface EntityContext<Item extends Identified, Query> {
+  readonly send: Send
+  readonly listUrl: string
+  readonly itemUrl: (id: Item['id']) => string
+  readonly rules: EntityOptions<Item, Query>
+}
+
+type Reads<Item extends Identified, Query> = Pick<
+  EntityClient<Item, Query>,
+  'read' | 'readVersioned' | 'list' | 'pages'
+>
+
+function createReads<Item extends Identified, Query extends ListQuery>({
+  send,
+  listUrl,
+  itemUrl,
+  rules,
+}: EntityContext<Item, Query>): Reads<Item, Query> {
+  const { parse, parseId, parseQuery } = rules
+  const list: Reads<Item, Query>['list'] = async (query = {}, { signal } = {}) => {
+    const url = new URL(listUrl)
+    for (const [name, value] of Object.entries(parseQuery(query))) {
+      url.searchParams.set(name, `${value}`)
+    }
+    const read = (body: unknown, headers: AnswerHeaders): Page<Item> => {
+      const after = readNext(headers.get('link'))
+      const total = readTotal(headers.get('total-count'))
+      return {
+        items: readList(body).map(item => parse(item)),
+        ...(after !== undefined && { next: parseId(after) }),
+        ...(total !== undefined && { total }),
+      }
+    }
+    return send({ method: 'GET', url: url.href, signal, read })
+  }
+
+  return {
+    list,
+    async read(input, { signal } = {}) {
+      const id = parseId(input)
+      const read = (body: unknown) => parse(body, id)
+      return send({ method: 'GET', url: itemUrl(id), signal, read })
+    },
+    async readVersioned(input, { signal } = {}) {
+      const id = parseId(input)
+      const read = (body: unknown, headers: AnswerHeaders) => {
+        const version = readVersion(headers.get('etag'))
+        return { item: parse(body, id), version }
+      }
+      return send({ method: 'GET', url: itemUrl(id), signal, read })
+    },
+    async *pages(query = {}, options) {
+      let { after } = query
+      do {
+        const { items, next }: Page<Item> = await list({ ...query, after }, options)
+        yield items
+        after = next
+      } while (after !== undefined)
+    },
+  }
+}
+
+/** @throws TypeError if the body is no list */
+function readList(body: unknown): readonly unknown[] {
+  if (!Array.isArray(body)) {
+    throw new TypeError('the answer must be a list')
+  }
+  return body
+}
+
+/**
+ * Returns after which id the next page begins, if the `Link` field names one (RFC 8288).
+ */
+function readNext(link: string | null): bigint | undefined {
+  const [, after] = /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(link ?? '') ?? []
+  if (after === undefined) {
+    return undefined
+  }
+  return BigInt(after)
+}
+
+function readTotal(field: string | null): Total | undefined {
+  if (field === null) {
+    return undefined
+  }
+  if (field.endsWith('+')) {
+    return `${totalMax}+`
+  }
+  return Number(field)
+}
+
+type Changes<Item extends Identified, Query> = Pick<
+  EntityClient<Item, Query>,
+  'create' | 'replace' | 'remove'
+>
+
+type ReadVersioned<Item extends Identified, Query> = EntityClient<
+  Item,
+  Query
+>['readVersioned']
+
+function createChanges<Item extends Identified, Query extends ListQuery>(
+  { send, listUrl, itemUrl, rules }: EntityContext<Item, Query>,
+  readVersioned: ReadVersioned<Item, Query>,
+): Changes<Item, Query> {
+  const { parse, parseId } = rules
+  return {
+    async create(input, { signal } = {}) {
+      const item = parse(input)
+      const body = writeJsonRecord(item)
+      const read = (answer: unknown) => parse(answer, item.id)
+      return send({ method: 'POST', url: listUrl, body, signal, read })
+    },
+
+    async replace(input, options = {}) {
+      const item = parse(input)
+      const { id, ...rest } = item
+      const read = (answer: unknown, headers: AnswerHeaders): Versioned<Item> => {
+        const version = readVersion(headers.get('etag'))
+        return { item: parse(answer, id), version }
+      }
+      const url = itemUrl(id)
+      const body = writeJsonRecord(rest)
+      const headers = conditionFields(options)
+      const { signal } = options
+      try {
+        return await send({ method: 'PUT', url, headers, body, signal, read })
+      } catch (error) {
+        const current = await itemAfter(error, () => readVersioned(id, options), signal)
+        if (current !== 'missing' && isSame(current.item, item)) {
+          return current
+        }
+        throw error
+      }
+    },
+
+    async remove(input, options = {}) {
+      const id = parseId(input)
+      const url = itemUrl(id)
+      const headers = conditionFields(options)
+      const { signal } = options
+      try {
+        await send({ method: 'DELETE', url, headers, signal, read: () => {} })
+      } catch (error) {
+        const current = await itemAfter(error, () => readVersioned(id, options), signal)
+        if (current !== 'missing') {
+          throw error
+        }
+      }
+    },
+  }
+}
+
+/**
+ * Returns the item as it is now if a lost answer may explain the failure of a change.
+ *
+ * @throws the failure if it may not, or if the item cannot be read
+ */
+async function itemAfter<Item>(
+  failure: unknown,
+  read: () => Promise<Versioned<Item>>,
+  signal: CallOptions['signal'],
+): Promise<Versioned<Item> | 'missing'> {
+  if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
+    throw failure
+  }
+  if (isMissing(failure)) {
+    return 'missing'
+  }
+  if (failure.number !== errorNumbers['condition-failed']) {
+    throw failure
+  }
+  try {
+    return await read()
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (isMissing(error)) {
+      return 'missing'
+    }
+    throw failure
+  }
+}
+
+/**
+ * Returns whether an error says that there is no item. Each entity has its own number for
+ * it.
+ */
+function isMissing(error: unknown): boolean {
+  return (
+    error instanceof RefusedError &&
+    error.status === 404 &&
+    error.number !== errorNumbers['no-such-path']
+  )
+}
+
+/**
+ * The end that proxies give an entity tag when they compress, such as Apache, Caddy and
+ * Jetty.
+ */
+const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
+
+/**
+ * Returns the version in an entity tag. A proxy that compresses may have made it weak, or
+ * may have added the coding.
+ *
+ * @throws TypeError if it has none
+ */
+function readVersion(etag: string | null): Version {
+  const tag = /^(?:W\/)?"(.*)"$/.exec(etag ?? '')?.[1]
+  const version = tag?.replace(codingSuffix, '')
+  if (!isVersion(version)) {
+    throw new TypeError('the answer must have the ETag of an item')
+  }
+  return version
+}
+
+/**
+ * Returns the header fields of a conditional change.
+ *
+ * @throws TypeError for a text that is not a version, which could mean something else
+ *   between quotation marks
+ */
+function conditionFields({
+  ifMatch,
+  ifNoneMatch,
+}: ChangeOptions): Readonly<Record<string, string>> {
+  if (ifMatch !== undefined && !isVersion(ifMatch)) {
+    throw new TypeError('ifMatch must be a Version')
+  }
+  return {
+    ...(ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }),
+    ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+  }
 }

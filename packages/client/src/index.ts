@@ -1,16 +1,27 @@
-export type { Int64, Page, Plant, PlantId, Version } from '@plant-store/domain'
+export type {
+  DomainErrorCode,
+  Fault,
+  Identified,
+  Int64,
+  Page,
+  Plant,
+  PlantId,
+  Total,
+  UnicodeText,
+  Version,
+} from '@plant-store/domain'
 export { DomainError, isDomainError, isVersion } from '@plant-store/domain'
 export type { ManyCreated, PlantFault } from './create-many.ts'
-export type {
-  CallOptions,
-  ChangeOptions,
-  EntityClient,
-  EntityOptions,
-  Input,
-  ListQuery,
-  Versioned,
-} from './entity.ts'
-export { createEntityClient } from './entity-client.ts'
+export {
+  type CallOptions,
+  type ChangeOptions,
+  createEntityClient,
+  type EntityClient,
+  type EntityOptions,
+  type Input,
+  type ListQuery,
+  type Versioned,
+} from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'
 export {
   createPlantClient,
@@ -18,4 +29,10 @@ export {
   type PlantInput,
   type PlantListQuery,
 } from './plant-client.ts'
-export type { ClientOptions } from './request.ts'
+export type {
+  AnswerHeaders,
+  ClientOptions,
+  Fetch,
+  FetchedAnswer,
+  FetchInit,
+} from './request.ts'

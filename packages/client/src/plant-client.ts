@@ -1,10 +1,14 @@
 import type { Plant } from '@plant-store/domain'
 import { parsePlant, parsePlantId, parsePlantListQuery } from '@plant-store/domain'
 import { createMany, type ManyCreated } from './create-many.ts'
-import type { CallOptions, EntityClient, Input, ListQuery } from './entity.ts'
-import { createEntityClient } from './entity-client.ts'
-import { operationUrl } from './operation-url.ts'
-import type { ClientOptions } from './request.ts'
+import {
+  type CallOptions,
+  createEntityClient,
+  type EntityClient,
+  type Input,
+  type ListQuery,
+} from './entity-client.ts'
+import { type ClientOptions, operationUrl } from './request.ts'
 import { createSend } from './send.ts'
 
 /**

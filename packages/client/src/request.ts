@@ -3,20 +3,92 @@ export interface ClientOptions {
   readonly baseUrl: string | URL
   /** The access token, or a function that returns the current one. */
   readonly token: string | (() => string | Promise<string>)
-  readonly fetch?: typeof globalThis.fetch
+  /** By default the `fetch` of the runtime. A wrapper or that of a package will do. */
+  readonly fetch?: Fetch | undefined
   /**
    * The time of each attempt, from fetching the token to the last byte. By default
-   * 10,000.
+   * 10,000. At most 2,147,483,647 (24.8 days), or `Infinity` for no limit.
    */
-  readonly timeoutMs?: number
-  /** The number of attempts, the first one included. By default 4. */
-  readonly attemptsMax?: number
+  readonly timeoutMs?: number | undefined
+  /** The number of attempts, the first one included. At least 1, by default 4. */
+  readonly attemptsMax?: number | undefined
+}
+
+/** What the client needs of a `fetch`. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchedAnswer>
+
+export interface FetchInit {
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body: string | null
+  readonly redirect: 'manual'
+  readonly signal: AbortSignal
+}
+
+export interface FetchedAnswer {
+  readonly status: number
+  readonly headers: AnswerHeaders
+  text(): Promise<string>
+}
+
+/** The header fields of an answer. */
+export interface AnswerHeaders {
+  get(name: string): string | null
+}
+
+/** A longer timer would end at once. */
+const timeoutMsMax = 2 ** 31 - 1
+
+/** @throws TypeError if an option is none. The message contains no token */
+export function checkOptions(options: ClientOptions): void {
+  const { token, fetch, timeoutMs = Number.POSITIVE_INFINITY, attemptsMax = 1 } = options
+  if (typeof token !== 'string' && typeof token !== 'function') {
+    throw new TypeError('token must be a text or a function that returns one')
+  }
+  if (fetch !== undefined && typeof fetch !== 'function') {
+    throw new TypeError('fetch must be a function')
+  }
+  const isTimeout = timeoutMs === Number.POSITIVE_INFINITY || timeoutMs <= timeoutMsMax
+  if (typeof timeoutMs !== 'number' || !(timeoutMs > 0) || !isTimeout) {
+    throw new TypeError(
+      `timeoutMs must be a number above 0 and at most ${timeoutMsMax}, or Infinity`,
+    )
+  }
+  if (!Number.isSafeInteger(attemptsMax) || attemptsMax < 1) {
+    throw new TypeError('attemptsMax must be an integer of at least 1')
+  }
+}
+
+/**
+ * Returns the URL of an operation below the base URL, which may have a path.
+ *
+ * @throws TypeError if the base URL is none. The message does not contain it, because it
+ *   may have a password
+ */
+export function operationUrl(
+  { baseUrl }: Pick<ClientOptions, 'baseUrl'>,
+  path: string,
+): string {
+  const text = `${baseUrl}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isBaseUrl =
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.username === '' &&
+    url.password === '' &&
+    !/[?#]/.test(text)
+  if (!isBaseUrl) {
+    throw new TypeError(
+      'baseUrl must be an http or https URL without credentials, query and fragment, such as http://127.0.0.1:3000',
+    )
+  }
+  return url.href.replace(/\/$/, '') + path
 }
 
 /** A request of one operation, and how to read its answer. */
 export interface OperationRequest<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  readonly url: string | URL
+  readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /**
@@ -25,12 +97,12 @@ export interface OperationRequest<Result> {
   readonly mayRepeat?: boolean
   readonly signal: AbortSignal | undefined
   /** @throws if the body is not an answer of the operation */
-  readonly read: (body: unknown, headers: Headers) => Result
+  readonly read: (body: unknown, headers: AnswerHeaders) => Result
 }
 
 /** An answer that arrived whole. */
 export interface Answer {
   readonly status: number
-  readonly headers: Headers
+  readonly headers: AnswerHeaders
   readonly text: string
 }

@@ -62,22 +62,6 @@ test('refused plants are faults with their index, the others are created', async
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404 })
 })
 
-test('the first hundred faults are listed, and all are counted', async () => {
-  await using store = await startMemoryStore()
-  const client = createPlantClient(store)
-  await client.createMany(plants(120))
-  const pairs = plants(120).map(({ id }) => [
-    { id: 2n * id, name: 'another' },
-    { id: 2n * id + 1n, name: '\0' },
-  ])
-
-  const { faults, ...counted } = await client.createMany(pairs.flat())
-
-  expect(counted).toEqual(counts(60, 0, 180))
-  expect(faults.map(({ index }) => index)).toEqual([...Array(100).keys()])
-  expect(faults.slice(0, 2)).toMatchObject([taken(0), { error: 40002 }])
-})
-
 test('a part is full at 1 MiB', async () => {
   await using store = await scripted([done, done])
   const frame = '{"id":1,"name":""}'
@@ -104,8 +88,12 @@ test('a plant above the body limit is refused, the others are created', async ()
   expect((await client.list()).items).toHaveLength(99)
 })
 
-test('the counts and faults of both halves are those of the whole', async () => {
-  const faultsOfHalf = [{ line: 1, error: 40003, message: 'taken' }]
+test('the counts and the first hundred faults of both halves are the whole', async () => {
+  const faultsOfHalf = Array.from({ length: 60 }, () => ({
+    line: 1,
+    error: 40003,
+    message: 'taken',
+  }))
   await using store = await scripted([
     tooLarge,
     answer(200, { ...counts(1, 2, 3), faults: faultsOfHalf }),
@@ -115,7 +103,8 @@ test('the counts and faults of both halves are those of the whole', async () => 
   const { faults, ...counted } = await store.client.createMany(plants(66))
 
   expect(counted).toEqual(counts(11, 22, 33))
-  expect(faults.map(({ index }) => index)).toEqual([0, 33])
+  const indexes = [...Array(60).fill(0), ...Array(40).fill(33)]
+  expect(faults.map(({ index }) => index)).toEqual(indexes)
 })
 
 test('a batch is repeated after a failure with an unknown outcome', async () => {
@@ -124,6 +113,14 @@ test('a batch is repeated after a failure with an unknown outcome', async () => 
   const requests = store.requests.map(({ url, body }) => `${url} ${body}`)
   const request = '/plants/batch {"id":1,"name":"plant 1"}'
   expect(requests).toEqual([request, request, request, request])
+})
+
+test('a batch that is not announced says so', async () => {
+  await using store = await scripted([done])
+
+  await store.client.createMany([plant(1)], { announce: false })
+
+  expect(store.requests).toMatchObject([{ url: '/plants/batch?announce=false' }])
 })
 
 test('a failure says that plants may have been created', async () => {

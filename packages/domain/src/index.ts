@@ -10,6 +10,7 @@ export {
 } from './errors.ts'
 export {
   type Page,
+  type PageQuery,
   pageLimitDefault,
   pageLimitMax,
   pageLimitProblem,
@@ -40,6 +41,7 @@ export {
   type CreateOutcome,
   createPlantUseCases,
   type PlantUseCases,
+  type ReplaceOutcome,
 } from './plants/use-cases.ts'
 export {
   type Identified,
