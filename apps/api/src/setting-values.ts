@@ -144,10 +144,19 @@ function isNetwork(text: string): boolean {
 }
 
 export const originList = listOf(
-  'origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
-  // Origins are compared as text, so they must have the form that browsers send.
-  text => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+  'origins separated by commas, such as https://plants.example, http://localhost:8080 or capacitor://localhost, without a path; not null, which any page can have in a frame',
+  isOrigin,
 )
+
+/**
+ * Whether a text has the form in which browsers and apps send an origin, of any scheme.
+ * Origins are compared as text.
+ */
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text)
+  const isNamed = url !== null && url.host !== '' && !text.includes('*')
+  return isNamed && text === `${url.protocol}//${url.host}`
+}
 
 /** Nothing slows down a client that guesses tokens. */
 const tokenCharsMin = 20

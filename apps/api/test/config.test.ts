@@ -65,6 +65,18 @@ test.each([
     { corsOrigins: ['http://localhost:8080', 'https://[::1]:8443'] },
   ],
   [
+    'CORS_ORIGINS',
+    'capacitor://localhost,tauri://localhost,chrome-extension://ab-1,app://a:80',
+    {
+      corsOrigins: [
+        'capacitor://localhost',
+        'tauri://localhost',
+        'chrome-extension://ab-1',
+        'app://a:80',
+      ],
+    },
+  ],
+  [
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'http://localhost:4318',
     { tracesEndpoint: 'http://localhost:4318/' },
@@ -225,7 +237,10 @@ const wrongValues: SettingValues = {
     'https://example.org/',
     'https://EXAMPLE.org',
     'https://example.org:443',
-    'ftp://a',
+    'https://*.example.org',
+    'capacitor://localhost/',
+    'tauri://user@localhost',
+    'file://',
     'https://a,,',
   ],
   OTEL_EXPORTER_OTLP_ENDPOINT: ['localhost:4318', 'grpc://localhost:4317', 'x'],

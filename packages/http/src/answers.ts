@@ -33,10 +33,10 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
 
 /**
  * Forbids to keep what the store says. The files of /browse and /docs have a
- * Cache-Control of their own, which lets browsers keep them.
+ * Cache-Control of their own, which lets browsers keep them. So do failures.
  */
 function keepFromCaches(reply: FastifyReply): void {
-  if (reply.statusCode < 400 && !reply.hasHeader('cache-control')) {
+  if (!reply.hasHeader('cache-control')) {
     reply.header('cache-control', 'no-store')
     reply.header('x-content-type-options', 'nosniff')
   }

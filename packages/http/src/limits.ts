@@ -40,6 +40,9 @@ export const defaultServerLimits = {
 
 export type ServerLimits = Readonly<typeof defaultServerLimits>
 
+/** The largest number of header fields. Node's own limit is the same. */
+export const headerFieldsMax = 1_000
+
 /** How many faults the answer to a batch lists. It only counts the others. */
 export const faultsMax = 100
 

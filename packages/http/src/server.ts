@@ -1,5 +1,4 @@
 import { METHODS } from 'node:http'
-import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantUseCases } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
@@ -21,6 +20,7 @@ import { type AnsweredRequest, addNotes } from './request/notes.ts'
 import { createPageReader } from './request/page-reader.ts'
 import { originForm, refuseUnknownPaths } from './request/paths.ts'
 import { createRefusals } from './request/refusals.ts'
+import { trustNearest } from './request/trusted-proxies.ts'
 import { addPages } from './service/page-routes.ts'
 import { addServiceRoutes, type Probes } from './service/service-routes.ts'
 import { createBudget } from './wire/budget.ts'
@@ -143,7 +143,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
       // `readQueries` parses the queries of plants, and others are ignored.
       querystringParser: () => noQuery,
     },
-    rewriteUrl: ({ url = '/' }) => originForm(url),
+    rewriteUrl: originForm,
     // The domain judges what is sent, so nothing is compiled to validate.
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
@@ -184,28 +184,6 @@ function prepareStopOnClose(app: FastifyInstance, { batchRequestDrainMs }: Serve
     /** Aborted when batches that still arrive and pages that wait must end. */
     ending: ending.signal,
   }
-}
-
-/**
- * How many addresses of X-Forwarded-For are followed. A long list from a client would
- * take milliseconds.
- */
-const proxyHopsMax = 16
-
-function trustNearest(
-  proxies: readonly string[],
-): (address: string, hop: number) => boolean {
-  const isTrusted = proxyAddr.compile([...proxies])
-  return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
-}
-
-/**
- * Removes the port that some proxies write behind an address in X-Forwarded-For, and the
- * brackets of IPv6.
- */
-function withoutPort(text: string): string {
-  const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? []
-  return ipv6 ?? ipv4 ?? text
 }
 
 function withoutLastSlash(text: string): string {

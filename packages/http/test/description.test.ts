@@ -96,7 +96,11 @@ interface Exchange {
 /** Checks an answer as each test of the contract does. */
 function record({ request, status, body, fields }: Exchange): void {
   const headers = new Map(
-    Object.entries({ 'content-type': 'application/json', ...fields }),
+    Object.entries({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      ...fields,
+    }),
   )
   const { check } = createRecorder(text)
   check(request, { status, headers, body: Buffer.from(body), interim: [] })

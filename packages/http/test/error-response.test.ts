@@ -82,7 +82,7 @@ test.each<
 ])('%o is answered as itself', (thrown, status, error, message, headers = {}) => {
   expect(toFailure(thrown)).toEqual({
     status,
-    headers,
+    headers: { 'cache-control': 'no-store', ...headers },
     body: { error, message },
     isDefect: false,
   })
@@ -97,7 +97,7 @@ test.each([
 ])('%o is a defect, of which a client is told nothing', thrown => {
   expect(toFailure(thrown)).toEqual({
     status: 500,
-    headers: {},
+    headers: { 'cache-control': 'no-store' },
     body: { error: 50001, message: 'the server failed to answer this request' },
     isDefect: true,
   })

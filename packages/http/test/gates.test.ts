@@ -82,11 +82,6 @@ test.each<[string, AnyGate, status: number]>([
   ['a rejection', () => Promise.reject(invalid), 401],
   ['not now', () => raise(unavailable), 503],
   ['not now, later', async () => raise(unavailable), 503],
-  [
-    'a store that cannot be asked',
-    async () => raise(new DomainError('store-unavailable', 'no')),
-    503,
-  ],
   ['an error', () => raise(new Error('a defect')), 500],
   ['a rejection with an error', async () => raise(new Error('a defect')), 500],
   ['a rejection without a reason', () => Promise.reject(), 500],
@@ -113,6 +108,14 @@ test.each<[string, AnyGate, status: number]>([
 
   const failure = { error: expect.any(Number), message: expect.any(String) }
   expect(answer).toEqual([status, failure])
+  expect(created).toEqual([])
+})
+
+test('a store that cannot look up a token leaves no doubt about changes', async () => {
+  const answer = await ask(async () => raise(new DomainError('store-unavailable', 'no')))
+
+  // Error 50302 would say that a change may have been made.
+  expect(answer).toMatchObject([503, { error: 50306 }])
   expect(created).toEqual([])
 })
 

@@ -18,7 +18,19 @@ test.each([
     why: 'proxies that write ports stand in a row',
     trustedProxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'],
     forwarded: '192.0.2.1:1012, [fd00::1]:443, 10.0.0.1:443',
-    client: '192.0.2.1:1012',
+    client: '192.0.2.1',
+  },
+  {
+    why: 'a client of IPv6 has a port',
+    trustedProxies: ['127.0.0.1'],
+    forwarded: '[2001:db8::1]:443',
+    client: '2001:db8::1',
+  },
+  {
+    why: 'what came through the proxy is no address',
+    trustedProxies: ['127.0.0.1'],
+    forwarded: 'unknown, \u009b1m{',
+    client: '127.0.0.1',
   },
   {
     why: 'a list from a client is longer than any row of proxies',

@@ -95,6 +95,9 @@ class Judge {
     const declaration = this.#find(asked)
     const { path, operation } = declaration
     const faults = statusFaults(declaration, asked, status)
+    if (answer.headers.get('cache-control') !== 'no-store') {
+      faults.push('a cache may keep it')
+    }
     if (operation !== undefined) {
       this.#noteStatus(operation, status, asked)
     }

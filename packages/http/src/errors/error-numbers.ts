@@ -16,7 +16,7 @@ export const failures = {
   'invalid-id': [40004, 'The path does not end in an id'],
   'invalid-query': [40005, 'A query parameter is invalid'],
   'bad-target': [40006, 'The request target is not correctly percent-encoded UTF-8'],
-  'bad-host': [40007, 'The header field Host is missing or repeated'],
+  'bad-host': [40007, 'The header field Host is missing, repeated or not a host'],
   'repeated-parameter': [40009, 'A query parameter is repeated'],
   'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole resource'],
   'bad-condition': [

@@ -45,7 +45,12 @@ function failure(
   const status = Math.floor(number / 100)
   return {
     status,
-    headers: status === 503 ? { ...headers, 'retry-after': retryAfterSeconds } : headers,
+    headers: {
+      // Otherwise a cache may repeat that a plant is missing once it is stored.
+      'cache-control': 'no-store',
+      ...headers,
+      ...(status === 503 && { 'retry-after': retryAfterSeconds }),
+    },
     body: { error: number, message: message.toWellFormed() },
     isDefect: row === failures.internal,
   }

@@ -5,6 +5,7 @@ import {
   isBearerToken,
   type Scope,
 } from '@plant-store/access'
+import { isDomainError } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { notesOf } from './notes.ts'
 
@@ -113,6 +114,11 @@ function judgeRefusal(
 ): void {
   if (!(thrown instanceof Error)) {
     throw new Error(`the gate failed with ${thrown}`)
+  }
+  if (isDomainError(thrown)) {
+    // The store cannot be asked. Nothing was changed, which its own error would not say.
+    const message = 'access cannot be checked at the moment: try again later'
+    throw new AccessError('access-unavailable', message)
   }
   if (!(thrown instanceof AccessError)) {
     throw thrown

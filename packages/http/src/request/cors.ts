@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { requestIdField } from './notes.ts'
+import { serverMethods } from './paths.ts'
 
-const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 /**
  * Tracing tools add fields of their own, which `*` allows, such as `sentry-trace`. It
  * never includes Authorization (Fetch standard).
@@ -62,7 +62,7 @@ export function answerPreflights(app: FastifyInstance): void {
     reply
       .code(204)
       .headers({
-        'access-control-allow-methods': allowedMethods,
+        'access-control-allow-methods': serverMethods,
         'access-control-allow-headers': allowedHeaders,
         'access-control-max-age': preflightSeconds,
       })

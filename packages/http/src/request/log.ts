@@ -8,6 +8,7 @@ import {
   type RequestTrace,
   requestIdField,
 } from './notes.ts'
+import { clientOf } from './trusted-proxies.ts'
 
 /** Gets each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
@@ -60,7 +61,7 @@ export function logOnceAnswered(
   logRequest: RequestLog,
 ): void {
   const log = () => {
-    const { id, ip, method } = request
+    const { id, method } = request
     const status = reply.statusCode
     const endedMs = performance.now()
     const notes = notesOf(request)
@@ -68,7 +69,7 @@ export function logOnceAnswered(
     trace?.end({ method, route, status })
     logRequest({
       reqId: id,
-      client: ip,
+      client: clientOf(request),
       method,
       route,
       status,

@@ -7,7 +7,7 @@ import {
 import type { Socket } from 'node:net'
 import type { RequestErrorCode } from '../errors/error-numbers.ts'
 import { RequestError } from '../errors/request-error.ts'
-import type { ServerLimits } from '../limits.ts'
+import { headerFieldsMax, type ServerLimits } from '../limits.ts'
 import { type Connection, Connections } from './connections.ts'
 
 const connectionsOfServers = new WeakMap<Server, Connections>()
@@ -63,6 +63,8 @@ export function createNodeServer(
   })
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
+  // Node 24 drops what is above this number. `checkHeaderSections` sees that there is one.
+  server.maxHeadersCount = headerFieldsMax + 1
   const connections = new Connections(handle)
   connectionsOfServers.set(server, connections)
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import { bareRequest, type Client, chunk, hostAndToken } from '../client.ts'
+import { bareRequest, type Client, chunk } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -224,14 +224,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
 
     'a path that nothing is at gets 404': async client => {
       assertFailure(await client.ask('GET', '/Plants'), 40401)
-      for (const target of ['*', 'plants']) {
-        const asked = { method: 'OPTIONS', target: `/${target}` }
-        const answer = await client.exchange(
-          asked,
-          bareRequest({ ...asked, target }, hostAndToken(client)),
-        )
-        assert.match(`${answer.status}`, /^40[04]$/, target)
-      }
     },
   }),
 ]
