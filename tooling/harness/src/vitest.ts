@@ -4,11 +4,17 @@ import { createDatabase, createSchema, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
+const missing = new Set<string>()
+
 /**
- * Returns the options of a test that is skipped without a program. In CI it runs all the
- * same, and fails.
+ * Returns the options of a test that is skipped without a program, and says once which is
+ * missing. In CI it runs all the same, and fails.
  */
-export function needs(_program: string, isInstalled: boolean) {
+export function needs(program: string, isInstalled: boolean) {
+  if (!isInstalled && !missing.has(program)) {
+    missing.add(program)
+    process.stderr.write(`missing: ${program}\n`)
+  }
   return { skip: !isInstalled && !process.env['CI'] }
 }
 
