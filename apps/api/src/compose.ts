@@ -84,6 +84,7 @@ async function openStore(
   try {
     return await openStorage({
       url: config.databaseUrl,
+      migrates: true,
       timeoutMs: config.databaseTimeoutMs,
       lockTimeoutMs: config.databaseTimeoutMs,
       readConnectionsMax: config.databasePoolMax,
@@ -91,6 +92,7 @@ async function openStore(
       onCommit,
       onFailureChange: reason => storeLog.note(0, reason),
       onCheckpointFailure: reason => storeLog.noteCheckpoint(reason),
+      onNewerVersion: version => storeLog.noteNewerVersion(version),
       onServerWarning: warning => storeLog.noteWarning(warning),
     })
   } catch (cause) {

@@ -76,17 +76,11 @@ export async function changeStore(options: OpenOptions = {}): Promise<Storage> {
 type OpenOptions = Pick<StorageOptions, 'timeoutMs'>
 
 /**
- * Opens the store to change it, and creates it if needed. Says so if that migrates it.
+ * Opens the store to change it, and creates it if needed. Only a server migrates one: an
+ * older server may have it open.
  */
-export async function openStore(options: OpenOptions = {}): Promise<Storage> {
-  const storage = await openStorage({ url: storeUrl(), ...options })
-  const { versionBefore, schemaVersion } = storage
-  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
-    process.stderr.write(
-      `The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`,
-    )
-  }
-  return storage
+export function openStore(options: OpenOptions = {}): Promise<Storage> {
+  return openStorage({ url: storeUrl(), ...options })
 }
 
 function noStore(url: string): CommandError {

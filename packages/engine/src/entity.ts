@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
+import { schemaVersionOf } from './migrations.ts'
 import type { Dialect } from './statements/dialect.ts'
 import type {
   Change,
@@ -88,6 +89,8 @@ export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item
 
 /** The statements of entities and of the store itself on a database. */
 export interface CompiledEntities {
+  /** The newest version of the schema. */
+  readonly schemaVersion: number
   /** All tables, in the order in which changes lock their rows. */
   readonly tables: readonly string[]
   /** The name of each statement, such as `notes.find`. */
@@ -127,6 +130,7 @@ export function compileEntities(entities: Entities, dialect: Dialect): CompiledE
 
   return {
     ...probes,
+    schemaVersion: schemaVersionOf(entities),
     tables,
     names,
     changeStatements,

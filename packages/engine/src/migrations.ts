@@ -36,6 +36,21 @@ export async function bringUpToDate(
   return found
 }
 
+/**
+ * Refuses to migrate a store that a server of the older release may have open: it would
+ * go on, and refuse the store at its next start.
+ *
+ * @throws Error that says what to do
+ */
+export function refuseMigration(entities: Entities, found: number | undefined): void {
+  const newest = schemaVersionOf(entities)
+  if (found !== undefined && found < newest) {
+    throw new Error(
+      `it has schema version ${found}, and this release needs ${newest}: stop the servers, then start the new one, which migrates it`,
+    )
+  }
+}
+
 async function createVersionTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await db.schema
     .createTable('schema_version')

@@ -31,7 +31,7 @@ import type {
 // functions below may give it their types.
 
 /**
- * Opens a store, and creates or migrates it if needed.
+ * Opens a store, and creates it if needed. Migrates it only with the option `migrates`.
  *
  * @throws Error in one line if the store is unavailable; it is then unchanged
  */
@@ -44,7 +44,7 @@ export async function openStorage<Entered extends Entities>(
 }
 
 /**
- * Resolves to what `openStorage` would do, and changes nothing.
+ * Resolves to what `openStorage` would do if it migrates, and changes nothing.
  *
  * @throws Error like `openStorage`, for every reason that can be foreseen
  */

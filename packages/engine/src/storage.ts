@@ -9,6 +9,7 @@ import {
   type ReadStatement,
 } from './statements/statement.ts'
 import type { Storage, StorageObserver, StoreContent } from './types.ts'
+import { watchVersion } from './version-watch.ts'
 
 type RunGroup = GroupQueueOptions['runGroup']
 
@@ -52,8 +53,10 @@ interface RunnerOptions extends StorageObserver {
  */
 export function createStorage(
   driver: DatabaseDriver,
-  { queueChangesMax, onFailureChange, translateError = unchanged }: RunnerOptions = {},
+  options: RunnerOptions = {},
 ): Storage {
+  const { queueChangesMax, onFailureChange, onNewerVersion } = options
+  const { translateError = unchanged } = options
   const { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs } = driver
   const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
   const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
@@ -80,6 +83,17 @@ export function createStorage(
   }, onFailureChange)
   driver.watchFailures?.(error => outages.report(error))
 
+  const versions =
+    onNewerVersion &&
+    watchVersion({
+      schemaVersion: compiled.schemaVersion,
+      async readVersion() {
+        const [row] = await driver.read(compiled.probeRead, {})
+        return Number(Object.values(row ?? {})[0])
+      },
+      onNewerVersion,
+    })
+
   function fail(cause: unknown): never {
     const error = toStoreError(cause)
     outages.report(error)
@@ -104,6 +118,7 @@ export function createStorage(
     pending: () => single.pending() + bulk.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
+      versions?.[Symbol.dispose]()
       await Promise.all([single.drain(), bulk.drain()])
       await driver.close()
     },

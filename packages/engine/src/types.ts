@@ -26,6 +26,11 @@ export interface StorageOptions extends EngineOptions {
 
 export interface EngineOptions extends StorageObserver {
   /**
+   * Whether a store of an earlier version is migrated. Otherwise it is refused, because a
+   * server of the earlier release may have it open. A new store is created either way.
+   */
+  readonly migrates?: boolean
+  /**
    * How many single changes of each thread may be pending, by default 10,000. Above it,
    * `store-busy`.
    */
@@ -67,6 +72,11 @@ export interface StorageObserver {
    * it, only one of them calls.
    */
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
+  /**
+   * Called with its schema version once a newer release has migrated the open store. If
+   * threads share it, only the one that opened it calls.
+   */
+  readonly onNewerVersion?: ((version: number) => void) | undefined
   /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
   readonly onServerWarning?: ((warning: string) => void) | undefined
 }

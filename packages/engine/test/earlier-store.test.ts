@@ -10,7 +10,7 @@ import {
 } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 
 const notes = entityOf('notes')
@@ -58,7 +58,7 @@ async function createStore<Entered extends { readonly notes: typeof notes }>(
 }
 
 async function insertGardens(url: string, ...gardens: readonly Note[]): Promise<void> {
-  await using storage = await openStorage(second, { url })
+  await using storage = await openStorage(second, { url, migrates: true })
   for (const garden of gardens) {
     await storage.gardens.insert(garden)
   }
@@ -90,10 +90,42 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
   })
 
-  test('gets its table when it is opened', async () => {
+  test('is refused unless its opener migrates, and left as it is', async () => {
+    await using place = await openPlace()
+
+    const refused = openStorage(second, { url: place.url })
+
+    await expect(refused).rejects.toThrow(
+      /: it has schema version 1, and this release needs 2: stop the servers, then start the new one, which migrates it$/,
+    )
+    const report = await inspectStore(second, place.url)
+    expect(report.schemaVersion).toBe(1)
+  })
+
+  test('is reported to an older server that has it open, once', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    await using place = await openPlace()
+    const onNewerVersion = vi.fn()
+    const older = { url: place.url, onNewerVersion }
+    await using _storage = await openStorage(first, older)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(onNewerVersion).not.toHaveBeenCalled()
+    await (await openStorage(second, { url: place.url, migrates: true }))[
+      Symbol.asyncDispose
+    ]()
+
+    vi.advanceTimersByTime(10_000)
+    await vi.waitFor(() => expect(onNewerVersion).toHaveBeenCalled(), 30_000)
+    vi.advanceTimersByTime(20_000)
+
+    expect(onNewerVersion.mock.calls).toEqual([[2]])
+  })
+
+  test('gets its table when it is migrated', async () => {
     await using place = await openPlace()
     {
-      await using storage = await openStorage(second, { url: place.url })
+      await using storage = await openStorage(second, { url: place.url, migrates: true })
       expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
       expect(await storage.notes.insert(note(1))).toBe(false)
       expect(await storage.gardens.insert(note(1))).toBe(true)

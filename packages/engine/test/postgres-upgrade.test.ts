@@ -22,7 +22,7 @@ test('a store whose tables are all published is upgraded', async () => {
   await createFirst(database.url)
   await database.query('create publication everything for all tables')
 
-  await using storage = await openStorage(second, { url: database.url })
+  await using storage = await openStorage(second, { url: database.url, migrates: true })
   const kept = await storage.notes.find(1n)
 
   expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
@@ -40,7 +40,9 @@ test('an upgrade is refused if the role does not own the tables', async () => {
   const reason = `a migration changes notes, schema_version, which its role ${user.name} does not own`
 
   await expect(planOpening(second, user.url)).rejects.toThrow(reason)
-  await expect(openStorage(second, { url: user.url })).rejects.toThrow(reason)
+  await expect(openStorage(second, { url: user.url, migrates: true })).rejects.toThrow(
+    reason,
+  )
   const report = await inspectStore(second, database.url)
   expect(report.schemaVersion).toBe(1)
 })

@@ -21,7 +21,7 @@ export interface RestoreReport extends engine.RestoreReport<typeof entities> {}
 export interface Salvage extends engine.Salvage<typeof entities> {}
 
 /**
- * Opens a store, and creates or migrates it if needed.
+ * Opens a store, and creates it if needed. Migrates it only with the option `migrates`.
  *
  * @throws Error in one line if the store is unavailable; it is then unchanged
  */
@@ -30,7 +30,7 @@ export function openStorage(options: engine.StorageOptions): Promise<MainStorage
 }
 
 /**
- * Resolves to what `openStorage` would do, and changes nothing.
+ * Resolves to what `openStorage` would do if it migrates, and changes nothing.
  *
  * @throws Error like `openStorage`, for every reason that can be foreseen
  */

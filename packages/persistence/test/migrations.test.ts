@@ -173,14 +173,20 @@ describe.each(databases)('on %s a newer release', name => {
 
   test('brings a store up to date, and keeps its plants', async () => {
     {
-      await using first = await engine.openStorage(next, { url: place.current.url })
+      await using first = await engine.openStorage(next, {
+        url: place.current.url,
+        migrates: true,
+      })
       expect([first.versionBefore, first.schemaVersion]).toEqual([
         schemaVersion,
         nextVersion,
       ])
       expect(await first.plants.page({ limit: 10 })).toEqual(plants)
     }
-    await using second = await engine.openStorage(next, { url: place.current.url })
+    await using second = await engine.openStorage(next, {
+      url: place.current.url,
+      migrates: true,
+    })
 
     expect([second.versionBefore, second.schemaVersion]).toEqual([
       nextVersion,
@@ -191,7 +197,7 @@ describe.each(databases)('on %s a newer release', name => {
   })
 
   test('makes a store that this one refuses and leaves as it is', async () => {
-    await (await engine.openStorage(next, { url: place.current.url }))[
+    await (await engine.openStorage(next, { url: place.current.url, migrates: true }))[
       Symbol.asyncDispose
     ]()
     const before = await place.current.fingerprint()
@@ -214,7 +220,10 @@ describe.each(databases)('on %s', name => {
       throw new Error('no more')
     })
 
-    const refused = engine.openStorage(failing, { url: place.current.url })
+    const refused = engine.openStorage(failing, {
+      url: place.current.url,
+      migrates: true,
+    })
 
     await expect(refused).rejects.toThrow(/^the store .* cannot be opened: no more$/)
     expect(await place.current.fingerprint()).toBe(before)

@@ -88,6 +88,14 @@ export class StoreLog {
     }
   }
 
+  /** @param version that a newer release has given the open store */
+  noteNewerVersion(version: number): void {
+    this.#logger.warn(
+      { store: this.#store, version },
+      'a newer release has migrated the store: stop this server, which would not start again',
+    )
+  }
+
   /** Logs a warning of PostgreSQL, such as one before it stops accepting changes. */
   noteWarning(warning: string): void {
     this.#logger.warn({ store: this.#store, warning }, 'the database server warns')

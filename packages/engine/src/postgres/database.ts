@@ -47,11 +47,12 @@ async function openPostgres(
     timeoutMs = defaultTimeoutMs,
     readConnectionsMax,
     queueChangesMax,
+    migrates = false,
     ...observer
   } = options
   const server: PostgresOptions = { ...location, timeoutMs }
   const onWarning = limitWarnings(observer.onServerWarning)
-  const found = await migratePostgres(server, entities, onWarning)
+  const found = await migratePostgres(server, entities, migrates, onWarning)
 
   const handle: PostgresHandle = {
     kind: 'postgres',

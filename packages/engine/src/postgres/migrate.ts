@@ -1,6 +1,11 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import type { Entities } from '../entity.ts'
-import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
+import {
+  bringUpToDate,
+  findVersion,
+  refuseMigration,
+  schemaVersionOf,
+} from '../migrations.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import type { PostgresOptions } from '../types.ts'
 import type { Connection } from './connection.ts'
@@ -34,10 +39,13 @@ export interface FoundStore {
 /**
  * Creates or migrates the tables if needed. Of several processes that start together, one
  * does it. Resolves to what it found.
+ *
+ * @param migrates as in `EngineOptions`
  */
 export async function migratePostgres(
   options: PostgresOptions,
   entities: Entities,
+  migrates: boolean,
   onWarning: WarningListener,
 ): Promise<FoundStore> {
   // An up-to-date store needs neither the lock nor the right to create tables.
@@ -48,6 +56,9 @@ export async function migratePostgres(
   )
   if (found.version === schemaVersionOf(entities)) {
     return found
+  }
+  if (!migrates) {
+    refuseMigration(entities, found.version)
   }
   const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
   return retryRolledBack(migrationTimeoutMs, () =>

@@ -56,10 +56,11 @@ async function planSqlite(
 async function openSqlite(
   file: string,
   content: StoreContent,
-  { queueChangesMax, lockTimeoutMs = 5_000, ...observer }: EngineOptions,
+  options: EngineOptions,
 ): Promise<MainStorage> {
+  const { queueChangesMax, lockTimeoutMs = 5_000, migrates, ...observer } = options
   const { entities } = content
-  const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
+  const versionBefore = await migrateSqlite(file, entities, { lockTimeoutMs, migrates })
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
   // The writer is closed last, because it takes a connection that may write to merge the

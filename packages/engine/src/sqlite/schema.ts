@@ -4,7 +4,12 @@ import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { compileEntities, type Entities } from '../entity.ts'
 import { isDamage, NoStoreError } from '../errors.ts'
-import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
+import {
+  bringUpToDate,
+  findVersion,
+  refuseMigration,
+  schemaVersionOf,
+} from '../migrations.ts'
 import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection, prepareAll, prepareChange } from './connection.ts'
@@ -29,22 +34,29 @@ const oldestSqlite = '3.51.3'
  */
 let lastMigration: Promise<unknown> = Promise.resolve()
 
+interface MigrationOptions {
+  readonly lockTimeoutMs: number
+  /** As in `EngineOptions`. */
+  readonly migrates: boolean | undefined
+}
+
 /**
- * Creates a store's file, folders and tables as needed. Resolves like {@link
- * bringUpToDate}.
+ * Creates a store's file, folders and tables as needed, and migrates them. Resolves like
+ * {@link bringUpToDate}.
  *
- * @throws Error if the file is not a store, or a newer one. The file is then unchanged
+ * @throws Error if the file is not a store, a newer one, or an older one that may not be
+ *   migrated. The file is then unchanged
  */
 export async function migrateSqlite(
   file: string,
   entities: Entities,
-  lockTimeoutMs: number,
+  options: MigrationOptions,
 ): Promise<number | undefined> {
   createFileIfNeeded(file)
   refuseSecondPath(file)
   refuseForeignWal(file)
 
-  const migration = lastMigration.then(() => migrateOnce(file, entities, lockTimeoutMs))
+  const migration = lastMigration.then(() => migrateOnce(file, entities, options))
   lastMigration = migration.catch(() => {})
   const versionBefore = await migration
   hideFromOthers(file)
@@ -73,9 +85,9 @@ function createFileIfNeeded(file: string): void {
 async function migrateOnce(
   file: string,
   entities: Entities,
-  timeout: number,
+  { lockTimeoutMs, migrates = false }: MigrationOptions,
 ): Promise<number | undefined> {
-  const connection = openConnection(file, { timeout })
+  const connection = openConnection(file, { timeout: lockTimeoutMs })
   try {
     refuseOldSqlite(connection)
     // SQLite would take such a file for an empty one, and overwrite it.
@@ -87,6 +99,9 @@ async function migrateOnce(
     // process is noticed now and not at the first change.
     connection.exec('begin immediate')
     const versionBefore = await checkedVersion(entities, connection)
+    if (!migrates) {
+      refuseMigration(entities, versionBefore)
+    }
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
     giveStoreId(connection)
     connection.exec('commit')
