@@ -23,6 +23,7 @@ export { replaceFile } from './sqlite/replace-file.ts'
 export { readStoreId } from './sqlite/store-id.ts'
 export {
   type Dialect,
+  type PageText,
   type PrecedingStatement,
   postgresDialect,
   sqliteDialect,
@@ -43,6 +44,7 @@ export {
   storageName,
   storeFiles,
 } from './store-url.ts'
+export { storesOf } from './stores.ts'
 export {
   type BackupReport,
   type Commit,

@@ -43,16 +43,16 @@ export interface Notes {
 }
 
 const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
-const texts = ['text', 'topic'] as const
 
 type Page = PageBounds & { readonly from: bigint }
 
 /** @param before what precedes an insert on SQLite */
 export function statementsOf(
   table: keyof Tables,
-  { name, tables, read, change }: Dialect,
+  dialect: Dialect,
   before?: PrecedingStatement<Note>,
 ) {
+  const { name, tables, read, change } = dialect
   const db = tables<Tables>()
   const byId = { of: table, by: 'id' } as const
   const into = sql.table(table)
@@ -75,12 +75,9 @@ export function statementsOf(
   type Id = Parameter<{ id: bigint }>
   return {
     find: read((p: Id) =>
-      db
-        .selectFrom(table)
-        .select(['id', ...texts])
-        .where('id', '=', p('id')),
+      db.selectFrom(table).select(['id', 'text', 'topic']).where('id', '=', p('id')),
     ),
-    page: name === 'sqlite' ? pageOnSqlite(table) : pageOnPostgres(table),
+    page: pageOf(table, dialect),
     ...(name === 'sqlite' ? ofSqlite : ofPostgres),
     remove: change(byId, (p: Id) => db.deleteFrom(table).where('id', '=', p('id'))),
     clear: change('barrier', () => db.deleteFrom(table)),
@@ -95,30 +92,18 @@ function rowsOf(name: Dialect['name'], p: Parameter<Note>): RawBuilder<unknown> 
         unnest(${p('id')}::bigint[], ${p('text')}::text[], ${p('topic')}::text[])`
 }
 
-export function pageOnSqlite(table: keyof Tables) {
-  const page = (p: Parameter<Page>, columns: RawBuilder<unknown>): Query<Note> => sql`
-    select ${columns} from ${sql.table(table)}
-    where id >= ${p('from')} order by id limit ${p('limit')}`
-  const guarded = (p: Parameter<Page>) => sql`
-    id, case when octet_length(text) > ${p('textBytesMax')} then 0 else text end as text,
-    case when octet_length(topic) > ${p('textBytesMax')} then 0 else topic end as topic`
-  return sqliteDialect.page(
-    texts,
-    (p: Parameter<Page>) => page(p, sql`id, text, topic`),
-    p => page(p, guarded(p)),
-  )
-}
-
-function pageOnPostgres(table: keyof Tables) {
-  return postgresDialect.read(
-    (p: Parameter<Page>) => sql<Note>`
-      select id, text, topic from (
-        select *, sum(octet_length(text) + coalesce(octet_length(topic), 0))
-          over (order by id rows between unbounded preceding and 1 preceding)
-          as bytes_before
-        from ${sql.table(table)} where id >= ${p('from')} order by id limit ${p('limit')}
-      ) as page
-      where coalesce(bytes_before, 0) < ${p('textBytesMax')} order by id`,
+export function pageOf(table: keyof Tables, { tables, page }: Dialect) {
+  const notes = tables<Tables>().selectFrom(table)
+  return page(columns, (p: Parameter<Page>, text) =>
+    notes
+      .select(({ ref }) => [
+        'id',
+        text(ref('text')).as('text'),
+        text(ref('topic')).as('topic'),
+      ])
+      .where('id', '>=', p('from'))
+      .orderBy('id')
+      .limit(p('limit')),
   )
 }
 

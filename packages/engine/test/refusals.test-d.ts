@@ -4,6 +4,7 @@ import {
   type MainStorage,
   openStorage,
   type PageBounds,
+  type PageText,
   type Parameter,
   postgresDialect,
   type ReadStatement,
@@ -29,8 +30,10 @@ export function statements(dialect: Dialect) {
   const rename = dialect.change(order, (p: Rename<string>) =>
     update.set({ text: p('text') }).where('id', '=', p('id')),
   )
-  const ofPage = (p: Bounds) => notes.select(['id', 'text']).limit(p('limit'))
-  const page = sqliteDialect.page(['text'], ofPage, ofPage)
+  const columns = { id: 'bigint', text: 'text' } as const
+  const ofPage = (p: Bounds, text: PageText) =>
+    notes.select(({ ref }) => ['id', text(ref('text')).as('text')]).limit(p('limit'))
+  const page = dialect.page(columns, ofPage)
 
   const misspelt = {
     // @ts-expect-error a table or column, which Kysely checks once it has the types
@@ -39,8 +42,10 @@ export function statements(dialect: Dialect) {
     parameter: dialect.read((p: Id) => notes.select('id').where('id', '=', p('idd'))),
     // @ts-expect-error a parameter in SQL that nobody checks otherwise
     inSql: dialect.change(order, (p: Id) => sql`delete from notes where id = ${p('idd')}`),
+    // @ts-expect-error a column of a page
+    column: dialect.page({ id: 'bigint', txt: 'text' }, ofPage),
     // @ts-expect-error a text of a page
-    text: sqliteDialect.page(['txt'], ofPage, ofPage),
+    text: dialect.page(columns, (_: Bounds, text) => notes.select(({ ref }) => text(ref('txt')).as('text'))),
     // @ts-expect-error the column of an order
     order: dialect.change({ of: 'notes', by: 'idd' }, (p: Id) =>
       db.deleteFrom('notes').where('id', '=', p('id')),

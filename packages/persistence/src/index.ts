@@ -1,16 +1,30 @@
-export { entities } from './entities.ts'
-export {
+import { DomainError } from '@plant-store/domain'
+import type * as engine from '@plant-store/engine'
+import { storesOf } from '@plant-store/engine'
+import { entities } from './entities.ts'
+
+export { entities }
+
+/**
+ * What can be done with stores. An open one has the port of each entity, which rejects
+ * with DomainError `store-busy` or `store-unavailable`.
+ */
+export const {
   attachStorage,
-  type BackupReport,
   backUpStore,
   inspectStore,
-  type MainStorage,
   openReader,
   openSalvage,
   openStorage,
   planOpening,
   restoreStore,
-  type Storage,
-  type StoreReader,
-  type StoreReport,
-} from './open.ts'
+} = storesOf<typeof entities>({
+  entities,
+  translateError: ({ code, message, cause }) => new DomainError(code, message, { cause }),
+})
+
+export interface Storage extends engine.Storage<typeof entities> {}
+export interface MainStorage extends engine.MainStorage<typeof entities> {}
+export interface StoreReader extends engine.StoreReader<typeof entities> {}
+export interface StoreReport extends engine.StoreReport<typeof entities> {}
+export interface BackupReport extends engine.BackupReport<typeof entities> {}

@@ -67,7 +67,9 @@ test.each([sqliteDialect, postgresDialect])(
     })
 
     const withoutText = pages.flatMap(({ name, sql }) =>
-      texts.every(text => sql.includes(`octet_length(${text})`)) ? [] : [name],
+      texts.every(text => RegExp(`octet_length\\("?${text}"?\\)`).test(sql))
+        ? []
+        : [name],
     )
 
     expect(pages.length).toBeGreaterThan(2)
@@ -102,7 +104,9 @@ describe('on SQLite', () => {
 
   const byId = /^SEARCH plants USING INTEGER PRIMARY KEY \(rowid>\?/
   const byTag = /^SEARCH plants USING INDEX plants_by_tag \(tag=\? AND id>\?/
-  const countedAlone = /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/
+  // A count reads an index alone, or the part of the table where it ends.
+  const countedAlone =
+    /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING (COVERING INDEX|INTEGER PRIMARY KEY)/
 
   test.each([
     { name: 'plants.page', search: byId, others: /^$/ },

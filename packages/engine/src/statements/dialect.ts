@@ -1,6 +1,15 @@
-import { Kysely, PostgresDialect, type RawBuilder, SqliteDialect, sql } from 'kysely'
+import {
+  type AliasableExpression,
+  type Expression,
+  Kysely,
+  PostgresDialect,
+  type RawBuilder,
+  SqliteDialect,
+  sql,
+} from 'kysely'
 import {
   type ChangeStatement,
+  type ColumnType,
   compile,
   type Order,
   type PageBounds,
@@ -31,22 +40,25 @@ export interface Dialect {
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
   ): ChangeStatement<Values>
-}
-
-interface DialectOfSqlite extends Dialect {
   /**
-   * Defines a page, which ends with the row at which its texts reach a size.
+   * Defines a page in order of `id`, which ends with the row at which its texts reach
+   * `textBytesMax`. No text of a later row is read.
    *
-   * @param texts the columns whose size counts
-   * @param build the page
-   * @param buildGuarded the same page with 0 in place of each text that has more bytes
-   *   than `textBytesMax`
+   * @param columns the columns of the page
+   * @param build selects each of its texts through `text`
    */
   page<Values extends PageBounds, Row>(
-    texts: readonly (keyof Row & string)[],
-    build: (p: Parameter<Values>) => Query<Row>,
-    buildGuarded: (p: Parameter<Values>) => Query<unknown>,
+    columns: { readonly [Name in keyof Row & string]: ColumnType },
+    build: (p: Parameter<Values>, text: PageText) => Query<Row>,
   ): ReadStatement<Values, Row>
+}
+
+/** Returns what a page selects for a text. */
+export type PageText = <Text extends string | null>(
+  column: Expression<Text>,
+) => AliasableExpression<Text>
+
+interface DialectOfSqlite extends Dialect {
   /**
    * Defines a change that another statement precedes, because a statement of SQLite
    * changes only one table.
@@ -105,10 +117,19 @@ export const sqliteDialect: DialectOfSqlite = {
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
   tableNames: sql`select name from sqlite_schema where type = 'table'`,
   ...ofSqlite,
-  page: (texts, build, buildGuarded) => ({
-    ...ofSqlite.read(build),
-    bound: { texts, guarded: ofSqlite.read(buildGuarded) },
-  }),
+  page(columns, build) {
+    const guarded = ofSqlite.read<PageBounds, unknown>(p =>
+      build(
+        p as Parameter<never>,
+        column => sql`case when octet_length(${column}) > ${p('textBytesMax')}
+          then 0 else ${column} end`,
+      ),
+    )
+    return {
+      ...ofSqlite.read(p => build(p, plainText)),
+      bound: { texts: textsOf(columns), guarded },
+    }
+  },
   changePrecededBy(before, order, build) {
     const statement = ofSqlite.change(order, build)
     const first = compile(before.build, sqlite)
@@ -120,6 +141,13 @@ export const sqliteDialect: DialectOfSqlite = {
     const onlyIf = compile(() => before.onlyIf, sqlite)
     return { ...statement, before: { onlyIf: onlyIf.sql, sql: first.sql } }
   },
+}
+
+const plainText: PageText = column => sql`${column}`
+
+function textsOf(columns: Readonly<Record<string, ColumnType>>): readonly string[] {
+  const names = Object.keys(columns)
+  return names.filter(name => columns[name] === 'text')
 }
 
 const ofPostgres = statementsOf(
@@ -137,6 +165,22 @@ export const postgresDialect: DialectOfPostgres = {
     select relname::text as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
     where nspname = current_schema() and relkind in ('r', 'p')`,
   ...ofPostgres,
+  page(columns, build) {
+    const names = sql.join(Object.keys(columns).map(name => sql.ref(name)))
+    const sizes = textsOf(columns).map(
+      name => sql`coalesce(octet_length(${sql.ref(name)}), 0)`,
+    )
+    return ofPostgres.read(
+      p => sql`
+        select ${names} from (
+          select *, sum(${sql.join(sizes, sql` + `)})
+            over (order by id rows between unbounded preceding and 1 preceding)
+            as bytes_before
+          from (${build(p, plainText)}) as page
+        ) as page
+        where coalesce(bytes_before, 0) < ${p('textBytesMax')} order by id`,
+    )
+  },
   changeMany: (order, build) => ({
     ...ofPostgres.change(order, build),
     takesArrays: true,

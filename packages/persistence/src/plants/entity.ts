@@ -1,9 +1,9 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
 import type { Dialect, Entity, Runner } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
-import { firstTagIndex, postgresPlants, tagIndex } from './postgres.ts'
+import { postgresPlants } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
-import { sqlitePlants, tagIndex as tagIndexOfSqlite } from './sqlite.ts'
+import { sqlitePlants } from './sqlite.ts'
 import type { PlantStatements } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
@@ -32,7 +32,6 @@ export const plants: Entity<Plants, Plant> = {
 }
 
 const statementsOn = { sqlite: sqlitePlants, postgres: postgresPlants }
-const firstTagIndexOn = { sqlite: tagIndexOfSqlite, postgres: firstTagIndex }
 
 function createPlants(runner: Runner, statements: PlantStatements): Plants {
   const unannounced = createPlantRepository(runner, {
@@ -64,10 +63,12 @@ async function createTable(
     // itself.
     await db.schema.alterTable('plants').addColumn('added', int64).execute()
   }
+  // An entry of PostgreSQL's index has at most 2,704 bytes, so it has only the start of a
+  // tag.
   await db.schema
     .createIndex('plants_by_tag')
     .on('plants')
-    .expression(firstTagIndexOn[name])
+    .expression(name === 'sqlite' ? sql`tag, id` : sql`substr(tag, 1, 200), id`)
     .execute()
 }
 
@@ -81,7 +82,7 @@ async function orderTagsByBytes(db: Kysely<unknown>, { name }: Dialect): Promise
     await db.schema
       .createIndex('plants_by_tag')
       .on('plants')
-      .expression(tagIndex)
+      .expression(sql`substr(tag, 1, 200) collate "C", id`)
       .execute()
   }
 }

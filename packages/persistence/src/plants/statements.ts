@@ -1,82 +1,56 @@
+import type { PlantPageQuery } from '@plant-store/domain'
 import type {
   ChangeStatement,
   Dialect,
   PageBounds,
-  ReadStatement,
+  PageText,
+  Parameter,
 } from '@plant-store/engine'
-import { sql } from 'kysely'
-import type { PlantRow, VersionedRow } from './tables.ts'
+import { type Expression, sql } from 'kysely'
+import { plantColumns, type VersionedRow } from './tables.ts'
 
-/**
- * The statements of plants. `sqlite.ts` and `postgres.ts` have them as each database gets
- * them, except those in `sharedStatements`. A list is either all plants or, `…OfTag`,
- * those of a tag.
- */
-export interface PlantStatements {
-  readonly find: ReadStatement<Id, VersionedRow>
+/** The statements of plants. A list is either all plants or, `…OfTag`, those of a tag. */
+export type PlantStatements = ReturnType<typeof sharedStatements> & AddingStatements
 
-  /** The plants of a list from an id on. */
-  readonly page: ReadStatement<Page, PlantRow>
-  readonly pageOfTag: ReadStatement<Page & OfTag, PlantRow>
-  /** The same page, with the number of plants in the whole list. */
-  readonly counted: ReadStatement<Page & Counted, CountedRow>
-  readonly countedOfTag: ReadStatement<Page & Counted & OfTag, CountedRow>
-  /** The part of a list that one search looks at. */
-  readonly window: ReadStatement<Window, WindowRow>
-  readonly windowOfTag: ReadStatement<Window & OfTag, WindowRow>
-  /** The plants of such a part whose names contain a text. */
-  readonly search: ReadStatement<Page & Searched, PlantRow>
-  readonly searchOfTag: ReadStatement<Page & Searched & OfTag, PlantRow>
-
+/** The changes that `sqlite.ts` and `postgres.ts` have as each database gets them. */
+export interface AddingStatements {
   /** Under a taken id, it changes nothing. */
   readonly insert: ChangeStatement<VersionedRow>
   readonly insertUnannounced: ChangeStatement<VersionedRow>
   /** Inserts or replaces. */
   readonly save: ChangeStatement<VersionedRow>
   readonly saveUnannounced: ChangeStatement<VersionedRow>
-  readonly saveIf: ChangeStatement<VersionedRow & Expected>
-  readonly remove: ChangeStatement<Id>
-  readonly removeIf: ChangeStatement<Id & Expected>
 }
 
-interface Id {
-  readonly id: bigint
-}
+/** Changes of one plant keep their order. */
+export const byId = { of: 'plants', by: 'id' } as const
+
+type Id = Pick<VersionedRow, 'id'>
 
 /** Changes only the plant of this version. `null` equals none. */
 interface Expected {
   readonly expected: bigint | null
 }
 
-export interface Page extends PageBounds {
+/** The filters of a list, which are those of the domain. */
+type Filters = {
+  readonly [Filter in Exclude<keyof PlantPageQuery, PageMember>]-?:
+    | PlantPageQuery[Filter]
+    | undefined
+}
+type PageMember = 'limit' | 'after' | 'textBytesMax'
+
+interface Window extends Filters {
   /** The least id. */
-  readonly from: bigint
-}
-
-export interface OfTag {
-  readonly tag: string | undefined
-}
-
-interface Counted {
-  /** Counting stops here. */
-  readonly countMax: number
-}
-
-interface CountedRow extends PlantRow {
-  total: bigint
-}
-
-interface Window {
   readonly from: bigint
   readonly limit: number
 }
 
-interface WindowRow {
-  /** The last id, or `null` if the list has no more plants. */
-  last: bigint | null
-  count: bigint
-  /** The size of all names in UTF-8. */
-  bytes: bigint | null
+type Page = Window & PageBounds
+
+interface Counted {
+  /** Counting stops here. */
+  readonly countMax: number
 }
 
 interface Searched {
@@ -85,47 +59,37 @@ interface Searched {
   readonly name_contains: string
 }
 
-/** Changes of one plant keep their order. */
-export const byId = { of: 'plants', by: 'id' } as const
-
-type Shared = 'find' | 'window' | 'saveIf' | 'remove' | 'removeIf'
-
-/** Returns the statements that are the same on both databases. */
-export function sharedStatements(dialect: Dialect): Pick<PlantStatements, Shared> {
-  const { read, change } = dialect
+/** Returns the statements that both databases say alike. */
+export function sharedStatements(dialect: Dialect) {
   const db = dialect.tables<{ plants: VersionedRow }>()
+  const { read, change } = dialect
+  const all = listStatements(dialect, ({ tag: _, ...others }) => others)
+  const ofTag = listStatements(dialect, filters => filters)
   return {
-    find: read(p =>
+    find: read((p: Parameter<Id>) =>
       db
         .selectFrom('plants')
         .select(['id', 'name', 'tag', 'version'])
         .where('id', '=', p('id')),
     ),
-    window: read(p => {
-      const sizes = db
-        .selectFrom('plants')
-        .select('id')
-        .select(nameBytes)
-        .where('id', '>=', p('from'))
-        .orderBy('id')
-        .limit(p('limit'))
-      return db
-        .selectFrom(sizes.as('sizes'))
-        .select(({ fn }) => [
-          fn.max('id').as('last'),
-          fn.countAll<bigint>().as('count'),
-          fn.sum<bigint | null>('bytes').as('bytes'),
-        ])
-    }),
-    saveIf: change(byId, p =>
+
+    ...all,
+    pageOfTag: ofTag.page,
+    countedOfTag: ofTag.counted,
+    windowOfTag: ofTag.window,
+    searchOfTag: ofTag.search,
+
+    saveIf: change(byId, (p: Parameter<VersionedRow & Expected>) =>
       db
         .updateTable('plants')
         .set({ name: p('name'), tag: p('tag'), version: p('version') })
         .where('id', '=', p('id'))
         .where('version', '=', p('expected')),
     ),
-    remove: change(byId, p => db.deleteFrom('plants').where('id', '=', p('id'))),
-    removeIf: change(byId, p =>
+    remove: change(byId, (p: Parameter<Id>) =>
+      db.deleteFrom('plants').where('id', '=', p('id')),
+    ),
+    removeIf: change(byId, (p: Parameter<Id & Expected>) =>
       db
         .deleteFrom('plants')
         .where('id', '=', p('id'))
@@ -133,6 +97,85 @@ export function sharedStatements(dialect: Dialect): Pick<PlantStatements, Shared
     ),
   }
 }
+
+type Conditions = Partial<Readonly<Record<keyof Filters, Expression<boolean>>>>
+
+/** Returns the statements of a list with some of the filters. */
+function listStatements(
+  { name, tables, read, page }: Dialect,
+  select: (filters: Required<Conditions>) => Conditions,
+) {
+  const plants = tables<{ plants: VersionedRow }>().selectFrom('plants')
+  const { hasTag, nameContains } = termsOf[name]
+  /** Each filter of the domain. Omitting one is a compile error. */
+  const filtered = (p: Parameter<Filters>) =>
+    Object.values(select({ tag: hasTag(p('tag')) })).reduce(
+      (list, condition) => list.where(condition),
+      plants,
+    )
+  const following = (p: Parameter<Window>) =>
+    filtered(p).where('id', '>=', p('from')).orderBy('id').limit(p('limit'))
+  const pageOf = (p: Parameter<Window>, text: PageText) =>
+    following(p).select(({ ref }) => [
+      'id',
+      text(ref('name')).as('name'),
+      text(ref('tag')).as('tag'),
+    ])
+
+  return {
+    /** The plants of a list from an id on. */
+    page: page(plantColumns, (p: Parameter<Page>, text) => pageOf(p, text)),
+    /** The same page, with the number of plants in the whole list. */
+    counted: page(
+      { ...plantColumns, total: 'bigint' },
+      (p: Parameter<Page & Counted>, text) => {
+        const counted = filtered(p).select(sql.lit(1).as('one')).limit(p('countMax'))
+        return pageOf(p, text).select(({ selectFrom }) =>
+          selectFrom(counted.as('counted'))
+            .select(({ fn }) => fn.countAll<bigint>().as('count'))
+            .$asScalar()
+            .$notNull()
+            .as('total'),
+        )
+      },
+    ),
+    /** The part of a list that one search looks at. */
+    window: read((p: Parameter<Window>) =>
+      tables()
+        .selectFrom(following(p).select('id').select(nameBytes).as('sizes'))
+        .select(({ fn }) => [
+          // The last id, or `null` if the list has no more plants.
+          fn.max<bigint | null>('id').as('last'),
+          fn.countAll<bigint>().as('count'),
+          fn.sum<bigint | null>('bytes').as('bytes'),
+        ]),
+    ),
+    /** The plants of such a part whose names contain a text. */
+    search: page(plantColumns, (p: Parameter<Page & Searched>, text) =>
+      pageOf(p, text)
+        .where('id', '<=', p('to'))
+        .where(nameContains(p('name_contains'))),
+    ),
+  }
+}
+
+/** What the databases say in different ways. */
+const termsOf = {
+  sqlite: {
+    hasTag: (tag: Expression<unknown>) => sql<boolean>`tag = ${tag}`,
+    /** SQLite's `lower` changes only A to Z. */
+    nameContains: (text: Expression<string>) =>
+      sql<boolean>`instr(lower(name), lower(${text})) > 0`,
+  },
+  postgres: {
+    /** The index has only the start of a tag, with this collation. */
+    hasTag: (tag: Expression<unknown>) => sql<boolean>`
+      substr(tag, 1, 200) collate "C" = substr(${tag}::text, 1, 200) and tag = ${tag}`,
+    /** With the collation "C", its `lower` changes only A to Z, as SQLite's does. */
+    nameContains: (text: Expression<string>) => sql<boolean>`
+      strpos(lower(name collate "C"), lower(${text}::text collate "C")) > 0`,
+  },
+} satisfies Record<Dialect['name'], Record<string, unknown>>
 
 /**
  * The size of a name, which both databases know without reading it. It stands in the

@@ -14,14 +14,14 @@ export interface VersionedRow extends PlantRow {
 }
 
 /** The type of each column. */
-export const plantColumns: Readonly<Record<keyof PlantRow, ColumnType>> = {
+export const plantColumns: { readonly [Name in keyof PlantRow]: ColumnType } = {
   id: 'bigint',
   name: 'text',
   tag: 'text',
 }
 
-/** Returns the row of a plant, with a new version. */
-export function fromPlant({ id, name, tag }: Plant): VersionedRow {
+/** Returns the row of a plant in a new version. */
+export function nextRowOf({ id, name, tag }: Plant): VersionedRow {
   return { id, name, tag: tag ?? null, version: newVersion() }
 }
 

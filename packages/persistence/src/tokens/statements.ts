@@ -1,28 +1,23 @@
-import type { ChangeStatement, Dialect, ReadStatement } from '@plant-store/engine'
+import type { Dialect, Parameter } from '@plant-store/engine'
 import type { TokenRow } from './tables.ts'
-
-/** The statements of tokens, which are the same on both databases. */
-export interface TokenStatements {
-  readonly find: ReadStatement<{ readonly hash: string }, TokenRow>
-  readonly list: ReadStatement<object, TokenRow>
-  /** Under a taken name, it changes nothing. */
-  readonly insert: ChangeStatement<Omit<TokenRow, 'last_used_at'>>
-  /** Never makes the last use earlier. */
-  readonly markUsed: ChangeStatement<{ readonly hash: string; readonly usedAt: bigint }>
-  readonly remove: ChangeStatement<{ readonly name: string }>
-}
 
 const byHash = { of: 'access_tokens', by: 'hash' } as const
 
-export function tokenStatements({ tables, read, change }: Dialect): TokenStatements {
+export type TokenStatements = ReturnType<typeof tokenStatements>
+
+/** Returns the statements of tokens, which are the same on both databases. */
+export function tokenStatements({ tables, read, change }: Dialect) {
   const db = tables<{ access_tokens: TokenRow }>()
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
   return {
-    find: read(p => tokens.where('hash', '=', p('hash'))),
+    find: read((p: Parameter<Pick<TokenRow, 'hash'>>) =>
+      tokens.where('hash', '=', p('hash')),
+    ),
     list: read(() => tokens),
-    insert: change(byHash, p =>
+    /** Under a taken name, it changes nothing. */
+    insert: change(byHash, (p: Parameter<Omit<TokenRow, 'last_used_at'>>) =>
       db
         .insertInto('access_tokens')
         .values({
@@ -34,7 +29,8 @@ export function tokenStatements({ tables, read, change }: Dialect): TokenStateme
         })
         .onConflict(conflict => conflict.doNothing()),
     ),
-    markUsed: change(byHash, p =>
+    /** Never makes the last use earlier. */
+    markUsed: change(byHash, (p: Parameter<{ hash: string; usedAt: bigint }>) =>
       db
         .updateTable('access_tokens')
         .set({ last_used_at: p('usedAt') })
@@ -45,7 +41,7 @@ export function tokenStatements({ tables, read, change }: Dialect): TokenStateme
     ),
     // This change is a barrier because changes of tokens are ordered by hash, but a
     // removal only knows the name.
-    remove: change('barrier', p =>
+    remove: change('barrier', (p: Parameter<Pick<TokenRow, 'name'>>) =>
       db.deleteFrom('access_tokens').where('name', '=', p('name')),
     ),
   }

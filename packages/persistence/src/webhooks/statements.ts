@@ -1,5 +1,5 @@
-import type { ChangeStatement, Dialect, ReadStatement } from '@plant-store/engine'
-import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
+import type { ChangeStatement, Dialect, Parameter } from '@plant-store/engine'
+import type { WebhookId } from '@plant-store/webhooks'
 import { type Expression, type Kysely, type RawBuilder, sql } from 'kysely'
 import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
 
@@ -18,47 +18,12 @@ import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
  * All changes are barriers, because a row of the outbox is found by its webhook and a
  * webhook by its id, and both tables change together.
  */
-export interface WebhookStatements extends WebhookReads, WebhookChanges, DeliveryChanges {
+export type WebhookStatements = ReturnType<typeof sharedStatements> & {
   /**
    * Waits until the plants that others are adding are stored, and keeps others from
    * adding any until the transaction ends.
    */
   readonly awaitAdding: ChangeStatement<object>
-}
-
-interface WebhookReads {
-  readonly all: ReadStatement<object, KnownWebhookRow>
-  /** Webhooks that may be leased now. The one without a lease for longest comes first. */
-  readonly due: ReadStatement<object, DueWebhookRow>
-  /** The due deliveries of a webhook, of which retries come first. */
-  readonly dueDeliveries: ReadStatement<Id & DueBounds, DeliveryRow>
-  readonly figures: ReadStatement<object, FiguresRow>
-  /** Deliveries that were given up, then those that wait. */
-  readonly kept: ReadStatement<Id & { readonly rowsMax: number }, DeliveryRow>
-}
-
-interface WebhookChanges {
-  readonly insert: ChangeStatement<NewWebhookRow>
-  readonly remove: ChangeStatement<Id>
-  readonly stop: ChangeStatement<Id>
-  readonly rotate: ChangeStatement<Id & { readonly secret: WebhookSecret }>
-  /** Changes nothing if the webhook was leased since it was read. */
-  readonly lease: ChangeStatement<Id & Lease>
-  readonly release: ChangeStatement<Id & Release>
-  /** Makes a webhook work from now on as if it had never failed. */
-  readonly retry: ChangeStatement<Id>
-}
-
-/**
- * Changes of the outbox. `retryDeliveries` and `removeDeliveries` change a part of the
- * rows, and are repeated until they change none.
- */
-interface DeliveryChanges {
-  readonly retryDeliveries: ChangeStatement<Id>
-  readonly removeDeliveries: ChangeStatement<Id>
-  readonly removeDelivery: ChangeStatement<LeasedDelivery>
-  /** Without `retryInMs`, the delivery is given up. */
-  readonly failDelivery: ChangeStatement<LeasedDelivery & Failure>
 }
 
 interface Id {
@@ -74,20 +39,6 @@ type NewWebhookRow = Pick<
   KnownWebhookRow,
   'id' | 'url' | 'allows_private' | 'created_at' | 'secret'
 >
-
-interface DueWebhookRow extends KnownWebhookRow {
-  lease: string
-  failing_for_ms: bigint
-}
-
-interface FiguresRow {
-  webhook: WebhookId
-  is_stopped: bigint
-  waiting: bigint
-  given_up: bigint
-  /** The age of the oldest delivery that waits. */
-  oldest_ms: bigint | null
-}
 
 interface Lease {
   /** The lease that the webhook had when it was read. */
@@ -131,9 +82,7 @@ const no = sql.lit(0n)
 const yes = sql.lit(1n)
 
 /** Returns the statements that are the same on both databases. */
-export function sharedStatements(
-  dialect: Dialect,
-): Omit<WebhookStatements, 'awaitAdding'> {
+export function sharedStatements(dialect: Dialect) {
   const db = dialect.tables<Tables>()
   return {
     ...readsOn(dialect, db),
@@ -142,7 +91,7 @@ export function sharedStatements(
   }
 }
 
-function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
+function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
   const webhooks = db
     .selectFrom('webhooks')
     .select(['id', 'url', 'allows_private', 'created_at', 'secret', 'is_stopped'])
@@ -159,6 +108,7 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
 
   return {
     all: read(() => webhooks.orderBy('created_at')),
+    /** Webhooks that may be leased now. The one without a lease for longest comes first. */
     due: read(() =>
       webhooks
         .where('is_stopped', '=', no)
@@ -169,8 +119,9 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
         .orderBy('created_at')
         .limit(webhooksMax),
     ),
+    /** The due deliveries of a webhook, of which retries come first. */
     // The builder lacks windows, such as the sum over the rows before.
-    dueDeliveries: read(p =>
+    dueDeliveries: read((p: Parameter<Id & DueBounds>) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
@@ -198,12 +149,14 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
         .select(
           sql<bigint | null>`
             ${now} - min(case when next_at is not null then added_at end)`.as(
+            // The age of the oldest delivery that waits.
             'oldest_ms',
           ),
         )
         .groupBy(['webhooks.id', 'is_stopped']),
     ),
-    kept: read(p =>
+    /** Deliveries that were given up, then those that wait. */
+    kept: read((p: Parameter<Id & { rowsMax: number }>) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from outbox where webhook = ${p('id')}
@@ -214,11 +167,11 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>): WebhookReads {
   }
 }
 
-function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): WebhookChanges {
+function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
   const update = (id: Expression<WebhookId>) =>
     db.updateTable('webhooks').where('id', '=', id)
   return {
-    insert: change('barrier', p =>
+    insert: change('barrier', (p: Parameter<NewWebhookRow>) =>
       db
         .insertInto('webhooks')
         .values({
@@ -230,10 +183,17 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): Webhook
         })
         .onConflict(conflict => conflict.doNothing()),
     ),
-    remove: change('barrier', p => db.deleteFrom('webhooks').where('id', '=', p('id'))),
-    stop: change('barrier', p => update(p('id')).set({ is_stopped: yes })),
-    rotate: change('barrier', p => update(p('id')).set({ secret: p('secret') })),
-    lease: change('barrier', p =>
+    remove: change('barrier', (p: Parameter<Id>) =>
+      db.deleteFrom('webhooks').where('id', '=', p('id')),
+    ),
+    stop: change('barrier', (p: Parameter<Id>) =>
+      update(p('id')).set({ is_stopped: yes }),
+    ),
+    rotate: change('barrier', (p: Parameter<Id & Pick<WebhookRow, 'secret'>>) =>
+      update(p('id')).set({ secret: p('secret') }),
+    ),
+    /** Changes nothing if the webhook was leased since it was read. */
+    lease: change('barrier', (p: Parameter<Id & Lease>) =>
       update(p('id'))
         .set({
           lease: p('lease'),
@@ -244,7 +204,7 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): Webhook
         .where('is_stopped', '=', no)
         .where(sql<boolean>`leased_until <= ${now}`),
     ),
-    release: change('barrier', p => {
+    release: change('barrier', (p: Parameter<Id & Release>) => {
       const failingSince = sql<bigint | null>`
         case when ${p('delivered')} = 1 then null else failing_since end`
       return update(p('id'))
@@ -262,7 +222,8 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): Webhook
         })
         .where('lease', '=', p('lease'))
     }),
-    retry: change('barrier', p =>
+    /** Makes a webhook work from now on as if it had never failed. */
+    retry: change('barrier', (p: Parameter<Id>) =>
       update(p('id')).set({
         is_stopped: no,
         failures: no,
@@ -273,17 +234,18 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>): Webhook
   }
 }
 
-function deliveryChangesOn(
-  { now, change }: Dialect,
-  db: Kysely<Tables>,
-): DeliveryChanges {
+/**
+ * Returns the changes of the outbox. `retryDeliveries` and `removeDeliveries` change a
+ * part of the rows, and are repeated until they change none.
+ */
+function deliveryChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
   const isAmong = (positions: RawBuilder<unknown>) =>
     sql<boolean>`position in (${positions} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: Expression<string>) => sql<boolean>`exists (
     select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease}
   )`
   return {
-    retryDeliveries: change('barrier', p =>
+    retryDeliveries: change('barrier', (p: Parameter<Id>) =>
       db
         .updateTable('outbox')
         .set({ attempts: no, next_at: no })
@@ -294,18 +256,19 @@ function deliveryChangesOn(
             select position from outbox where webhook = ${p('id')} and next_at is null`),
         ),
     ),
-    removeDeliveries: change('barrier', p =>
+    removeDeliveries: change('barrier', (p: Parameter<Id>) =>
       db
         .deleteFrom('outbox')
         .where(isAmong(sql`select position from outbox where webhook = ${p('id')}`)),
     ),
-    removeDelivery: change('barrier', p =>
+    removeDelivery: change('barrier', (p: Parameter<LeasedDelivery>) =>
       db
         .deleteFrom('outbox')
         .where('position', '=', p('position'))
         .where(isLeasedAs(p('lease'))),
     ),
-    failDelivery: change('barrier', p =>
+    /** Without `retryInMs`, the delivery is given up. */
+    failDelivery: change('barrier', (p: Parameter<LeasedDelivery & Failure>) =>
       db
         .updateTable('outbox')
         .set({
