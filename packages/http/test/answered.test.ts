@@ -200,6 +200,7 @@ describe('a refusal below the routes is whole, last and logged once:', () => {
     expect(status).toMatch(`HTTP/1.1 ${Math.floor(error / 100)} `)
     expect(fields).toEqual({
       date: expect.any(String),
+      'cache-control': 'no-store',
       'x-request-id': expect.stringMatching(/^[\w-]{8,40}$/),
       'content-type': 'application/json',
       'content-length': `${body.length}`,
@@ -252,18 +253,6 @@ test.each([
 function askWithId({ client }: Service, id: string) {
   return client.ask('GET', '/plants', { headers: { 'x-request-id': id } })
 }
-
-test('sixteen trusted proxies in a row are believed, and no more', async () => {
-  await using service = await startService({
-    trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
-  })
-  const proxies = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`)
-  const headers = { 'x-forwarded-for': proxies.join(', ') }
-
-  await service.client.ask('GET', '/healthz', { headers })
-
-  await expect.poll(() => service.answered).toMatchObject([{ client: '10.0.0.25' }])
-})
 
 test('a request is handled within its trace, which ends with its answer', async () => {
   const current = new AsyncLocalStorage<string>()

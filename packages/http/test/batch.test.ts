@@ -335,6 +335,22 @@ test('a batch holds only what it has not created yet', async () => {
   expect(jsonOf(secondAnswer)).toMatchObject({ created: 1n, refused: 1n })
 })
 
+test('a batch that goes on is excused from the timeout of a request', async () => {
+  await using service = await start()
+  using batch = await service.begin(...lines(manyLines))
+  await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
+  const socket = service.sockets.at(-1)
+
+  // Node reports this once the request has taken longer than one may.
+  const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+  service.app.server.emit('clientError', late, socket)
+  batch.send(line(manyLines))
+  batch.end()
+  const answer = await batch.answer()
+
+  expect(jsonOf(answer)).toMatchObject({ created: BigInt(manyLines + 1) })
+})
+
 test('a stopping server answers an unfinished batch after its time', async () => {
   await using service = await start({ limits: { batchRequestDrainMs: 600 } })
   using idle = await service.begin(...lines(manyLines), '{"id":')

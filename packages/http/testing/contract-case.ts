@@ -42,56 +42,14 @@ export function casesForEach<Subject>(
 /** The methods of each path. HEAD goes with GET. */
 export type Paths = Readonly<Record<string, readonly string[]>>
 
-/** The facts about an entity on which its cases depend. */
-export interface Entity {
-  /** The path of its list. */
-  readonly path: string
-  /** Every path of its operations. An item has the id 1. */
-  readonly paths: Paths
-  /** The error numbers of a body that breaks a rule, and of what is missing. */
-  readonly errors: { readonly invalid: number; readonly missing: number }
-  /**
-   * Returns members besides the id, of an item that only its own case knows by this text:
-   * first those that are required, as in answers.
-   */
-  members(text: string): Readonly<Record<string, unknown>>
-  /** Returns the required ones among these members. */
-  required(text: string): Readonly<Record<string, unknown>>
-  /** Returns the query of a list of those with this text. */
-  listOf(text: string): string
-  /** Invalid values of the filters of its list. */
-  readonly wrongFilters: Readonly<Record<string, readonly string[]>>
+/** Every path of plants. */
+export const plantPaths: Paths = {
+  '/plants': ['GET', 'POST'],
+  '/plants/1': ['DELETE', 'GET', 'PUT'],
+  '/plants/batch': ['POST'],
 }
 
-export const plants: Entity = {
-  path: '/plants',
-  paths: {
-    '/plants': ['GET', 'POST'],
-    '/plants/1': ['DELETE', 'GET', 'PUT'],
-    '/plants/batch': ['POST'],
-  },
-  errors: { invalid: 40002, missing: 40402 },
-  members: text => ({ name: `plant ${text}`, tag: text }),
-  required: text => ({ name: `plant ${text}` }),
-  listOf: text => `tag=${encodeURIComponent(text)}`,
-  wrongFilters: {
-    tag: ['%00'],
-    name_contains: ['', 'a%00', 'x'.repeat(101)],
-    count: ['', ...'1 yes TRUE true&name_contains=n'.split(' ')],
-  },
-}
-
-/** Returns whether the entity has this operation on an item. */
-export const changes = ({ path, paths }: Entity, method: 'PUT' | 'DELETE') =>
-  paths[`${path}/1`]?.includes(method) === true
-
-/** An item of any entity. */
-export interface ItemSent {
-  readonly id: bigint
-  readonly [member: string]: unknown
-}
-
-export interface PlantSent extends ItemSent {
+export interface PlantSent {
   readonly id: bigint
   readonly name: string
   readonly tag?: string
@@ -158,15 +116,14 @@ function describeAnswer({ status, body }: Answer): string {
   return `${status} ${isLong ? `${text.slice(0, shownCharsMax)}…` : text}`
 }
 
-/** @param body by default the item itself */
+/** @param body by default the plant itself */
 export async function create(
   client: Client,
-  item: ItemSent,
-  body: string | Uint8Array = toJson(item),
-  { path } = plants,
+  plant: PlantSent,
+  body: string | Uint8Array = toJson(plant),
 ) {
-  const { id: _, ...shown } = item
-  assertSuccess(await client.ask('POST', path, { body }), shown)
+  const { id: _, ...shown } = plant
+  assertSuccess(await client.post(body), shown)
 }
 
 /** Creates a plant with this body, and reads it. */
@@ -180,79 +137,56 @@ export async function assertTaken(
 }
 
 /** Frees ids that are unique, such as 2^63-1. */
-export async function free(
-  client: Client,
-  ids: readonly bigint[],
-  { path } = plants,
-): Promise<void> {
+export async function free(client: Client, ids: readonly bigint[]): Promise<void> {
   for (const id of ids) {
-    const { status } = await client.ask('DELETE', `${path}/${id}`)
-    assert.ok(status === 204 || status === 404, `DELETE ${path}/${id}: ${status}`)
+    const { status } = await client.ask('DELETE', `/plants/${id}`)
+    assert.ok(status === 204 || status === 404, `DELETE of ${id}: ${status}`)
   }
 }
 
-export async function assertKept(
-  client: Client,
-  item: ItemSent,
-  { path } = plants,
-): Promise<void> {
-  assertSuccess(await client.ask('GET', `${path}/${item.id}`), item)
+export async function assertKept(client: Client, plant: PlantSent): Promise<void> {
+  assertSuccess(await client.ask('GET', `/plants/${plant.id}`), plant)
 }
 
 /** Checks that each of these is there, unchanged. */
 export async function assertAllKept(
   client: Client,
-  items: readonly ItemSent[],
+  plants: readonly PlantSent[],
 ): Promise<void> {
-  await Promise.all(items.map(item => assertKept(client, item)))
+  await Promise.all(plants.map(plant => assertKept(client, plant)))
 }
 
-export async function assertAbsent(
-  client: Client,
-  id: bigint,
-  { path, errors } = plants,
-): Promise<void> {
-  assertFailure(await client.ask('GET', `${path}/${id}`), errors.missing)
+export async function assertAbsent(client: Client, id: bigint): Promise<void> {
+  assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
 }
 
 export function idsOf(page: unknown): readonly bigint[] {
-  return (page as readonly ItemSent[]).map(({ id }) => id)
+  return (page as readonly PlantSent[]).map(({ id }) => id)
 }
 
 /** Reads page after page. */
 export async function allPages(
   client: Client,
   path: string,
-): Promise<(readonly ItemSent[])[]> {
-  const pages: (readonly ItemSent[])[] = []
-  for (
-    let answer = await client.ask('GET', path);
-    ;
-    answer = await follow(client, answer, path)
-  ) {
+): Promise<(readonly PlantSent[])[]> {
+  const pages: (readonly PlantSent[])[] = []
+  let answer = await client.ask('GET', path)
+  for (;;) {
     assert.equal(answer.status, 200, `${answer.body}`)
-    pages.push(jsonOf(answer) as readonly ItemSent[])
+    pages.push(jsonOf(answer) as readonly PlantSent[])
     assert.ok(pages.length < 100, 'the pages have no end')
     if (!answer.headers.has('link')) {
       return pages
     }
+    answer = await follow(client, answer)
   }
 }
 
-/**
- * Requests the next page by its link, relative to the request.
- *
- * @param path of the list, perhaps with a query
- */
-export async function follow(
-  client: Client,
-  { headers }: Answer,
-  path = plants.path,
-): Promise<Answer> {
+/** Requests the next page by its link, relative to the request. */
+export async function follow(client: Client, { headers }: Answer): Promise<Answer> {
   const link = headers.get('link') ?? 'none'
   const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
-  const list = client.target(path.replace(/\?.*/, ''))
-  assert.ok(target.startsWith(`${list}?`), link)
+  assert.ok(target.startsWith(`${client.target('/plants')}?`), link)
   return client.ask('GET', target.slice(client.target('').length))
 }
 

@@ -8,7 +8,6 @@ import {
   casesForEach,
   casesOf,
   create,
-  free,
   ownId,
   toJson,
 } from '../contract-case.ts'
@@ -48,24 +47,6 @@ const malformedTokens: readonly ChangedToken[] = [
   { why: 'in angle brackets', change: token => `<${token}>` },
 ]
 
-/** The plant that a request creates. */
-const newId = ownId()
-/** The plant that exists before each request. */
-const id = ownId()
-const path = `/plants/${id}`
-const body = '{"name":"stored by no cache"}'
-
-/** Requests whose answers have plants, or say that one is unchanged. */
-const dataRequests: readonly Request[] = [
-  ['POST', '/plants', { body: toJson({ id: newId, name: 'stored by no cache' }) }],
-  ['PUT', path, { body }],
-  ['GET', path],
-  ['HEAD', path],
-  ['GET', path, { headers: { 'if-none-match': '*' } }],
-  ['GET', '/plants?limit=1'],
-  ['POST', '/plants/batch', { headers: { 'content-type': 'application/x-ndjson' } }],
-]
-
 /** Wrong in other respects than the token. */
 const wrong: readonly Request[] = [
   ['POST', '/plants', { body: '{}' }],
@@ -78,23 +59,6 @@ const wrong: readonly Request[] = [
 ]
 
 export const accessCases: readonly ContractCase[] = [
-  ...casesForEach(
-    'an answer with plants',
-    dataRequests,
-    ([method, target, options]) =>
-      `is stored by no cache, and is no page: ${method} ${target} ${toJson(options?.headers ?? {})}`,
-    async (client, [method, target, options]) => {
-      await free(client, [newId])
-      await client.ask('PUT', path, { body })
-
-      const answer = await client.ask(method, target, options)
-
-      assert.match(`${answer.status}`, /^(200|304)$/)
-      assert.equal(answer.headers.get('cache-control'), 'no-store')
-      assert.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-    },
-  ),
-
   ...casesOf('RFC 6750', {
     'the scheme is taken in any case, and another scheme is no token': async client => {
       const { full } = client.store.tokens

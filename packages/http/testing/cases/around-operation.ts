@@ -6,9 +6,8 @@ import {
   type ContractCase,
   casesForEach,
   casesOf,
-  type Entity,
   type Paths,
-  toJson,
+  plantPaths,
 } from '../contract-case.ts'
 
 const clause = 'the request around the operation'
@@ -75,40 +74,23 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ),
 ]
 
-const aroundTokens = ({ path, paths }: Entity): readonly ContractCase[] => [
-  ...casesForEach(
-    'every operation needs a token',
-    operationsOf(paths),
-    operation =>
-      `${operation} gets 401 without one or with a wrong one, and 403 without its scope`,
-    async (client, operation) => {
-      const [method, target] = operation.split(' ') as [string, string]
-      const { readOnly, writeOnly } = client.store.tokens
-      const [other, scope] = method === 'GET' ? [writeOnly, 'read'] : [readOnly, 'write']
-      const refused = async (token: string | null, error: number, rest: string) => {
-        const answer = await client.ask(method, target, { token })
-        assertFailure(answer, error)
-        const challenge = new RegExp(`^Bearer realm="plant-store"${rest}$`)
-        assert.match(answer.headers.get('www-authenticate') ?? 'none', challenge)
-      }
-      await refused(null, 40101, '')
-      await refused('plantstore_wrong', 40102, ', error="invalid_token".*')
-      await refused(
-        other,
-        40301,
-        `, error="insufficient_scope".*, scope="${path.slice(1)}:${scope}"`,
-      )
-    },
-  ),
+/** Paths at which nothing is. */
+const nearPaths = [
+  '/plant',
+  '/plants/1/',
+  '/plants/1/x',
+  '/plants//',
+  '//plants',
+  '/v1/plants',
 ]
 
-/** Returns the cases of what every operation on an entity refuses. */
-export const aroundEntity = (entity: Entity): readonly ContractCase[] => [
-  ...aroundPaths(entity.paths),
+/** The cases of what every operation on plants refuses. */
+export const aroundPlants: readonly ContractCase[] = [
+  ...aroundPaths(plantPaths),
 
   ...casesForEach(
     clause,
-    operationsOf(entity.paths),
+    operationsOf(plantPaths),
     operation => `${operation} refuses a query parameter that it does not have`,
     async (client, operation) => {
       const [method, target] = operation.split(' ') as [string, string]
@@ -124,57 +106,66 @@ export const aroundEntity = (entity: Entity): readonly ContractCase[] => [
   ),
 
   ...casesForEach(
-    `paths near ${entity.path}`,
-    [
-      entity.path.slice(0, -1),
-      `${entity.path}/1/`,
-      `${entity.path}/1/x`,
-      `${entity.path}//`,
-      `/${entity.path}`,
-      `/v1${entity.path}`,
-    ],
+    'paths near /plants',
+    nearPaths,
     near => `get 404 where nothing is: ${near}`,
     async (client, near) => {
-      assertFailure(await client.ask('GET', near), 40401)
-      assertFailure(await client.ask('POST', near), 40401)
-      assertFailure(await client.ask('DELETE', near), 40401)
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        assertFailure(await client.ask(method, near), 40401)
+      }
     },
   ),
 
-  ...casesOf(`paths near ${entity.path}`, {
+  ...casesOf('paths near /plants', {
     'that end in a slash get the advice to leave it out': async client => {
-      const withoutSlash = 'without the slash at its end'
-      assertFailure(await client.ask('POST', `${entity.path}/`), 40501, withoutSlash)
-      assertFailure(await client.ask('GET', `${entity.path}/1/?a`), 40401, withoutSlash)
-      assertFailure(
-        await client.ask('GET', `${entity.path}/`),
-        40004,
-        'after its last slash',
-      )
+      const advice = 'without the slash at its end'
+      assertFailure(await client.ask('POST', '/plants/'), 40501, advice)
+      assertFailure(await client.ask('GET', '/plants/1/?a'), 40401, advice)
+      assertFailure(await client.ask('GET', '/plants/'), 40004, 'after its last slash')
 
       const other = await client.ask('GET', '/nowhere?a/')
       assert.doesNotMatch(`${other.body}`, /slash/)
     },
   }),
 
-  ...aroundTokens(entity),
-
   ...casesForEach(
     clause,
-    operationsOf(entity.paths).filter(operation => !/^GET|batch$/.test(operation)),
+    operationsOf(plantPaths).filter(operation => !/^GET|batch$/.test(operation)),
     operation =>
       `${operation} with a body of another media type or too large gets 415 or 413`,
     async (client, operation) => {
       const [method, target] = operation.split(' ') as [string, string]
       const headers = { 'content-type': 'text/plain' }
       const { bodyBytesMax } = client.store
-      const name = 'x'.repeat(bodyBytesMax)
+      const body = `"${'x'.repeat(bodyBytesMax)}"`
 
       const ofOtherType = await client.ask(method, target, { body: '{}', headers })
-      const tooLarge = await client.ask(method, target, { body: toJson({ name }) })
+      const tooLarge = await client.ask(method, target, { body })
 
       assertFailure(ofOtherType, 41501)
       assertFailure(tooLarge, 41301, `${bodyBytesMax}`)
     },
   ),
 ]
+
+/** Every operation with every kind of token. */
+export const tokenCases: readonly ContractCase[] = casesForEach(
+  'every operation needs a token',
+  operationsOf(plantPaths),
+  operation =>
+    `${operation} gets 401 without one or with a wrong one, and 403 without its scope`,
+  async (client, operation) => {
+    const [method, target] = operation.split(' ') as [string, string]
+    const { readOnly, writeOnly } = client.store.tokens
+    const [other, scope] = method === 'GET' ? [writeOnly, 'read'] : [readOnly, 'write']
+    const refused = async (token: string | null, error: number, rest: string) => {
+      const answer = await client.ask(method, target, { token })
+      assertFailure(answer, error)
+      const challenge = new RegExp(`^Bearer realm="plant-store"${rest}$`)
+      assert.match(answer.headers.get('www-authenticate') ?? 'none', challenge)
+    }
+    await refused(null, 40101, '')
+    await refused('plantstore_wrong', 40102, ', error="invalid_token".*')
+    await refused(other, 40301, `, error="insufficient_scope".*, scope="plants:${scope}"`)
+  },
+)

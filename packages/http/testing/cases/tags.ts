@@ -70,10 +70,6 @@ export const tagCases: readonly ContractCase[] = [
       assertSuccess(answer, [{ id: empty, name: 'n', tag: '' }])
     },
 
-    'refuses a parameter that is given twice': async client => {
-      assertFailure(await client.ask('GET', '/plants?tag=a&t%61g=a'), 40009, 'tag')
-    },
-
     'narrows to a tag of any characters, and keeps to it from page to page':
       async client => {
         // With a meaning in a URL, a header field or a LIKE.

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { setTimeout } from 'node:timers/promises'
 import { bareRequest, type Client, chunk, hostAndToken, plantRequest } from '../client.ts'
 import {
   assertAbsent,
@@ -11,7 +10,6 @@ import {
   ownId,
   toJson,
 } from '../contract-case.ts'
-import type { Wire } from '../wire.ts'
 
 const clause = 'what does not arrive in time gets 408'
 
@@ -75,54 +73,8 @@ export const timeoutCases: readonly ContractCase[] = [
       assertFailure(answer, 40801, 'line')
       assert.equal((await wire.closed()).length, 0)
     },
-
-    'but no batch that goes on, however long it takes': async client => {
-      const { asked, head, line } = batchOf(client)
-      const lines = 8
-
-      for (let attempt = 1; ; attempt++) {
-        using wire = await client.open()
-        wire.send(head)
-        const longestPauseMs = await sendSlowly(wire, lines, line)
-        wire.send(chunk(''))
-        const answer = await wire.answer(asked)
-
-        // A machine so busy that this client pauses twice as long as it means to says
-        // nothing about the store.
-        const wasTooBusy = longestPauseMs > 2 * pauseMs
-        if (answer.status === 408 && wasTooBusy && attempt < 5) {
-          continue
-        }
-        assert.equal(answer.status, 200, `attempt ${attempt}: ${answer.body}`)
-        assert.match(`${answer.body}`, /"created":8\b/, `attempt ${attempt}`)
-
-        // The connection has a timeout again.
-        wire.send('GET /hea')
-        assertFailure(await wire.answer(undefined), 40801, /\w/)
-        return
-      }
-    },
   }),
 ]
-
-/** The pause between lines. Eight of them take longer than a request may. */
-const pauseMs = 200
-
-/** Returns the longest pause between two lines. */
-async function sendSlowly(
-  wire: Wire,
-  count: number,
-  line: () => string,
-): Promise<number> {
-  let longestPauseMs = 0
-  for (let n = 0; n < count; n++) {
-    wire.send(line())
-    const sentAtMs = performance.now()
-    await setTimeout(pauseMs)
-    longestPauseMs = Math.max(longestPauseMs, performance.now() - sentAtMs)
-  }
-  return longestPauseMs
-}
 
 /** Returns the head of a batch in chunks, and its lines. */
 function batchOf(client: Client) {
