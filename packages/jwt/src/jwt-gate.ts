@@ -8,7 +8,7 @@ import {
 import { decodeJwt } from 'jose'
 import { type Grant, grantOf } from './grant.ts'
 import { type KeySetOptions, openKeySet } from './key-set.ts'
-import { foreignFault, invalidToken } from './refusals.ts'
+import { attempt, foreignFault, invalidToken } from './refusals.ts'
 import { jwtAlgorithms, parseJwksUrl } from './settings.ts'
 import { createVerifier, type VerifierOptions } from './verifier.ts'
 
@@ -105,11 +105,7 @@ function issuerOf(token: string): string | undefined {
   if (token.length > tokenBytesMax) {
     throw invalidToken(`the access token is longer than ${tokenBytesMax} bytes`)
   }
-  try {
-    return decodeJwt(token).iss
-  } catch {
-    return undefined
-  }
+  return attempt(decodeJwt, token)?.iss
 }
 
 /**

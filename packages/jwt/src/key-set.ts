@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import https from 'node:https'
 import { AccessError } from '@plant-store/access'
 import {
   createLocalJWKSet,
@@ -17,7 +20,8 @@ const cooldownMs = 5000
 /** The age up to which keys are used while the provider does not answer. */
 const staleMaxMs = 3_600_000
 const fetchTimeoutMs = 5000
-const keySetBytesMax = 256 * 1024
+/** Of the body, and of the header section. */
+const answerBytesMax = 256 * 1024
 const keysMax = 100
 
 export interface KeySetOptions {
@@ -112,29 +116,17 @@ function createFetch({ signal, onFailureChange }: KeySetOptions): Fetching {
       throw unavailable()
     }
     const signals = [options.signal, signal].filter(each => each !== undefined)
+    const ending = AbortSignal.any(signals)
     try {
-      const response = await send(href, { ...options, signal: AbortSignal.any(signals) })
-      const keys = await readKeys(response)
+      const keys = parseKeys(await get(href, options.headers, ending))
       succeed()
       return Response.json(keys)
     } catch (error) {
       failedAtMs = performance.now()
-      throw fail(error)
+      throw fail(ending.aborted ? ending.reason : error)
     }
   }
   return { fetch: fetchKeys, fail }
-}
-
-/** Rejects with the reason, because the error of `fetch` says only that it failed. */
-async function send(href: string, options: RequestInit): Promise<Response> {
-  try {
-    return await fetch(href, options)
-  } catch (error) {
-    if (error instanceof TypeError && error.cause instanceof Error) {
-      throw error.cause
-    }
-    throw error
-  }
 }
 
 function unavailable(): AccessError {
@@ -144,13 +136,39 @@ function unavailable(): AccessError {
   )
 }
 
-async function readKeys(response: Response): Promise<unknown> {
-  const { status, body } = response
-  if (status !== 200) {
-    await body?.cancel()
-    throw new Error(`it answered ${status}`)
+/**
+ * Resolves to the body at a URL. Follows no redirect. `fetch` would refuse header sections
+ * above 16 KiB.
+ */
+async function get(href: string, headers: Headers, signal: AbortSignal): Promise<string> {
+  const client = href.startsWith('https:') ? https : http
+  const request = client.get(href, {
+    headers: { ...Object.fromEntries(headers), connection: 'close' },
+    maxHeaderSize: answerBytesMax,
+    signal,
+  })
+  // An error after the header section is one of the body, too.
+  request.on('error', () => {})
+  const [response] = await once(request, 'response')
+  if (response.statusCode !== 200) {
+    response.destroy()
+    throw new Error(`it answered ${response.statusCode}`)
   }
-  const keySet = JSON.parse(await readText(body))
+
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of response) {
+    bytes += chunk.length
+    if (bytes > answerBytesMax) {
+      throw new Error(`its answer is longer than ${answerBytesMax} bytes`)
+    }
+    chunks.push(chunk)
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks))
+}
+
+function parseKeys(text: string): unknown {
+  const keySet = JSON.parse(text, asJoseTakesIt)
   // Throws if it is no key set.
   createLocalJWKSet(keySet)
   const count = keySet.keys.length
@@ -163,16 +181,13 @@ async function readKeys(response: Response): Promise<unknown> {
   return keySet
 }
 
-async function readText(body: Response['body']): Promise<string> {
-  const decoder = new TextDecoder()
-  let bytes = 0
-  let text = ''
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length
-    if (bytes > keySetBytesMax) {
-      throw new Error(`its answer is longer than ${keySetBytesMax} bytes`)
-    }
-    text += decoder.decode(chunk, { stream: true })
+/**
+ * Removes members that are null, and the other operations of a key that may verify
+ * (RFC 7517, 4.3).
+ */
+function asJoseTakesIt(name: string, value: unknown): unknown {
+  if (name === 'key_ops' && Array.isArray(value) && value.includes('verify')) {
+    return ['verify']
   }
-  return text
+  return value ?? undefined
 }

@@ -51,14 +51,18 @@ function faultOf(error: errors.JOSEError, payload: JWTPayload): string {
  * @returns undefined if it is no JWT at all
  */
 export function foreignFault(token: string): string | undefined {
-  if (!hasJwtHeader(token)) {
+  const inBase64url = token.replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_')
+  if (attempt(decodeProtectedHeader, inBase64url)?.alg === undefined) {
     return undefined
+  }
+  if (token !== inBase64url) {
+    return 'the access token is no valid JWT: base64url (RFC 7515) has no "=", "+" and "/"'
   }
   const isEncrypted = token.split('.').length === 5
   if (isEncrypted) {
     return 'the access token is an encrypted JWT: this store reads only signed ones'
   }
-  const payload = payloadOf(token)
+  const payload = attempt(decodeJwt, token)
   if (payload === undefined) {
     return 'the access token is no valid JWT: its claims cannot be read'
   }
@@ -69,17 +73,13 @@ export function foreignFault(token: string): string | undefined {
   return `the access token is not valid: its claim "iss" is ${quoted(iss)}, which is not exactly the issuer that this store trusts`
 }
 
-function hasJwtHeader(token: string): boolean {
+/** Returns what a token contains, or `undefined` if it cannot be decoded. */
+export function attempt<Result>(
+  decode: (token: string) => Result,
+  token: string,
+): Result | undefined {
   try {
-    return decodeProtectedHeader(token).alg !== undefined
-  } catch {
-    return false
-  }
-}
-
-function payloadOf(token: string): JWTPayload | undefined {
-  try {
-    return decodeJwt(token)
+    return decode(token)
   } catch {
     return undefined
   }
