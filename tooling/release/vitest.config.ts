@@ -16,7 +16,7 @@ export default {
     // set-up makes.
     projects: [
       project('browser', 'browser', [freshBuild]),
-      project('clone', '{clone,generators,recipes}', []),
+      project('clone', '{clone,generators,health,recipes}', []),
       project('installed', '{packages,program}', [freshBuild, 'test/install.ts']),
       project('released', '{folder,image,unit}', [freshBuild, 'test/build.ts']),
     ],

@@ -3,6 +3,7 @@ import {
   chownSync,
   copyFileSync,
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -243,6 +244,23 @@ async function bootUnits(unit: string, others: Readonly<Record<string, string>> 
   return { machine, folder, state, url, isServing, setEnvironment }
 }
 
+/** Returns a unit that checks a file of settings, as docs/install.md says. */
+function checkUnit(environmentFile: string): string {
+  const page = readFileSync(new URL('../../../docs/install.md', import.meta.url), 'utf8')
+  const [command = ''] = /^systemd-run .*serve --check.*$/m.exec(page) ?? []
+  const ofFile = command.replace('/etc/plant-store.env', environmentFile)
+  const place = '/var/lib/private'
+  return [
+    '[Unit]',
+    'Requires=dbus.service',
+    'After=dbus.service',
+    '[Service]',
+    'Type=oneshot',
+    `ExecStart=/bin/sh -c '${ofFile} > ${place}/part 2>&1; echo "exit $$?" >> ${place}/part; mv ${place}/part ${place}/checked'`,
+    '',
+  ].join('\n')
+}
+
 test(
   'systemd starts it, restarts it after a kill, and stops it in order',
   needs('systemd-nspawn', canRelease && hasNspawn),
@@ -250,9 +268,17 @@ test(
     if (!mayBoot()) {
       return context.skip('not allowed: starting systemd in a container')
     }
-    const { machine, folder, state, url, isServing } =
-      await bootUnits('plant-store.service')
+    const { machine, folder, state, url, isServing } = await bootUnits('test.target', {
+      'test.target': '[Unit]\nWants=plant-store.service check.service\n',
+      'check.service': checkUnit('/etc/systemd/system/wrong.env'),
+      'wrong.env': 'LOG_LEVEL=warn # quiet\n',
+    })
     await assertCreates(url, token)
+    const checked = join(state, 'checked')
+    await until('the check', () => existsSync(checked), 30_000)
+    expect(readFileSync(checked, 'utf8')).toMatch(
+      /LOG_LEVEL must be one of .*\nexit 1\n$/,
+    )
 
     const data = join(state, 'plant-store')
     const { uid, mode } = statSync(data)
