@@ -49,6 +49,8 @@ export interface ServerOptions extends Probes {
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
+  /** Whether a stop is near, so that `/readyz` fails while all else still works. */
+  readonly isLeaving?: () => boolean
   /** Called for each request once it is answered, with the members of its log line. */
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** The public URL: the description names it, and every route is under its path. */
@@ -62,6 +64,7 @@ export interface ServerOptions extends Probes {
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { corsOrigins = [], onAnswer = () => {}, baseUrl, page } = options
+  const { isLeaving = () => false } = options
   const limits = { ...defaultServerLimits, ...options.limits }
   const app = createFastify(options, limits)
   const authenticate = createAuthentication(options.gate)
@@ -102,7 +105,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       addServiceRoutes(prefixedApp, {
         check: options.check,
         metrics: options.metrics,
-        isDraining: stop.isDraining,
+        isDraining: () => isLeaving() || stop.isDraining(),
         describe() {
           const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
           description ??= describeInterface(routes, serverUrl)

@@ -5,6 +5,7 @@ import { stopListening, stopServer } from '@plant-store/http/server'
 import { assertFailure, assertSuccess, plantRequest } from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
+import { prepareStop } from '../src/wire/stop.ts'
 import {
   getRequest,
   pausedInserts,
@@ -53,6 +54,25 @@ test('an idle connection stays open a while for a request on its way', async () 
   expect(idleMs).toBeGreaterThan(450)
   expect(busyAnswer.headers.get('connection')).toBe('close')
   expect(await stopped).toBe(0)
+})
+
+test('a request that waits for a busy thread is answered in a stop', async () => {
+  await using service = await startService()
+  const { server } = service.app
+  using client = await service.client.open()
+  client.send(request)
+  assertSuccess(await client.answer(healthRequest), { status: 'ok' })
+
+  const prepared = prepareStop(server)
+  client.send(request)
+  // Until the grace is over.
+  const busyUntil = performance.now() + 600
+  while (performance.now() < busyUntil) {}
+  await prepared
+  server.closeIdleConnections()
+  const answer = await client.answer(healthRequest)
+
+  assertSuccess(answer, { status: 'ok' })
 })
 
 test('connections in the backlog are served when listening has stopped', async () => {
