@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { explain, readLastBackup, storageName } from '@plant-store/engine'
 import { type MainStorage, openStorage } from '@plant-store/persistence'
@@ -21,8 +22,9 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Wires the service and starts it. Its disposal tells the courier to begin nothing more,
- * and then ends the HTTP threads, the courier and the store, in this order.
+ * Wires the service and starts it. Its disposal lets balancers notice the stop, tells the
+ * courier to begin nothing more, and then ends the HTTP threads, the courier and the
+ * store, in this order.
  */
 export async function startService(config: Config, log: ProcessLog): Promise<Service> {
   const { logger, write: writeLog } = log
@@ -54,6 +56,7 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
     async () => counters.read(storage.pending()),
     async () => ({ plant_store_log_lines_lost_total: [sample(log.lostLines())] }),
     () => sampleLastBackup(config.databaseUrl),
+    () => samplePlants(storage),
     courier.samples,
     ...threads.samples,
   ])
@@ -68,6 +71,10 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
   const firstToken = await makeFirstToken(config, storage)
   const hasTokens = await canHaveTokens(config, storage)
   const running = starting.move()
+  if (config.shutdownDelayMs > 0) {
+    running.defer(() => setTimeout(config.shutdownDelayMs))
+    running.defer(() => threads.leave())
+  }
   return {
     url: listeningUrl({ ...config, port }),
     firstToken,
@@ -129,6 +136,15 @@ async function sampleLastBackup(databaseUrl: string): Promise<Samples> {
   // Without a backup it is `null`, and the number 0.
   const seconds = Number(beganAt) / 1000
   return { plant_store_last_backup_timestamp_seconds: [sample(seconds)] }
+}
+
+/** Counting takes SQLite up to 20 ms, in which the main thread does nothing else. */
+const countedPlantsMax = 100_000
+
+async function samplePlants({ plants }: MainStorage): Promise<Samples> {
+  const query = { limit: 1, textBytesMax: 1, countMax: countedPlantsMax }
+  const { total } = await plants.pageCounted(query)
+  return { plant_store_plants: [sample(total)] }
 }
 
 /**

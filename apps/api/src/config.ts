@@ -4,12 +4,13 @@ import { defaultStoreUrl } from '@plant-store/engine'
 import type { ServerLimits } from '@plant-store/http/server'
 import { type JwtAlgorithm, jwtAlgorithms } from '@plant-store/jwt/settings'
 import { distance } from 'fastest-levenshtein'
-import { readSetting } from './setting.ts'
+import { readSetting, variablesOf } from './setting.ts'
 import {
   algorithmList,
   audienceList,
   bytes,
   clockSkew,
+  delay,
   duration,
   host,
   httpUrl,
@@ -58,6 +59,8 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** The limit of each thread. */
   readonly queueChangesMax: number
+  /** How long `/readyz` fails before the stop begins. */
+  readonly shutdownDelayMs: number
   readonly shutdownTimeoutMs: number
   readonly tracesEndpoint: string | undefined
 }
@@ -112,6 +115,7 @@ function readSettings(read: Read): Config {
     },
     trustedProxies: read('TRUST_PROXY', '', networkList),
     queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+    shutdownDelayMs: read('SHUTDOWN_DELAY', '0s', delay),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
     tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
   }
@@ -128,9 +132,9 @@ export function readConfig(environment: Environment): Config {
   const faults: string[] = []
   const config = readSettings((name, defaultText, parse) => {
     try {
-      return parse(readSetting(environment, name) ?? defaultText)
+      return readSetting(environment, name, parse) ?? parse(defaultText)
     } catch (error) {
-      faults.push(`${name} ${(error as Error).message}`)
+      faults.push((error as Error).message)
       // The configuration is not returned.
       return undefined as never
     }
@@ -178,7 +182,7 @@ export interface MisspeltSetting {
 export function misspeltSettings(environment: Environment): readonly MisspeltSetting[] {
   const settings: string[] = []
   readSettings((name, defaultText, parse) => {
-    settings.push(name)
+    settings.push(...variablesOf(name))
     return parse(defaultText)
   })
   const longSettings = settings.filter(name => name.length >= misspeltCharsMin)

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import { explain, type OpeningPlan, storageName } from '@plant-store/engine'
+import { explain, type OpeningPlan, printable, storageName } from '@plant-store/engine'
 import { planOpening } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
@@ -83,7 +83,7 @@ function writeFailure(error: Error): void {
   const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
   const lines = explain(error)
     .split('\n')
-    .map(line => `${priority}plant-store: ${line}\n`)
+    .map(line => `${priority}plant-store: ${printable(line)}\n`)
   process.stderr.write(lines.join(''))
 }
 
@@ -127,7 +127,7 @@ async function serveUntilSignal(
 
 /** Resolves once a signal arrives. From then on, the process has its time to stop. */
 async function waitForStop(
-  { shutdownTimeoutMs }: Config,
+  { shutdownDelayMs, shutdownTimeoutMs }: Config,
   { logger, exit }: ProcessLog,
 ): Promise<void> {
   const signal = await firstSignal()
@@ -136,7 +136,7 @@ async function waitForStop(
     logger.error({ timeoutMs: shutdownTimeoutMs }, 'did not stop in time')
     exit(1)
   }
-  setTimeout(endLate, shutdownTimeoutMs).unref()
+  setTimeout(endLate, shutdownDelayMs + shutdownTimeoutMs).unref()
 }
 
 /**

@@ -62,11 +62,12 @@ export function bytes(min: number, max: number): ParseSetting<number> {
 
 const timeUnits = { ...unitMs, m: unitMs.min }
 
-export const duration = amount(
-  timeUnits,
-  [1, unitMs.d],
-  'a time of at most a day, such as 500ms, 30s, 5min or 1h',
-)
+const expectedTime = 'a time of at most a day, such as 500ms, 30s, 5min or 1h'
+
+export const duration = amount(timeUnits, [1, unitMs.d], expectedTime)
+
+/** A duration that may be zero. */
+export const delay = amount(timeUnits, [0, unitMs.d], expectedTime)
 
 /** A longer time would make the expiry of a token meaningless. */
 export const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min')

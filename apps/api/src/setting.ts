@@ -1,25 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { fileReason } from '@plant-store/engine'
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the text of a setting in the environment, or `undefined` if it is unset or
+ * The settings that contain secrets. `NAME_FILE` may name a file with the value instead,
+ * which is how containers get secrets.
+ */
+const secretSettings = ['DATABASE_URL', 'ACCESS_TOKENS']
+
+/** Returns the variables that a setting may be in. */
+export function variablesOf(name: string): readonly string[] {
+  return secretSettings.includes(name) ? [name, `${name}_FILE`] : [name]
+}
+
+/**
+ * Returns the value of a setting in the environment, or `undefined` if it is unset or
  * empty, because compose files and shells clear a variable by setting it to the empty
  * string.
  *
  * White space at an end is refused, because it is from a file with other line ends or
  * from a secret, and programs differ in whether they trim it. So are invisible
- * characters.
+ * characters. A file with a secret may end with one line end.
  *
- * @throws Error whose message follows the name of the variable, such as `must not …`
+ * @param parse throws an Error whose message follows the name of the variable
+ * @throws Error with a line that begins with the name of the variable
  */
-export function readSetting(environment: Environment, name: string): string | undefined {
-  const text = environment[name]
-  if (text === undefined || text === '') {
+export function readSetting<Value>(
+  environment: Environment,
+  name: string,
+  parse: (text: string) => Value,
+): Value | undefined {
+  const fileVariable = `${name}_FILE`
+  const text = environment[name] ?? ''
+  const file = environment[fileVariable] ?? ''
+  if (file !== '') {
+    if (!secretSettings.includes(name)) {
+      throw new Error(`${fileVariable} is not read: set ${name}`)
+    }
+    if (text !== '') {
+      throw new Error(`${fileVariable} and ${name} must not both be set`)
+    }
+    const secret = readSecret(fileVariable, file)
+    return parseAs(`${fileVariable} names a file whose content`, secret, parse)
+  }
+  if (text === '') {
     return undefined
+  }
+  return parseAs(name, text, parse)
+}
+
+function readSecret(variable: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  } catch (cause) {
+    const reason = fileReason(cause)
+    throw new Error(`${variable} names a file that cannot be read: ${reason}`, { cause })
+  }
+}
+
+/** @param subject the start of the message of an error */
+function parseAs<Value>(
+  subject: string,
+  text: string,
+  parse: (text: string) => Value,
+): Value {
+  try {
+    assertVisible(text)
+    return parse(text)
+  } catch (cause) {
+    throw new Error(`${subject} ${(cause as Error).message}`, { cause })
+  }
+}
+
+function assertVisible(text: string): void {
+  if (text === '') {
+    throw new Error('must not be empty')
   }
   if (/^[\s\p{C}]|[\s\p{C}]$/u.test(text)) {
     throw new Error(
       'must not begin or end with white space, such as the line end of a file from Windows',
     )
   }
-  return text
 }

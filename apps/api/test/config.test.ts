@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { defaultServerLimits } from '@plant-store/http/server'
 import { describe, expect, test } from 'vitest'
 import { misspeltSettings, readConfig } from '../src/config.ts'
@@ -28,7 +29,13 @@ const rows = Array.from(page.matchAll(rowPattern), ([, name = '', value = '']) =
 
 const variables = new Set<string>()
 const recordReads: ProxyHandler<Record<string, string>> = {
-  get: (_, name) => void variables.add(`${name.toString()}`),
+  get(_, variable) {
+    const name = variable.toString()
+    // Any setting is asked for a file with its value.
+    if (!name.endsWith('_FILE')) {
+      variables.add(name)
+    }
+  },
 }
 readConfig(new Proxy({}, recordReads))
 
@@ -91,6 +98,7 @@ test.each([
     '127.0.0.1, 10.0.0.0/8,fd00::/8, ::1',
     { trustedProxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8', '::1'] },
   ],
+  ['SHUTDOWN_DELAY', '15s', { shutdownDelayMs: 15_000 }],
   ['SHUTDOWN_TIMEOUT', '500ms', { shutdownTimeoutMs: 500 }],
   ['SHUTDOWN_TIMEOUT', '5s', { shutdownTimeoutMs: 5_000 }],
   ['SHUTDOWN_TIMEOUT', '5min', { shutdownTimeoutMs: 300_000 }],
@@ -304,6 +312,7 @@ const wrongValues: SettingValues = {
     '::/0',
   ],
   QUEUE_LIMIT: ['0', '1000001', 'many'],
+  SHUTDOWN_DELAY: ['0', '25h', 'long'],
   SHUTDOWN_TIMEOUT: ['0s', '10', 'never'],
 }
 
@@ -362,6 +371,68 @@ describe.each([...variables])('%s', name => {
   })
 })
 
+/** Returns the path of a new file. */
+function fileOf(content: string): string {
+  const file = join(temporaryFolder(), 'secret')
+  writeFileSync(file, content)
+  return file
+}
+
+test.each(['', '\n', '\r\n'])('secrets may come from files that end with %j', end => {
+  const environment = {
+    DATABASE_URL_FILE: fileOf(`postgres://a:b@c/d${end}`),
+    ACCESS_TOKENS_FILE: fileOf(`of-20-characters-000, of-20-characters-001${end}`),
+    DATABASE_URL: '',
+  }
+
+  const config = readConfig(environment)
+
+  expect(config.databaseUrl).toBe('postgres://a:b@c/d')
+  expect(config.accessTokens).toEqual(['of-20-characters-000', 'of-20-characters-001'])
+})
+
+test.each([
+  ['is empty', '', 'must not be empty'],
+  ['has only a line end', '\n', 'must not be empty'],
+  ['has two line ends', 'file:a\n\n', 'must not begin or end with white space'],
+  ['has a blank at its end', 'file:a ', 'must not begin or end with white space'],
+  ['has another value', 'secret value', 'must be file: '],
+])('a file of DATABASE_URL that %s is refused by name', (_, content, reason) => {
+  const faults = faultsOf({ DATABASE_URL_FILE: fileOf(content) })
+
+  expect(faults).toEqual([
+    expect.stringContaining(`DATABASE_URL_FILE names a file whose content ${reason}`),
+  ])
+  expect(faults.join()).not.toContain('secret value')
+})
+
+test.each([
+  ['that is missing', () => '/no/such/file', 'no such file or folder'],
+  ['that is a folder', () => tmpdir(), 'it is a folder'],
+])('a file of ACCESS_TOKENS %s is refused by name', (_, path, reason) => {
+  expect(faultsOf({ ACCESS_TOKENS_FILE: path() })).toEqual([
+    `ACCESS_TOKENS_FILE names a file that cannot be read: ${reason}`,
+  ])
+})
+
+test('a secret that comes twice is refused, with both variables named', () => {
+  const environment = { DATABASE_URL: 'file:a', DATABASE_URL_FILE: fileOf('file:b') }
+
+  expect(faultsOf(environment)).toEqual([
+    'DATABASE_URL_FILE and DATABASE_URL must not both be set',
+  ])
+})
+
+const withoutFile = [...variables].filter(
+  name => !['DATABASE_URL', 'ACCESS_TOKENS'].includes(name),
+)
+
+test.each(withoutFile)('no file is read for %s, and its start says so', name => {
+  const faults = faultsOf({ [`${name}_FILE`]: '/run/secrets/a' })
+
+  expect(faults).toEqual([`${name}_FILE is not read: set ${name}`])
+})
+
 test.each([
   ['JWT_ISSUER', '"https://identity.example/"'],
   ['JWT_ISSUER', "'https://identity.example/'"],
@@ -381,6 +452,7 @@ test('a variable that resembles a setting is named with it, and no other', () =>
   const environment = {
     DATABSE_URL: 'a',
     LOGLEVEL: 'b',
+    ACCESS_TOKEN_FILE: '/run/secrets/a',
     TRUST_PROXYS: '',
     CORS_ORIGIN: 'c',
     HOME: '/',
@@ -394,6 +466,7 @@ test('a variable that resembles a setting is named with it, and no other', () =>
   expect(misspeltSettings(environment)).toEqual([
     { variable: 'DATABSE_URL', setting: 'DATABASE_URL' },
     { variable: 'LOGLEVEL', setting: 'LOG_LEVEL' },
+    { variable: 'ACCESS_TOKEN_FILE', setting: 'ACCESS_TOKENS_FILE' },
     { variable: 'TRUST_PROXYS', setting: 'TRUST_PROXY' },
     { variable: 'CORS_ORIGIN', setting: 'CORS_ORIGINS' },
   ])

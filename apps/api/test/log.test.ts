@@ -163,12 +163,26 @@ test('a readable line of a request that never arrived whole names no method', ()
   expect(stripVTControlCharacters(line)).toMatch(/INFO: incomplete request 408 0 ms/)
 })
 
-test('a readable line has nothing that a terminal would obey', () => {
-  const text = 'a\u001b[2J\u009b2J\u202egpj'
-  const entry = { level: 30, time: 0, msg: text, holder: text, err: { stack: text } }
+/** What a terminal would obey, and separators of lines. */
+const hostile = 'a\u001b[2J\u009b2J\u202e\u0085\u2028{'
 
-  const line = prettyLines(`${JSON.stringify(entry)}\n`)
+const hostileLines: readonly (readonly [why: string, line: string])[] = [
+  ['text in a field', JSON.stringify({ level: 'info', time: 0, holder: hostile })],
+  ['a message', JSON.stringify({ level: 'info', time: 0, msg: hostile })],
+  ['a stack', JSON.stringify({ level: 'error', time: 0, err: { stack: hostile } })],
+  ['a line that only begins as JSON', `{${hostile}`],
+  ['a line that is no JSON', hostile],
+  ['a level that is no text', JSON.stringify({ level: {}, msg: hostile })],
+  ['the end of a line', `{"level":"info","time":0,"msg":"a"}${hostile}`],
+]
 
-  expect(line.match(/a\\{1,2}u001b\[2J\\{1,2}u009b2J\\{1,2}u202egpj/g)).toHaveLength(3)
-  expect(line).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u)
+test.each(hostileLines)('a terminal gets every line, and obeys none: %s', (_, line) => {
+  const deleted = '{"level":"info","time":0,"msg":"answered","method":"DELETE"}'
+
+  const shown = stripVTControlCharacters(prettyLines(`${deleted}\n${line}\n${deleted}\n`))
+
+  expect(shown).toMatch(
+    /^\[[^\n]+INFO: DELETE[\s\S]*u202e[\s\S]*\n\[[^\n]+INFO: DELETE[^\n]+\n$/,
+  )
+  expect(shown).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u)
 })

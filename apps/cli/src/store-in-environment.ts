@@ -19,12 +19,15 @@ import { CommandError, exitCodes, withFile } from './command-error.ts'
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
   try {
-    const url = readSetting(process.env, 'DATABASE_URL') ?? defaultStoreUrl
-    parseStoreUrl(url)
-    return url
+    return readSetting(process.env, 'DATABASE_URL', parsed) ?? defaultStoreUrl
   } catch (error) {
-    throw new CommandError(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
+    throw new CommandError((error as Error).message, exitCodes.usage)
   }
+}
+
+function parsed(url: string): string {
+  parseStoreUrl(url)
+  return url
 }
 
 /**

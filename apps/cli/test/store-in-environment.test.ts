@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defaultStoreUrl } from '@plant-store/engine'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { storeUrl } from '../src/store-in-environment.ts'
 
@@ -10,6 +13,15 @@ test.each([undefined, ''])(
     expect(storeUrl()).toBe(defaultStoreUrl)
   },
 )
+
+test('the store may be named by a file, as the server has it', () => {
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const file = join(temporaryFolder(), 'url')
+  writeFileSync(file, 'file:a/plants.db\n')
+  vi.stubEnv('DATABASE_URL_FILE', file)
+
+  expect(storeUrl()).toBe('file:a/plants.db')
+})
 
 test.each(['file:data/plants.db\r', 'file:data/plants.db\n', ' file:data/plants.db'])(
   'a DATABASE_URL with white space at an end is refused: %j',

@@ -38,6 +38,8 @@ export interface ServerOptions {
 
 export interface LogLine {
   readonly level: string
+  /** In milliseconds since 1970. */
+  readonly time: number
   readonly msg: string
   readonly url?: string
   readonly traceId?: string

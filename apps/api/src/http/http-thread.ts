@@ -24,6 +24,8 @@ export interface HttpThread {
   /** Resolves once the thread can listen. No other call comes before that. */
   ready(): Promise<void>
   listen(port: number): Promise<void>
+  /** Lets `/readyz` fail, so that balancers send nothing new. All else still works. */
+  leave(): void
   /** Accepts no new connections. Open ones are still served. */
   stopListening(): Promise<void>
   samples(): Samples
@@ -62,6 +64,7 @@ const address = { host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
+let isLeaving = false
 const stopRequested = Promise.withResolvers<void>()
 
 // The server and the storage are opened below, before any call but `ready`.
@@ -69,6 +72,9 @@ const calls: HttpThread = {
   ready: () => ready.promise,
   async listen(port) {
     await server.listen({ ...address, port })
+  },
+  leave() {
+    isLeaving = true
   },
   stopListening: () => stopListening(server.server),
   samples: () => counters.read(storage.pending()),
@@ -97,6 +103,7 @@ const server = createServer({
   unannounced: tracing?.traceUseCases(unannounced) ?? unannounced,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
+  isLeaving: () => isLeaving,
   logger,
   metrics: mainThread.metrics,
   corsOrigins: config.corsOrigins,

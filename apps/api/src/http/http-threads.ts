@@ -17,6 +17,8 @@ const youngGenerationMb = 12
 export interface HttpThreads extends AsyncDisposable {
   /** Resolves once all of them listen. */
   listen(port: number): Promise<void>
+  /** Resolves once `/readyz` fails in all of them. All else still works. */
+  leave(): Promise<void>
   readonly samples: readonly (() => Promise<Samples>)[]
 }
 
@@ -45,6 +47,7 @@ export async function startHttpThreads(
   return {
     // If one listened first, the first clients would all connect to it, and stay there.
     listen: port => all(started.map(({ calls }) => calls.listen(port))),
+    leave: () => all(started.map(({ calls }) => calls.leave())),
     samples: started.map(({ calls }) => calls.samples),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }

@@ -9,6 +9,7 @@ export const metrics = {
     'gauge',
     'Size of the files of a store on SQLite, with its WAL.',
   ],
+  plant_store_plants: ['gauge', 'Plants in the store, counted up to 100,000.'],
   plant_store_last_backup_timestamp_seconds: [
     'gauge',
     'When the last backup of a store on SQLite began, in seconds since 1970, or 0 if there is none.',
@@ -20,7 +21,7 @@ export const metrics = {
   ],
   http_request_duration_seconds: [
     'histogram',
-    'Time from the header section of a request to its answer.',
+    'Time from the header section of a request to its answer. A pipelined one begins once those before it are answered.',
   ],
   plant_store_waiting_changes: [
     'gauge',

@@ -29,15 +29,17 @@ const prettify = prettyFactory({
 })
 
 export function prettyLines(lines: string): string {
-  return lines.replaceAll(/.+\n/g, line => prettify(parseLine(line)) ?? '')
+  // A dot would not match the separators of lines that texts from outside may contain.
+  return lines.replaceAll(/([^\n]+)\n/g, (_, line) => prettyLine(line))
 }
 
-/** Returns the fields of a line, or the line itself if it is no JSON. */
-function parseLine(line: string): string | object {
-  if (!line.startsWith('{')) {
-    return line
+function prettyLine(line: string): string {
+  try {
+    return prettify(JSON.parse(line, printableValue)) ?? ''
+  } catch {
+    // It is no line of pino's, but must not be lost.
+    return `${printable(line)}\n`
   }
-  return JSON.parse(line, printableValue)
 }
 
 /** Keeps line ends and tabs, which stacks have. */

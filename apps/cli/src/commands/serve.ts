@@ -27,7 +27,10 @@ All settings come from the environment, among them:
 
 docs/settings.md lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
-  .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }) => {
+  .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }, command) => {
+    if (command.getOptionValueSource('database') === 'cli') {
+      delete process.env['DATABASE_URL_FILE']
+    }
     for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL })) {
       if (value !== undefined) {
         process.env[name] = value

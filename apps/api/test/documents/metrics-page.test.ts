@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { metrics } from '../src/telemetry/metrics.ts'
+import { metrics } from '../../src/telemetry/metrics.ts'
 
 const intro = `# Metrics
 
 Every metric of \`/metrics\`. [Monitoring](operating.md#health-and-metrics) says how to scrape them
 and which alerts there are.
 
-<!-- Written by \`vitest run test/metrics-page.test.ts -u\` in apps/api. -->
+<!-- Written by \`vitest run --mode tooling metrics-page -u\` in apps/api. -->
 
 | name | type | meaning |
 | --- | --- | --- |
@@ -16,5 +16,5 @@ test('docs/metrics.md is the table of the metrics', async () => {
   const rows = Object.entries(metrics).map(
     ([name, [type, help]]) => `| \`${name}\` | ${type} | ${help} |\n`,
   )
-  await expect(intro + rows.join('')).toMatchFileSnapshot('../../../docs/metrics.md')
+  await expect(intro + rows.join('')).toMatchFileSnapshot('../../../../docs/metrics.md')
 })

@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { isInstalled } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
-import { metrics } from '../src/telemetry/metrics.ts'
+import { metrics } from '../../src/telemetry/metrics.ts'
 
 const pathOf = (file: string) =>
-  fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url))
+  fileURLToPath(new URL(`../../../../deploy/${file}`, import.meta.url))
 const alertRules = readFileSync(pathOf('alerts.yml'), 'utf8')
 // The assertions on its queries show whether it has this form.
 const dashboard = JSON.parse(
@@ -74,19 +74,38 @@ test('alerts and panels name only metrics that the service has', () => {
   }
 })
 
-/**
- * A test of Prometheus: whether the alert fires after 27 hours with this time of the last
- * backup, in hours after the start.
- */
-function alertTest(lastBackup: number | undefined, fires: boolean) {
-  const series = 'plant_store_last_backup_timestamp_seconds{instance="a"}'
+const hour = 3600
+const mib = 2 ** 20
+
+interface AlertTest {
+  readonly alert: string
+  /** What Prometheus scrapes every five minutes. Without it, the series is absent. */
+  readonly series?: string
+  readonly value?: number
+  readonly fires: boolean
+}
+
+const backup = 'plant_store_last_backup_timestamp_seconds{instance="a"}'
+const memory = 'process_resident_memory_bytes{job="plant-store",instance="a"}'
+
+const alertTests: readonly AlertTest[] = [
+  { alert: 'PlantStoreBackupLate', series: backup, value: 0, fires: true },
+  { alert: 'PlantStoreBackupLate', series: backup, value: 0.9 * hour, fires: true },
+  { alert: 'PlantStoreBackupLate', series: backup, value: 2 * hour, fires: false },
+  { alert: 'PlantStoreBackupLate', fires: false },
+  // It would be killed at its limit of 512 MiB.
+  { alert: 'PlantStoreMemory', series: memory, value: 500 * mib, fires: true },
+  { alert: 'PlantStoreMemory', series: memory, value: 400 * mib, fires: false },
+]
+
+/** Returns a test of Prometheus: whether an alert fires after 27 hours. */
+function ruleTest({ alert, series, value, fires }: AlertTest) {
   return {
     interval: '5m',
-    input_series:
-      lastBackup === undefined ? [] : [{ series, values: `${lastBackup * 3600}x330` }],
+    input_series: series === undefined ? [] : [{ series, values: `${value}x330` }],
     promql_expr_test: [
       {
-        expr: 'count(ALERTS{alertname="PlantStoreBackupLate",alertstate="firing",instance="a"})',
+        expr: `count(ALERTS{alertname="${alert}",alertstate="firing",instance="a"})`,
         eval_time: '27h',
         exp_samples: fires ? [{ labels: '{}', value: 1 }] : [],
       },
@@ -95,20 +114,14 @@ function alertTest(lastBackup: number | undefined, fires: boolean) {
 }
 
 test(
-  'an old or missing backup fires, a recent one and PostgreSQL do not',
+  'alerts fire for an old or missing backup, and before memory is used up',
   needs('promtool', isInstalled('promtool')),
   () => {
     const file = join(temporaryFolder(), 'test.yml')
-    const tests = [
-      alertTest(0, true),
-      alertTest(0.9, true),
-      alertTest(2, false),
-      alertTest(undefined, false),
-    ]
     const rules = {
       rule_files: [pathOf('alerts.yml')],
       evaluation_interval: '5m',
-      tests,
+      tests: alertTests.map(ruleTest),
     }
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(rules))
