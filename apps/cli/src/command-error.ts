@@ -44,32 +44,45 @@ export function throwWithAdvice(
   advice = 'restore a backup, or write what can be read with plant-store export --damaged',
 ): never {
   if (isDamage(error)) {
-    throw new CommandError(`${inWords(error)}: ${advice}`)
+    throw new CommandError(`${messageOf(error)}: ${advice}`)
   }
   throw error
 }
 
 /** Returns what a caught value says, with the reasons behind it. */
-export function inWords(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (error instanceof Error) {
     return explain(error)
   }
   return String(error)
 }
 
+const interruptingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 /**
- * Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts, so that work can
- * end cleanly. A second one ends the process.
+ * Listens until its disposal. Its signal is aborted by the first SIGINT, SIGTERM or SIGHUP,
+ * so that work can end cleanly. A second one ends the process.
  */
-export function onInterrupt(): AbortSignal {
-  const controller = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => {
-      if (controller.signal.aborted) {
-        process.exit(exitCodes.interrupted)
-      }
-      controller.abort(new CommandError('interrupted', exitCodes.interrupted))
-    })
+export class Interruption implements Disposable {
+  readonly #controller = new AbortController()
+  readonly signal: AbortSignal = this.#controller.signal
+
+  constructor() {
+    for (const name of interruptingSignals) {
+      process.on(name, this.#interrupt)
+    }
   }
-  return controller.signal
+
+  readonly #interrupt = () => {
+    if (this.signal.aborted) {
+      process.exit(exitCodes.interrupted)
+    }
+    this.#controller.abort(new CommandError('interrupted', exitCodes.interrupted))
+  };
+
+  [Symbol.dispose](): void {
+    for (const name of interruptingSignals) {
+      process.off(name, this.#interrupt)
+    }
+  }
 }

@@ -5,7 +5,7 @@ import {
 } from '@commander-js/extra-typings'
 import { defaultStoreUrl, printable, StoreInUseError } from '@plant-store/engine'
 import manifest from '../package.json' with { type: 'json' }
-import { CommandError, exitCodes, inWords } from './command-error.ts'
+import { CommandError, exitCodes, messageOf } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
@@ -13,7 +13,7 @@ import { removePlants } from './commands/remove-plants.ts'
 import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
-import { ignoreStreamErrors, writeToStream } from './standard-output.ts'
+import { ignoreStreamErrors, writeToStream } from './output.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)
@@ -133,7 +133,7 @@ function printError(error: unknown, isJson: boolean): number {
 
   const exitCode = exitCodeOf(error)
   if (exitCode !== exitCodes.outputClosed) {
-    process.stderr.write(errorLine(inWords(error), isJson))
+    process.stderr.write(errorLine(messageOf(error), isJson))
   }
   return exitCode
 }

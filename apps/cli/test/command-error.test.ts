@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { fileError, onInterrupt, throwWithAdvice } from '../src/command-error.ts'
-import { keepSignalListeners } from './place.ts'
+import { fileError, Interruption, throwWithAdvice } from '../src/command-error.ts'
 
 test('only an error of a damaged store comes with advice', () => {
   const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
@@ -17,10 +16,10 @@ test('only an error of a damaged store comes with advice', () => {
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   'the first %s asks the work to end, and the second one ends the process',
   name => {
-    using _listeners = keepSignalListeners()
     onTestFinished(() => void vi.restoreAllMocks())
     const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
-    const signal = onInterrupt()
+    using interruption = new Interruption()
+    const { signal } = interruption
     expect(signal.aborted).toBe(false)
     process.emit(name)
     expect(signal.reason).toMatchObject({ message: 'interrupted', exitCode: 130 })

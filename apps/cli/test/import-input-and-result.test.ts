@@ -14,11 +14,12 @@ import { gzipSync } from 'node:zlib'
 import { parsePlant } from '@plant-store/domain'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { inParts } from '../src/commands/import-plants.ts'
 import { ImportResult } from '../src/commands/import-result.ts'
+import { inParts } from '../src/commands/read-lines.ts'
 import { openInput } from '../src/files/input-file.ts'
 import { isSameFile } from '../src/files/output-file.ts'
-import type { Entry } from '../src/formats/lines.ts'
+import { formats } from '../src/formats/formats.ts'
+import { type Entry, lineFeed, plantReading } from '../src/formats/lines.ts'
 
 // The parts of an import that need no process.
 
@@ -191,31 +192,37 @@ describe('parts', () => {
   })
 })
 
+const reader = formats.ndjson.createReader({
+  ...plantReading,
+  lineBytesMax: 1_000,
+  lineEnd: lineFeed,
+})
+
 test('an import counts its lines, and keeps the rejected with reasons', () => {
   const path = join(temporaryFolder(), 'rejects')
   writeFileSync(path, 'of an earlier import')
-  const result = new ImportResult(path)
-  expect(result.describeImported(1)).toBe('0 plants imported in 1s (0/s)')
-  result.add([entry(1)], ['inserted'])
-  expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
+  using result = new ImportResult(path, reader)
+  const add = (...[part, outcomes]: Parameters<ImportResult['count']>) => {
+    result.count(part, outcomes)
+    result.writeRejects(part, outcomes)
+  }
+  add([entry(1)], ['inserted'])
+  const contentBefore = readFileSync(path, 'utf8')
   const unreadable = { line: 3, raw: Buffer.of(0xff), reason: 'not JSON' }
   const entries = [entry(2), unreadable, entry(4), entry(5), entry(6)]
-  result.add(entries, ['id-taken', 'replaced', 'existing', 'inserted'])
-  const withText = { line: 7, raw: Buffer.from('é'), reason: 'c' }
-  result.add([withText, entry(8)], ['replaced'])
-  expect(readFileSync(path, 'utf8')).toBe(
-    [
-      '{"line":2,"reason":"id 1 is already taken","raw":"x"}\n{"line":3,"reason":"not JSON","rawBase64":"/w=="}\n',
-      '{"line":7,"reason":"c","raw":"é"}\n',
-    ].join(''),
-  )
-  expect(result.counts).toEqual({
-    read: 8,
-    inserted: 2,
-    replaced: 2,
-    alreadyThere: 1,
-    rejected: 3,
-  })
+
+  add(entries, ['id-taken', 'replaced', 'existing', 'inserted'])
+  add([{ line: 7, raw: Buffer.from('é'), reason: 'c' }, entry(8)], ['replaced'])
+
+  expect(contentBefore).toBe('of an earlier import')
+  expect(readFileSync(path, 'utf8').split('\n')).toEqual([
+    '{"line":2,"reason":"id 1 is already taken","raw":"x"}',
+    '{"line":3,"reason":"not JSON","rawBase64":"/w=="}',
+    '{"line":7,"reason":"c","raw":"é"}',
+    '',
+  ])
+  const counted = { read: 8, inserted: 2, replaced: 2, alreadyThere: 1, rejected: 3 }
+  expect(result.counts).toEqual(counted)
   expect(result.describeImported(2)).toBe(
     `4 plants imported in 2s (2/s), 2 of them replacing others, 1 already stored; 3 lines rejected, see ${path}`,
   )
@@ -237,7 +244,7 @@ test.each([
   writeFileSync(join(folder, 'file'), '')
   const path = join(folder, name)
 
-  const start = () => new ImportResult(path)
+  const start = () => new ImportResult(path, reader)
 
   expect(start).toThrow(
     `${path}: ${reason} (--rejects names the file for rejected lines)`,
@@ -248,8 +255,8 @@ test.each([
 test('a file for rejects that is not needed is not made', () => {
   const folder = temporaryFolder()
 
-  using result = new ImportResult(join(folder, 'rejects'))
-  result.add([entry(1)], ['inserted'])
+  using result = new ImportResult(join(folder, 'rejects'), reader)
+  result.writeRejects([entry(1)], ['inserted'])
 
   expect(readdirSync(folder)).toEqual([])
 })

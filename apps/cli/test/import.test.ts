@@ -105,17 +105,35 @@ describe('an import', () => {
     expect(await place.count()).toBe(1)
   })
 
-  test('of nothing is none', async () => {
-    const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
+  test('without plants says that the file has none', async () => {
     for (const content of ['', ' \n\n', 'id,name\n']) {
-      const result = await imported(content)
-      expect(result, JSON.stringify(content)).toEqual({
+      const result = await place.run('import -', content)
+
+      expect(result, JSON.stringify(content)).toMatchObject({
         code: 0,
-        ...counts,
-        rejects: null,
-        interrupted: false,
+        stdout: '0 plants imported in 0s (0/s): none is in standard input\n',
       })
     }
+  })
+
+  test('takes its own rejects of CSV, once they are corrected', async () => {
+    const content = Buffer.from(
+      '\ufeffsep=;\r\nname;id\r\nMint;1\r\nOak;x\r\n',
+      'utf16le',
+    )
+    writeFileSync(place.path('plants.csv'), content)
+    const first = await place.run('import plants.csv')
+    const rejects = readFileSync(place.path('plants.csv.rejects.csv'), 'utf8')
+    writeFileSync(place.path('plants.csv.rejects.csv'), rejects.replace(';x', ';2'))
+
+    const second = await place.run('import plants.csv.rejects.csv')
+
+    expect(first.code).toBe(3)
+    expect(second).toMatchObject({ code: 0, stderr: '' })
+    expect(await place.plants()).toEqual([
+      { id: 1n, name: 'Mint' },
+      { id: 2n, name: 'Oak' },
+    ])
   })
 
   test('that is dry judges every line, and stores nothing', async () => {

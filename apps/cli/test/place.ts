@@ -74,7 +74,6 @@ export class Place implements AsyncDisposable {
     ]
     vi.stubEnv('DATABASE_URL', this.url)
     process.chdir(this.folder)
-    using _listeners = keepSignalListeners()
     try {
       await run(listOf(args))
       return {
@@ -219,24 +218,5 @@ class Output extends Writable {
 
   text(): string {
     return `${Buffer.concat(this.#chunks)}`
-  }
-}
-
-/**
- * Commands listen to signals until their process ends. This removes those listeners.
- */
-export function keepSignalListeners(): Disposable {
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const before = signals.flatMap(name => process.listeners(name))
-  return {
-    [Symbol.dispose]() {
-      for (const name of signals) {
-        for (const listener of process.listeners(name)) {
-          if (!before.includes(listener)) {
-            process.off(name, listener)
-          }
-        }
-      }
-    },
   }
 }

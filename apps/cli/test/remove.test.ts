@@ -88,11 +88,20 @@ describe('a removal', () => {
     })
   })
 
+  test('without ids says that the file has none', async () => {
+    const { code, stdout } = await place.run('remove -', 'id\n')
+
+    expect(code).toBe(0)
+    expect(stdout).toBe('0 plants removed in 0s (0/s): none is in standard input\n')
+  })
+
   test('that is dry counts what it would remove', async () => {
     const { code, stdout } = await place.run('remove - --dry-run', 'id\n3\n5\n')
 
     expect(code).toBe(0)
-    expect(stdout).toBe('1 stored plant, 1 not stored; nothing was removed\n')
+    expect(stdout).toBe(
+      `1 stored plant, 1 not stored in ${place.store}; nothing was removed\n`,
+    )
     expect(await storedIds()).toHaveLength(4)
   })
 

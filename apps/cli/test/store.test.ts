@@ -397,7 +397,7 @@ describe('on a disk that is full', () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr:
-        'plant-store: disk/rejects: the disk is full (the lines before line 2002 were imported)\n',
+        'plant-store: disk/rejects: the disk is full (1 plant imported from the lines before line 2002)\n',
     })
     expect(await place.count()).toBe(1)
   })

@@ -1,17 +1,10 @@
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { printable } from '@plant-store/engine'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import {
-  counted,
-  describeProgress,
-  duration,
-  listed,
-  minute,
-  rate,
-  showProgress,
-  table,
-} from '../src/terminal.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { table } from '../src/output.ts'
+import { describeProgress, showProgress } from '../src/progress.ts'
+import { counted, duration, listed, minute, rate } from '../src/words.ts'
 
 test.each([
   [0, '0 plants'],
@@ -95,7 +88,11 @@ describe('progress', () => {
     '\u001B[2K',
   ]
 
-  afterEach(() => void vi.restoreAllMocks())
+  beforeEach(() => void vi.stubEnv('TERM', 'xterm'))
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.unstubAllEnvs()
+  })
 
   /** A terminal, and what it was sent since it was last looked at. */
   function terminal(isTTY: boolean) {
@@ -113,16 +110,18 @@ describe('progress', () => {
     }
   }
 
-  test('is shown on a terminal only, and only if it is asked for', async () => {
-    for (const [isTTY, isShown] of [
-      [false, true],
-      [true, false],
-    ] as const) {
-      const shown = terminal(isTTY)
-      using progress = await showProgress('plant', isShown)
-      progress.update(1, 1, 2)
-      expect(shown(), `terminal: ${isTTY}, shown: ${isShown}`).toBe('')
-    }
+  test.each([
+    { where: 'a pipe', isTTY: false, isShown: true, TERM: 'xterm' },
+    { where: 'a dumb terminal', isTTY: true, isShown: true, TERM: 'dumb' },
+    { where: 'a terminal beside JSON', isTTY: true, isShown: false, TERM: 'xterm' },
+  ])('is not shown on $where', async ({ isTTY, isShown, TERM }) => {
+    vi.stubEnv('TERM', TERM)
+    const shown = terminal(isTTY)
+
+    using progress = await showProgress('plant', isShown)
+    progress.update(1, 1, 2)
+
+    expect(shown()).toBe('')
   })
 
   test('is a bar with words, and the words alone if the total is unknown', async () => {

@@ -13,20 +13,14 @@ import {
   restoreStore,
   type StoreReport,
 } from '@plant-store/persistence'
-import { onInterrupt, throwWithAdvice } from '../command-error.ts'
+import { Interruption, throwWithAdvice } from '../command-error.ts'
 import { backupFolder } from '../files/backup-folder.ts'
-import { filePath, forceOption, refuseStore } from '../files/output-file.ts'
+import { refuseStore } from '../files/output-file.ts'
+import { countOf, filePath, forceOption, jsonOption } from '../options.ts'
+import { type Output, print } from '../output.ts'
+import { showProgress } from '../progress.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
-import {
-  counted,
-  countedAll,
-  countOf,
-  jsonOption,
-  minute,
-  type Output,
-  print,
-  showProgress,
-} from '../terminal.ts'
+import { counted, countedAll, minute } from '../words.ts'
 
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
@@ -189,7 +183,8 @@ async function withProgress<Report>(
   { json, force = false }: CopyFlags,
   copy: (options: CopyOptions) => Promise<Report>,
 ): Promise<Report> {
-  const signal = onInterrupt()
+  using interruption = new Interruption()
+  const { signal } = interruption
   using progress = await showProgress('page', !json)
   try {
     return await copy({

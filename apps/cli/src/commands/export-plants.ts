@@ -4,20 +4,26 @@ import { openReader, openSalvage } from '@plant-store/persistence'
 import {
   CommandError,
   exitCodes,
-  onInterrupt,
+  Interruption,
   throwWithAdvice,
 } from '../command-error.ts'
-import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
-import { formatNames, formats } from '../formats/formats.ts'
+import { refuseStore, writeOutput } from '../files/output-file.ts'
+import { formatNames, formats, formatToWrite } from '../formats/formats.ts'
+import { forceOption } from '../options.ts'
+import { print } from '../output.ts'
+import { showProgress } from '../progress.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
-import { counted, countedAll, duration, print, showProgress } from '../terminal.ts'
+import { counted, countedAll, duration } from '../words.ts'
 import { isSelected, searchedText } from './plant-filter.ts'
 
 export const exportPlants = new Command('export')
   .description('Write all plants, or selected ones, in order of id, as one snapshot.')
   .argument('[file]', 'to write (by default standard output)', '-')
   .addOption(
-    new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'),
+    new Option(
+      '--format <format>',
+      'to write (by default csv for a file whose name ends in .csv, and otherwise ndjson)',
+    ).choices(formatNames),
   )
   .addOption(forceOption)
   .option('--tag <tag>', 'only plants with this tag')
@@ -55,7 +61,8 @@ store.`,
 type Options = ReturnType<typeof exportPlants.opts>
 
 async function runExport(file: string, options: Options): Promise<void> {
-  const signal = onInterrupt()
+  using interruption = new Interruption()
+  const { signal } = interruption
   const url = existingStoreUrl()
   if (file !== '-') {
     refuseStore(file, url)
@@ -112,7 +119,7 @@ async function writePlants(
   options: Options,
   signal: AbortSignal,
 ): Promise<number> {
-  const { header, write } = formats[options.format]
+  const { header, write } = formats[formatToWrite(file, options.format)]
   let exported = 0
   let read = 0
   // A bar would mix with lines on the same terminal.
@@ -141,13 +148,14 @@ async function writePlants(
 async function report(
   { otherCounts, unread }: Source,
   file: string,
-  { format, json }: Options,
+  { format: named, json }: Options,
   { exported, seconds }: { readonly exported: number; readonly seconds: number },
 ): Promise<void> {
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
   const othersInWords = describeOthers(otherCounts)
   const othersInJson = othersAsJson(otherCounts)
   const printResult = async (facts: object, sentence: string): Promise<void> => {
+    const format = formatToWrite(file, named)
     const writtenFile = file === '-' ? null : file
     const result = { exported, ...facts, seconds, format, file: writtenFile }
     await print({ json, file }, result, sentence)

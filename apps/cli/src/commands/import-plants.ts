@@ -1,19 +1,17 @@
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
-import { CommandError, exitCodes, inWords, onInterrupt } from '../command-error.ts'
-import { type Input, openInput } from '../files/input-file.ts'
-import { filePath, isSameFile, refuseStore } from '../files/output-file.ts'
+import { CommandError, exitCodes, Interruption, messageOf } from '../command-error.ts'
+import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
-import { detectFormat, formatNames, formats } from '../formats/formats.ts'
-import {
-  type Entry,
-  lineBytesMaxDefault,
-  lineEndOf,
-  plantReading,
-} from '../formats/lines.ts'
+import type { FormatName } from '../formats/formats.ts'
+import { lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
+import { filePath, inputFormatOption, jsonOption } from '../options.ts'
+import { print } from '../output.ts'
+import { showProgress } from '../progress.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
-import { jsonOption, print, showProgress } from '../terminal.ts'
+import { counted } from '../words.ts'
 import { ImportResult, type Outcome } from './import-result.ts'
+import { type Lines, noneIn, openLines } from './read-lines.ts'
 
 const lineLimitMin = 1024
 const lineLimitMax = 256 * 1024 * 1024
@@ -23,12 +21,7 @@ export const importPlants = new Command('import')
     'Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.',
   )
   .argument('<file>', 'to read, plain or gzipped; - for standard input')
-  .addOption(
-    new Option(
-      '--format <format>',
-      'of the file (by default detected from its content)',
-    ).choices(formatNames),
-  )
+  .addOption(inputFormatOption)
   .option(
     '--replace',
     'replace plants whose ids are taken, instead of rejecting the lines',
@@ -37,7 +30,7 @@ export const importPlants = new Command('import')
   .option('--no-announce', 'send no webhooks for these plants')
   .option(
     '--rejects <file>',
-    'the file for rejected lines (by default FILE.rejects.ndjson, and for - plant-store.rejects.ndjson)',
+    'the file for rejected lines (by default FILE.rejects.csv or .ndjson, and for - plant-store.rejects.…)',
     filePath,
   )
   .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
@@ -46,13 +39,15 @@ export const importPlants = new Command('import')
     'after',
     `
 Creates the store if it does not exist. Each line follows the rules of POST /plants. A bad line does not stop the
-import: it goes into the rejects file as a line of JSON with "line", "reason" and "raw" ("rawBase64" if it is not UTF-8),
-and the exit code is 3. An import with rejects replaces the rejects file.
+import: it goes into the rejects file, with its number and the reason, and the exit code is 3. Rejects of CSV are CSV with
+its header, which can be imported when they are corrected. Those of NDJSON are lines with "line", "reason" and "raw"
+("rawBase64" if the line is not UTF-8). An import with rejects replaces the rejects file.
 
 The first line of CSV names ${columnsInWords(plantReading.required)}, in any order and in upper
 or lower case. Other columns are ignored, as other members of JSON are. A field with nothing in it is absent, so a name
 is then missing. "" is an empty text. Fields are separated by commas, semicolons, tabs or |, as the first line shows, or
 as a line such as sep=; before it says. Rows without content are skipped, and the last fields of a row may be missing.
+If the header has blanks around these names, blanks around fields without quotes are no part of them.
 
 A file is UTF-8, or UTF-16 as spreadsheets write it. Lines end in LF, CR LF, or all of them in CR alone.
 
@@ -75,35 +70,26 @@ function lineLimit(text: string): number {
 type Options = ReturnType<typeof importPlants.opts>
 
 async function runImport(from: string, options: Options): Promise<void> {
-  const signal = onInterrupt()
-  const input = await openInput(from, signal)
-  const formatName = detectFormat(input.beginning, from, options.format)
-  const rejectsPath = rejectsPathOf(from, options)
+  using interruption = new Interruption()
+  const { signal } = interruption
+  const lines = await openLines(from, plantReading, options, signal)
+  const rejectsPath = options.rejects ?? rejectsPathFor(from, lines.format)
   refuseRejects(rejectsPath, from)
 
-  using result = new ImportResult(rejectsPath)
+  using result = new ImportResult(rejectsPath, lines.reader)
   await using opened = new AsyncDisposableStack()
   const store = await openStoring(options, opened)
   const startedMs = performance.now()
-  const entries = formats[formatName].read(input.chunks, {
-    ...plantReading,
-    lineBytesMax: options.lineLimit,
-    lineEnd: lineEndOf(input.beginning),
-  })
-  await importEntries(inParts(entries, signal), store, result, { ...input, ...options })
+  await importEntries(lines, store, result, options)
 
   const seconds = (performance.now() - startedMs) / 1000
-  await report(result, options, { rejectsPath, seconds, isInterrupted: signal.aborted })
+  const isInterrupted = signal.aborted
+  await report(result, options, { from, rejectsPath, seconds, isInterrupted })
 }
 
-function rejectsPathOf(from: string, { rejects }: Options): string {
-  if (rejects !== undefined) {
-    return rejects
-  }
-  if (from === '-') {
-    return 'plant-store.rejects.ndjson'
-  }
-  return `${from}.rejects.ndjson`
+function rejectsPathFor(from: string, format: FormatName): string {
+  const name = from === '-' ? 'plant-store' : from
+  return `${name}.rejects.${format}`
 }
 
 /** @throws CommandError if the rejects would replace the input or the store */
@@ -140,10 +126,10 @@ async function openStoring(
 
 /** @throws CommandError that says what was imported before the failure */
 async function importEntries(
-  parts: AsyncIterable<readonly Entry[]>,
+  { parts, bytes, bytesRead }: Lines<Plant>,
   store: StorePlants | undefined,
   result: ImportResult,
-  { json, bytes, bytesRead }: Pick<Options, 'json'> & Pick<Input, 'bytes' | 'bytesRead'>,
+  { json }: Options,
 ): Promise<void> {
   using progress = await showProgress('plant', !json)
   let imported = 'nothing was imported'
@@ -153,15 +139,17 @@ async function importEntries(
     for await (const part of parts) {
       const accepted = part.filter(entry => 'item' in entry)
       const outcomes = await store?.(accepted.map(({ item }) => item))
+      result.count(part, outcomes)
       const last = part.at(-1)
       if (last !== undefined && store !== undefined) {
-        imported = `the lines before line ${last.line + 1} were imported`
+        const plants = counted(result.imported, 'plant')
+        imported = `${plants} imported from the lines before line ${last.line + 1}`
       }
-      result.add(part, outcomes)
+      result.writeRejects(part, outcomes)
       progress.update(result.counts.read, bytesRead(), bytes)
     }
   } catch (cause) {
-    const reason = inWords(cause)
+    const reason = messageOf(cause)
     if (isDomainError(cause)) {
       // The store may have kept the last part, or some of it, although it failed.
       throw new CommandError(`${reason} (what is stored stays: run the import again)`)
@@ -171,6 +159,7 @@ async function importEntries(
 }
 
 interface Ending {
+  readonly from: string
   readonly rejectsPath: string
   readonly seconds: number
   readonly isInterrupted: boolean
@@ -180,7 +169,7 @@ interface Ending {
 async function report(
   result: ImportResult,
   { dryRun, json }: Options,
-  { rejectsPath, seconds, isInterrupted }: Ending,
+  { from, rejectsPath, seconds, isInterrupted }: Ending,
 ): Promise<void> {
   const { counts } = result
   const hasRejects = counts.rejected > 0
@@ -190,7 +179,10 @@ async function report(
     seconds,
     interrupted: isInterrupted,
   }
-  const words = dryRun ? result.describeJudged() : result.describeImported(seconds)
+  let words = dryRun ? result.describeJudged() : result.describeImported(seconds)
+  if (counts.read === 0) {
+    words += `: ${noneIn(from)}`
+  }
   await print({ json }, facts, words)
 
   if (isInterrupted) {
@@ -202,40 +194,4 @@ async function report(
   if (hasRejects) {
     process.exitCode = exitCodes.incomplete
   }
-}
-
-/**
- * How many plants are handed to the store at once. It makes some transactions of them. A
- * transaction takes up to a few tenths of a second, in which nothing else can write to a
- * store in a file.
- */
-const partPlants = 10_000
-const partBytesMax = 16 * 1024 * 1024
-
-/** Yields parts of the lines. An interruption ends them with the lines read so far. */
-export async function* inParts<Item>(
-  pieces: AsyncIterable<readonly Entry<Item>[]>,
-  signal: AbortSignal,
-): AsyncGenerator<readonly Entry<Item>[]> {
-  let part: Entry<Item>[] = []
-  let bytes = 0
-  try {
-    for await (const entries of pieces) {
-      for (const entry of entries) {
-        part.push(entry)
-        bytes += entry.raw.length
-        if (part.length < partPlants && bytes < partBytesMax) {
-          continue
-        }
-        yield part
-        part = []
-        bytes = 0
-      }
-    }
-  } catch (error) {
-    if (!signal.aborted) {
-      throw error
-    }
-  }
-  yield part
 }

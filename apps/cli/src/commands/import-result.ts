@@ -1,28 +1,29 @@
-import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type CreateOutcome, idTaken } from '@plant-store/domain'
+import { type CreateOutcome, idTaken, type Plant } from '@plant-store/domain'
 import { CommandError, withFile } from '../command-error.ts'
-import type { Entry, Rejected } from '../formats/lines.ts'
-import { counted, duration, grouped, rate } from '../terminal.ts'
+import type { Entry, Reader, Rejected } from '../formats/lines.ts'
+import { counted, duration, grouped, rate } from '../words.ts'
 
 /** The fate of a plant in an import. */
 export type Outcome = CreateOutcome | 'replaced'
 
 /**
- * Counts what becomes of the lines of an import, and writes the rejected ones to an
- * NDJSON file.
+ * Counts what becomes of the lines of an import, and writes the rejected ones to a file in
+ * the format of the lines.
  */
 export class ImportResult implements Disposable {
   readonly counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
   readonly #rejectsPath: string
+  readonly #reader: Reader<Plant>
   /** The descriptor of the file for rejected lines. Absent until there is one. */
   #rejects: number | undefined
 
   /** @throws CommandError if a file of this name cannot be made or replaced */
-  constructor(rejectsPath: string) {
+  constructor(rejectsPath: string, reader: Reader<Plant>) {
     this.#rejectsPath = rejectsPath
+    this.#reader = reader
     try {
       withFile(rejectsPath, () => tryToReplace(rejectsPath))
     } catch (error) {
@@ -35,31 +36,31 @@ export class ImportResult implements Disposable {
    * @param outcomes of the plants in the part, in their order. None if nothing was
    *   stored
    */
-  add(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
-    const rejected = rejectedOf(part, outcomes)
-    if (rejected.length > 0) {
-      this.#write(rejected)
-    }
-
+  count(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
     const countOf = (wanted: Outcome) =>
       outcomes.filter(outcome => outcome === wanted).length
     this.counts.read += part.length
     this.counts.inserted += countOf('inserted')
     this.counts.replaced += countOf('replaced')
     this.counts.alreadyThere += countOf('existing')
-    this.counts.rejected += rejected.length
+    this.counts.rejected += rejectedOf(part, outcomes).length
   }
 
-  /** Appends the lines durably. The first ones replace an earlier file. */
-  #write(rejected: readonly Rejected[]): void {
-    const lines = rejected.map(toRejectsLine)
+  /** Appends the rejected lines durably. The first ones replace an earlier file. */
+  writeRejects(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
+    const rejected = rejectedOf(part, outcomes)
+    if (rejected.length === 0) {
+      return
+    }
+    const lines = rejected.map(each => this.#reader.rejectsLine(each))
     withFile(this.#rejectsPath, () => {
       if (this.#rejects === undefined) {
         // Opening an old file would follow a link, which another user can put there.
         rmSync(this.#rejectsPath, { force: true })
         this.#rejects = openSync(this.#rejectsPath, 'wx')
+        lines.unshift(this.#reader.rejectsHead())
       }
-      writeFileSync(this.#rejects, lines.join(''), { flush: true })
+      writeFileSync(this.#rejects, Buffer.concat(lines), { flush: true })
     })
   }
 
@@ -69,14 +70,18 @@ export class ImportResult implements Disposable {
     }
   }
 
+  get imported(): number {
+    return this.counts.inserted + this.counts.replaced
+  }
+
   describeJudged(): string {
     const valid = this.counts.read - this.counts.rejected
     return `${counted(valid, 'valid plant')}${this.#describeRejects()}; nothing was stored`
   }
 
   describeImported(seconds: number): string {
-    const { inserted, replaced, alreadyThere } = this.counts
-    const imported = inserted + replaced
+    const { replaced, alreadyThere } = this.counts
+    const imported = this.imported
     const speed = `${duration(seconds)} (${rate(imported, seconds)})`
     let words = `${counted(imported, 'plant')} imported in ${speed}`
     if (replaced > 0) {
@@ -114,13 +119,6 @@ function rejectedOf(part: readonly Entry[], outcomes: readonly Outcome[]): Rejec
     }
   }
   return rejected
-}
-
-function toRejectsLine({ line, reason, raw }: Rejected): string {
-  if (isUtf8(raw)) {
-    return `${JSON.stringify({ line, reason, raw: raw.toString() })}\n`
-  }
-  return `${JSON.stringify({ line, reason, rawBase64: raw.toString('base64') })}\n`
 }
 
 /**

@@ -1,35 +1,19 @@
-import { Command, Option } from '@commander-js/extra-typings'
+import { Command } from '@commander-js/extra-typings'
 import { type PlantId, parsePlantId } from '@plant-store/domain'
-import { CommandError, exitCodes, inWords, onInterrupt } from '../command-error.ts'
-import { openInput } from '../files/input-file.ts'
-import { detectFormat, formatNames, formats } from '../formats/formats.ts'
-import {
-  type Entry,
-  type ItemReading,
-  lineBytesMaxDefault,
-  lineEndOf,
-} from '../formats/lines.ts'
-import { changeStore, readStore } from '../store-in-environment.ts'
-import {
-  counted,
-  duration,
-  grouped,
-  jsonOption,
-  print,
-  rate,
-  showProgress,
-} from '../terminal.ts'
-import { inParts } from './import-plants.ts'
+import { storageName } from '@plant-store/engine'
+import { CommandError, exitCodes, Interruption, messageOf } from '../command-error.ts'
+import type { Entry, ItemReading } from '../formats/lines.ts'
+import { inputFormatOption, jsonOption } from '../options.ts'
+import { print } from '../output.ts'
+import { showProgress } from '../progress.ts'
+import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
+import { counted, duration, grouped, rate } from '../words.ts'
+import { noneIn, openLines } from './read-lines.ts'
 
 export const removePlants = new Command('remove')
   .description('Remove the plants whose ids are in a file, such as one of export.')
   .argument('<file>', 'to read, plain or gzipped; - for standard input')
-  .addOption(
-    new Option(
-      '--format <format>',
-      'of the file (by default detected from its content)',
-    ).choices(formatNames),
-  )
+  .addOption(inputFormatOption)
   .option('--dry-run', 'count the plants, and remove none')
   .addOption(jsonOption)
   .addHelpText(
@@ -54,15 +38,9 @@ async function runRemove(
   options: ReturnType<typeof removePlants.opts>,
 ): Promise<void> {
   const { dryRun = false, json } = options
-  const signal = onInterrupt()
-  const input = await openInput(from, signal)
-  const format = formats[detectFormat(input.beginning, from, options.format)]
-  const entries = format.read(input.chunks, {
-    ...idReading,
-    lineBytesMax: lineBytesMaxDefault,
-    lineEnd: lineEndOf(input.beginning),
-  })
-
+  using interruption = new Interruption()
+  const { signal } = interruption
+  const lines = await openLines(from, idReading, options, signal)
   await using opened = new AsyncDisposableStack()
   const removeOne = await openRemoval(dryRun, opened)
   const startedMs = performance.now()
@@ -70,21 +48,25 @@ async function runRemove(
   {
     using progress = await showProgress('plant', !json)
     try {
-      for await (const part of inParts(entries, signal)) {
+      for await (const part of lines.parts) {
         await removePart(part, removeOne, counts)
-        progress.update(counts.read, input.bytesRead(), input.bytes)
+        progress.update(counts.read, lines.bytesRead(), lines.bytes)
       }
     } catch (cause) {
       const before = `${counted(counts.removed, 'plant')} removed before`
       const rest = dryRun ? 'nothing was removed' : before
-      throw new CommandError(`${inWords(cause)} (${rest})`)
+      throw new CommandError(`${messageOf(cause)} (${rest})`)
     }
   }
 
   const seconds = (performance.now() - startedMs) / 1000
   const isInterrupted = signal.aborted
   const result = { ...counts, dryRun, seconds, interrupted: isInterrupted }
-  await print({ json }, result, summarize(counts, dryRun, seconds))
+  let words = summarize(counts, dryRun, seconds)
+  if (counts.read === 0) {
+    words += `: ${noneIn(from)}`
+  }
+  await print({ json }, result, words)
   if (isInterrupted) {
     throw new CommandError('interrupted', exitCodes.interrupted)
   }
@@ -150,7 +132,7 @@ function summarize(
 ): string {
   let missingInWords = ''
   if (missing > 0) {
-    missingInWords = `, ${grouped(missing)} not stored`
+    missingInWords = `, ${grouped(missing)} not stored in ${storageName(storeUrl())}`
   }
   if (dryRun) {
     return `${counted(removed, 'stored plant')}${missingInWords}; nothing was removed`

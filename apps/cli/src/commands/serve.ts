@@ -1,7 +1,7 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { defaultStoreUrl, type OpeningPlan } from '@plant-store/engine'
 import { CommandError } from '../command-error.ts'
-import { print } from '../terminal.ts'
+import { print } from '../output.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')

@@ -9,8 +9,10 @@ import {
 } from '@plant-store/access'
 import { unitMs } from '@plant-store/api/units'
 import { CommandError } from '../command-error.ts'
+import { jsonOption } from '../options.ts'
+import { print, printSecret, table } from '../output.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import { jsonOption, listed, minute, print, printSecret, table } from '../terminal.ts'
+import { listed, minute } from '../words.ts'
 
 const createToken = new Command('create')
   .description(

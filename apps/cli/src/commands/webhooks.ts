@@ -9,17 +9,10 @@ import {
   type WebhookRepository,
 } from '@plant-store/webhooks'
 import { CommandError, exitCodes } from '../command-error.ts'
+import { countOf, jsonOption } from '../options.ts'
+import { print, printSecret, table } from '../output.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import {
-  countOf,
-  duration,
-  grouped,
-  jsonOption,
-  minute,
-  print,
-  printSecret,
-  table,
-} from '../terminal.ts'
+import { duration, grouped, minute } from '../words.ts'
 
 const addWebhook = new Command('add')
   .description(

@@ -1,25 +1,9 @@
 import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { followLinks, replaceFile, storeFiles } from '@plant-store/engine'
 import { CommandError, fileError } from '../command-error.ts'
-import { writeToStream } from '../standard-output.ts'
-
-export const forceOption = new Option('--force', 'replace an existing file')
-
-/** Reads an argument of commands that neither read standard input nor write plants. */
-export function filePath(text: string): string {
-  if (text === '') {
-    throw new InvalidArgumentError('It must be the path of a file.')
-  }
-  if (text === '-') {
-    throw new InvalidArgumentError(
-      'It must be a file, not a stream. Write ./- for a file of this name.',
-    )
-  }
-  return text
-}
+import { writeToStream } from '../output.ts'
 
 /** @throws CommandError if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {

@@ -1,8 +1,9 @@
+import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import { type Plant, plantMembers } from '@plant-store/domain'
 import { parse as parseCsv } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
-import { listed } from '../terminal.ts'
+import { listed } from '../words.ts'
 import {
   carriageReturn,
   type Entry,
@@ -10,7 +11,9 @@ import {
   type Format,
   judge,
   lineFeed,
+  type Reader,
   type Reading,
+  type Rejected,
   wholeLines,
   withoutLineEnd,
 } from './lines.ts'
@@ -37,20 +40,21 @@ export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
   write: plants =>
     stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
-  async *read<Item>(chunks: AsyncIterable<Buffer>, reading: Reading<Item>) {
-    const reader = new CsvReader(reading)
-    for await (const piece of wholeLines(chunks, reading)) {
-      yield reader.add(piece)
-    }
-    yield reader.end()
-  },
+  createReader: reading => new CsvReader(reading),
+}
+
+/** How the fields of a file are told apart. */
+interface Dialect {
+  readonly separator: string
+  /** Whether blanks beside a separator are no part of a field without quotes. */
+  readonly isPadded: boolean
 }
 
 /** The meaning of the fields of each record. */
-interface Header {
-  readonly separator: string
+interface Header extends Dialect {
   /** The member in each field, or `undefined` for a column that is ignored. */
   readonly columns: readonly (Column | undefined)[]
+  readonly raw: Buffer
 }
 
 interface CsvRecord {
@@ -68,22 +72,20 @@ interface Records {
 }
 
 const unclosed = 'a quote is opened that is never closed'
+const surrounded = 'there is something between a closing quote and the next separator'
 const faults: Readonly<Record<string, string>> = {
   INVALID_OPENING_QUOTE: 'there is a quote in a field that does not begin with one',
-  CSV_INVALID_CLOSING_QUOTE:
-    'there is something between a closing quote and the next separator',
+  CSV_INVALID_CLOSING_QUOTE: surrounded,
+  CSV_NON_TRIMABLE_CHAR_AFTER_CLOSING_QUOTE: surrounded,
   CSV_QUOTE_NOT_CLOSED: unclosed,
 }
 
-class CsvReader<Item> {
+class CsvReader<Item> implements Reader<Item> {
   readonly #reading: Reading<Item>
   /** Absent until the first line with content has been read. */
   #header: Header | undefined
-  /**
-   * The separators to try for the header. Only one after a line such as `sep=;`, which
-   * names it.
-   */
-  #candidates: readonly string[] = separators
+  /** The separator that a line such as `sep=;` before the header names. */
+  #namedSeparator: string | undefined
   /** The number of the next line. */
   #line = 1
   /** The lines of a record whose last quote is still open. */
@@ -93,8 +95,47 @@ class CsvReader<Item> {
     this.#reading = reading
   }
 
+  async *read(chunks: AsyncIterable<Buffer>): AsyncGenerator<Entry<Item>[]> {
+    for await (const piece of wholeLines(chunks, this.#reading)) {
+      yield this.#add(piece)
+    }
+    yield this.#read(true)
+  }
+
+  /**
+   * The number and the reason of a rejected line stand before it, in columns that an import
+   * ignores. So it takes the file as it is.
+   */
+  rejectsHead(): Buffer {
+    const named = this.#namedSeparator
+    const naming = named === undefined ? '' : `sep=${named}${this.#lineEnd}`
+    const row = this.#rejectsRow('line', 'reason', this.#knownHeader.raw)
+    return Buffer.concat([Buffer.from(naming), row])
+  }
+
+  rejectsLine({ line, reason, raw }: Rejected): Buffer {
+    // The quotes around the reason end one that is open in the line before.
+    const quotedReason = `"${reason.replaceAll('"', '""')}"`
+    return this.#rejectsRow(`${line}`, quotedReason, raw)
+  }
+
+  #rejectsRow(line: string, reason: string, raw: Buffer): Buffer {
+    const { separator } = this.#knownHeader
+    const start = [line, reason, ''].join(separator)
+    return Buffer.concat([Buffer.from(start), raw, Buffer.from(this.#lineEnd)])
+  }
+
+  get #lineEnd(): string {
+    return String.fromCharCode(this.#reading.lineEnd)
+  }
+
+  get #knownHeader(): Header {
+    assert(this.#header !== undefined, 'a record follows the header')
+    return this.#header
+  }
+
   /** Takes whole lines, and returns what became of the records that they end. */
-  add(piece: Buffer): Entry<Item>[] {
+  #add(piece: Buffer): Entry<Item>[] {
     const bytesBefore = this.#unfinished.reduce((sum, { length }) => sum + length, 0)
     this.#unfinished.push(piece)
     const mayEndRecord = bytesBefore === 0 || piece.includes(quote)
@@ -105,10 +146,6 @@ class CsvReader<Item> {
     return this.#read(false)
   }
 
-  end(): Entry<Item>[] {
-    return this.#read(true)
-  }
-
   #read(isLast: boolean): Entry<Item>[] {
     let piece = Buffer.concat(this.#unfinished)
     while (this.#header === undefined) {
@@ -117,11 +154,12 @@ class CsvReader<Item> {
         this.#unfinished = [piece]
         return []
       }
+      this.#countLines(linesRead)
       piece = piece.subarray(linesRead.length)
     }
 
     const header = this.#header
-    const { records, rest } = this.#split(piece, header.separator, isLast)
+    const { records, rest } = this.#split(piece, header, isLast)
     this.#unfinished = [rest]
     const entries: Entry<Item>[] = []
     for (const record of records) {
@@ -157,37 +195,49 @@ class CsvReader<Item> {
     const raw = withoutLineEnd(firstLine, lineEnd)
     const separator = /^"?sep=([^\w"])"?$/i.exec(raw.toString())?.[1]
     if (separator !== undefined && this.#line === 1) {
-      this.#candidates = [separator]
-      this.#countLines(firstLine)
+      this.#namedSeparator = separator
       return firstLine
     }
     if (isWithoutContent(raw, separators)) {
-      this.#countLines(firstLine)
       return firstLine
     }
 
-    const readings = this.#candidates.map(candidate => {
-      const [record] = this.#split(piece, candidate, isLast, 1).records
-      return { separator: candidate, record }
+    const readings = this.#dialects().map(dialect => {
+      const [record] = this.#split(piece, dialect, isLast, 1).records
+      return { dialect, record }
     })
-    const fitting = readings.find(({ record }) => this.#isHeader(record))
+    const fitting = readings.find(({ dialect, record }) => this.#fits(dialect, record))
     // If none is a header, an error says what is wrong with the first.
-    const { separator: chosen, record } = fitting ?? readings[0] ?? {}
+    const { dialect, record } = fitting ?? readings[0] ?? {}
     // There is no record yet if a quote is still open.
-    if (chosen === undefined || record === undefined) {
+    if (dialect === undefined || record === undefined) {
       return undefined
     }
-    this.#header = { separator: chosen, columns: this.#columnsOf(record) }
-    this.#countLines(record.lines)
+    const columns = this.#columnsOf(record)
+    this.#header = { ...dialect, columns, raw: withoutLineEnd(record.lines, lineEnd) }
     return record.lines
   }
 
-  #isHeader(record: CsvRecord | undefined): boolean {
+  /** Returns the dialects to try, in their order. */
+  #dialects(): readonly Dialect[] {
+    const named = this.#namedSeparator
+    const candidates = named === undefined ? separators : [named]
+    return candidates.flatMap(separator => [
+      { separator, isPadded: false },
+      { separator, isPadded: true },
+    ])
+  }
+
+  #fits({ isPadded }: Dialect, record: CsvRecord | undefined): boolean {
     if (record === undefined || record.fault !== undefined) {
       return false
     }
     const columns = record.fields.map(columnNamed)
-    return this.#reading.required.every(column => columns.includes(column))
+    const hasAll = this.#reading.required.every(column => columns.includes(column))
+    const hasBlanks = record.fields.some(
+      (name, index) => columns[index] !== undefined && name !== name?.trim(),
+    )
+    return hasAll && (isPadded || !hasBlanks)
   }
 
   #columnsOf({ lines, fields, fault }: CsvRecord): Header['columns'] {
@@ -230,7 +280,7 @@ class CsvReader<Item> {
    */
   #split(
     piece: Buffer,
-    separator: string,
+    dialect: Dialect,
     isLast: boolean,
     recordsMax = Number.MAX_SAFE_INTEGER,
   ): Records {
@@ -243,7 +293,7 @@ class CsvReader<Item> {
     }
     while (at < piece.length && records.length < recordsMax) {
       const recordsLeft = recordsMax - records.length
-      const fault = this.#parse(piece.subarray(at), separator, recordsLeft, add)
+      const fault = this.#parse(piece.subarray(at), dialect, recordsLeft, add)
       if (fault === unclosed && !isLast) {
         break
       }
@@ -262,7 +312,7 @@ class CsvReader<Item> {
    */
   #parse(
     piece: Buffer,
-    separator: string,
+    { separator, isPadded }: Dialect,
     recordsMax: number,
     add: (record: CsvRecord) => void,
   ): string | undefined {
@@ -274,6 +324,7 @@ class CsvReader<Item> {
         delimiter: separator,
         record_delimiter: recordDelimiters[lineEnd],
         relax_column_count: true,
+        trim: isPadded,
         to: recordsMax,
         cast: withoutEmpty,
         on_record(fields: CsvRecord['fields'], { bytes: end }) {

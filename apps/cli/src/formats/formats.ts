@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 import { CommandError } from '../command-error.ts'
 import { csv } from './csv.ts'
@@ -16,31 +17,50 @@ import {
 const ndjson: Format = {
   header: '',
   write: plants => plants.map(plant => `${writeJsonRecord(plant)}\n`).join(''),
-  async *read<Item>(chunks: AsyncIterable<Buffer>, reading: Reading<Item>) {
-    const { lineBytesMax, lineEnd, parse } = reading
-    let line = 1
-    for await (const piece of wholeLines(chunks, reading)) {
-      const entries: Entry<Item>[] = []
-      let start = 0
-      while (start < piece.length) {
-        const end = endOfLine(piece, start, lineEnd)
-        const raw = withoutLineEnd(piece.subarray(start, end), lineEnd)
-        const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
-        if (text.trim() !== '') {
-          const read = () => parse(parseJsonRecord(text))
-          entries.push(judge({ line, raw }, lineBytesMax, read))
-        }
-        start = end
-        line++
+  createReader: reading => ({
+    read: chunks => readNdjson(chunks, reading),
+    rejectsHead: () => Buffer.alloc(0),
+    rejectsLine: ({ line, reason, raw }) => {
+      const content = isUtf8(raw)
+        ? { raw: raw.toString() }
+        : { rawBase64: raw.toString('base64') }
+      return Buffer.from(`${JSON.stringify({ line, reason, ...content })}\n`)
+    },
+  }),
+}
+
+async function* readNdjson<Item>(
+  chunks: AsyncIterable<Buffer>,
+  reading: Reading<Item>,
+): AsyncGenerator<Entry<Item>[]> {
+  const { lineBytesMax, lineEnd, parse } = reading
+  let line = 1
+  for await (const piece of wholeLines(chunks, reading)) {
+    const entries: Entry<Item>[] = []
+    let start = 0
+    while (start < piece.length) {
+      const end = endOfLine(piece, start, lineEnd)
+      const raw = withoutLineEnd(piece.subarray(start, end), lineEnd)
+      const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
+      if (text.trim() !== '') {
+        const read = () => parse(parseJsonRecord(text))
+        entries.push(judge({ line, raw }, lineBytesMax, read))
       }
-      yield entries
+      start = end
+      line++
     }
-  },
+    yield entries
+  }
 }
 
 export const formats = { ndjson, csv }
 export type FormatName = keyof typeof formats
 export const formatNames = Object.keys(formats) as FormatName[]
+
+/** Returns the format of a file to write, which its name shows unless it is named. */
+export function formatToWrite(file: string, named?: FormatName): FormatName {
+  return named ?? (/\.csv$/i.test(file) ? 'csv' : 'ndjson')
+}
 
 /**
  * Returns the format of a file that begins like this.

@@ -5,11 +5,17 @@ import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
 export interface Format {
   readonly header: string
   write(plants: readonly Plant[]): string
+  createReader<Item>(reading: Reading<Item>): Reader<Item>
+}
+
+/** Reads one file. */
+export interface Reader<Item> {
   /** Needs memory for the longest line, not for the file. */
-  read<Item>(
-    chunks: AsyncIterable<Buffer>,
-    reading: Reading<Item>,
-  ): AsyncGenerator<Entry<Item>[]>
+  read(chunks: AsyncIterable<Buffer>): AsyncGenerator<Entry<Item>[]>
+  /** Returns what begins a file of rejected lines. It is known once a line is rejected. */
+  rejectsHead(): Buffer
+  /** Returns what a file of rejected lines has for one of them. */
+  rejectsLine(rejected: Rejected): Buffer
 }
 
 /** How the lines of a file become items, such as plants. */

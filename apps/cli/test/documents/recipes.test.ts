@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { isInstalled } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
@@ -91,14 +91,29 @@ describe('a recipe of docs/commands.md', () => {
     expect(await place.counts()).toMatchObject({ plants: 0, tokens: 1 })
   })
 
-  test('imports rejected lines again', needs('jq', isInstalled('jq')), async () => {
-    writeFileSync(place.path('plants.csv'), 'id,name\n1,a\nx,b\n3,"é",y\n')
+  test('imports rejected lines of CSV again', async () => {
+    writeFileSync(place.path('plants.csv'), 'id,name\n1,a\nx,b\n')
     await place.run('import plants.csv')
+    const path = place.path('plants.csv.rejects.csv')
+    const rejects = readFileSync(path, 'utf8')
+    writeFileSync(path, rejects.replace('x,b', '2,b'))
+
+    const { status } = runBlock(place, 'import plants.csv.rejects.csv')
+
+    expect(status).toBe(0)
+    expect(await place.count()).toBe(2)
+  })
+
+  const jq = needs('jq', isInstalled('jq'))
+
+  test('imports rejected lines of NDJSON again', jq, async () => {
+    writeFileSync(place.path('plants.ndjson'), '{"id":1,"name":"a"}\nx\n{"id":"é"}\n')
+    await place.run('import plants.ndjson')
 
     const { status, stdout } = runBlock(place, 'jq -r')
 
     expect(status).toBe(3)
-    expect(stdout).toMatch(/2 lines rejected, see corrected.csv.rejects.ndjson\n$/)
+    expect(stdout).toMatch(/2 lines rejected, see corrected.ndjson.rejects.ndjson\n$/)
   })
 })
 

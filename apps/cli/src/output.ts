@@ -71,3 +71,70 @@ function destinationOf(stream: StandardStream): Writable {
   // process.
   return destination.on('error', () => {})
 }
+
+export interface Output {
+  readonly json?: boolean | undefined
+  /**
+   * The file of the command. With `-`, standard output, the result goes to standard
+   * error.
+   */
+  readonly file?: string
+}
+
+/**
+ * Prints a result: JSON for programs, a sentence for people. Escapes names that contain
+ * control characters, because a terminal would obey them.
+ *
+ * @throws CommandError if the result cannot be written
+ */
+export async function print(
+  { json, file }: Output,
+  result: unknown,
+  words: string,
+): Promise<void> {
+  const stream = file === '-' ? process.stderr : process.stdout
+  const text = json ? JSON.stringify(result) : words
+  await writeToStream(stream, [`${printableLines(text)}\n`])
+}
+
+/**
+ * Prints a new secret.
+ *
+ * @param undo removes what has the secret. It is called if the secret cannot be
+ *   printed, because nobody has seen it then
+ * @throws CommandError like {@link print}
+ */
+export async function printSecret(
+  { json }: Output,
+  result: object,
+  secret: string,
+  undo: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await print({ json }, result, secret)
+  } catch (error) {
+    await undo()
+    throw error
+  }
+}
+
+/**
+ * Returns a table, whose cells stand below each other.
+ *
+ * @param emptyWords what it returns instead of a table without rows
+ */
+export function table(
+  head: readonly string[],
+  body: readonly (readonly string[])[],
+  emptyWords: string,
+): string {
+  if (body.length === 0) {
+    return emptyWords
+  }
+  const rows = [head, ...body].map(row => row.map(printable))
+  const widthOf = (column: number) =>
+    Math.max(...rows.map(row => row[column]?.length ?? 0))
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
+  return rows.map(row => line(row).trimEnd()).join('\n')
+}

@@ -1,0 +1,71 @@
+import { counted, duration, rate } from './words.ts'
+
+export interface Progress extends Disposable {
+  /**
+   * @param count how many have been done
+   * @param value how much of the total that is
+   * @param total 0 if it is unknown
+   */
+  update(count: number, value: number, total: number): void
+}
+
+/**
+ * Shows a bar on a terminal until its disposal. Shows nothing on other outputs.
+ *
+ * @param what is counted, such as `plant`
+ */
+export async function showProgress(what: string, isShown: boolean): Promise<Progress> {
+  // A dumb terminal shows the control characters of a bar as they are.
+  const canMoveCursor = process.stderr.isTTY && process.env['TERM'] !== 'dumb'
+  if (!isShown || !canMoveCursor) {
+    return { update() {}, [Symbol.dispose]() {} }
+  }
+  const { Format, Presets, SingleBar } = (await import('cli-progress')).default
+  const bar = new SingleBar(
+    {
+      format(options, { progress, startTime, total, value }, { count }) {
+        const seconds = (Date.now() - startTime) / 1000
+        const words = describeProgress(what, { count, value, total, seconds })
+        if (total === 0) {
+          return words
+        }
+        return `${Format.BarFormat(progress, options)} ${words}`
+      },
+      stream: process.stderr,
+      barsize: 30,
+      fps: 8,
+      hideCursor: true,
+      clearOnComplete: true,
+      gracefulExit: false,
+    },
+    Presets.shades_classic,
+  )
+  bar.start(0, 0, { count: 0 })
+  return {
+    update(count: number, value: number, total: number) {
+      bar.setTotal(total)
+      bar.update(Math.min(value, total), { count })
+    },
+    [Symbol.dispose]: () => bar.stop(),
+  }
+}
+
+type Amount = 'count' | 'value' | 'total' | 'seconds'
+
+/** Returns the words beside the bar. They are shown alone if the total is unknown. */
+export function describeProgress(
+  what: string,
+  done: Readonly<Record<Amount, number>>,
+): string {
+  const { count, value, total, seconds } = done
+  const speed = `${counted(count, what)}  ${rate(count, seconds)}`
+  if (total === 0) {
+    return `${speed}  ${duration(seconds)}`
+  }
+  const percentage = `${Math.floor((100 * value) / total)}%`.padStart(4)
+  if (value === 0) {
+    return `${percentage}  ${speed}  ? left`
+  }
+  const secondsLeft = (seconds * (total - value)) / value
+  return `${percentage}  ${speed}  ${duration(secondsLeft)} left`
+}
