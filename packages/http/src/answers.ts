@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toFailure } from './errors/error-response.ts'
+import { lingerTimeoutMs } from './limits.ts'
 import { changedTagAdvice } from './request/conditions.ts'
-import { notesOf, requestIdField } from './request/notes.ts'
+import { factsOf, requestIdField } from './request/facts.ts'
+import { bodyOf } from './wire/body.ts'
 import { type Budget, countedBytesMin } from './wire/budget.ts'
 
 /**
@@ -69,6 +71,42 @@ function countAnswer(reply: FastifyReply, text: string, budget: Budget): string 
   return bytes
 }
 
+/**
+ * Makes an answer the last of its connection if it is sent before the body has arrived.
+ * Its end waits until the client stops sending, because closing with unread bytes could
+ * lose the answer.
+ */
+export function closeAfterEarlyAnswers(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { raw, method } = request
+    const body = bodyOf(raw)
+    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) {
+      return done()
+    }
+    body.drop()
+    // The bytes in the packet of the header section have arrived by then.
+    setImmediate(() => {
+      if (body.isEnded || raw.destroyed) {
+        return done()
+      }
+      reply.header('connection', 'close')
+      if (typeof payload !== 'string' || method === 'HEAD') {
+        return done()
+      }
+      reply.header('content-length', Buffer.byteLength(payload))
+      const rest = new Readable({ read() {} })
+      rest.push(payload)
+      const end = () => {
+        clearTimeout(timer)
+        rest.push(null)
+      }
+      const timer = setTimeout(end, lingerTimeoutMs)
+      raw.once('close', end)
+      done(null, rest)
+    })
+  })
+}
+
 /** Tells of failures that are worth a line in the log. */
 export interface FailureLog {
   readonly error: (details: object, message: string) => void
@@ -87,10 +125,10 @@ export function createErrorHandler(logger: FailureLog) {
       logger.debug(details, 'could not serve')
     }
 
-    const notes = notesOf(request)
-    notes.errorNumber = body.error
+    const facts = factsOf(request)
+    facts.errorNumber = body.error
     const advice = status === 412 ? changedTagAdvice(request.headers['if-match']) : ''
-    const message = `${body.message}${notes.failureSuffix ?? ''}${advice}`
+    const message = `${body.message}${facts.failureSuffix ?? ''}${advice}`
     // Fastify closes after each fault of a body. `closeAfterEarlyAnswers` does only if
     // the rest of it is still on its way. What Node's response already has, stays.
     if (!reply.raw.hasHeader('connection')) {

@@ -2,36 +2,40 @@ import { METHODS } from 'node:http'
 import type { Gate } from '@plant-store/access'
 import type { PlantUseCases } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
-import { createErrorHandler, finishAnswers } from './answers.ts'
+import { closeAfterEarlyAnswers, createErrorHandler, finishAnswers } from './answers.ts'
 import { describeInterface } from './description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
-import { collectRoutes, refuseOtherMethods } from './request/allowed-methods.ts'
 import { checkTokens, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
+import { addFacts } from './request/facts.ts'
 import { checkHeaderSections } from './request/header-section.ts'
 import {
-  logOnceAnswered,
+  callOnAnswer,
   logRequests,
+  type OnAnswer,
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import { type AnsweredRequest, addNotes } from './request/notes.ts'
 import { createPageReader } from './request/page-reader.ts'
-import { originForm, refuseUnknownPaths } from './request/paths.ts'
+import {
+  collectRoutes,
+  originForm,
+  refuseOtherMethods,
+  refuseUnknownPaths,
+} from './request/paths.ts'
 import { createRefusals } from './request/refusals.ts'
 import { trustNearest } from './request/trusted-proxies.ts'
 import { addPages } from './service/page-routes.ts'
 import { addServiceRoutes, type Probes } from './service/service-routes.ts'
 import { createBudget } from './wire/budget.ts'
-import { closeAfterEarlyAnswers } from './wire/early-answers.ts'
 import { createNodeServer } from './wire/node-server.ts'
 import { prepareStop } from './wire/stop.ts'
 
 export { failures } from './errors/error-numbers.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
+export type { AnsweredRequest, RequestTrace } from './request/facts.ts'
 export type { RequestTracer } from './request/log.ts'
-export type { AnsweredRequest, RequestTrace } from './request/notes.ts'
 export { stopListening, stopServer } from './wire/stop.ts'
 
 /** The use cases, and what the server needs. */
@@ -52,7 +56,7 @@ export interface ServerOptions extends Probes {
   /** Whether a stop is near, so that `/readyz` fails while all else still works. */
   readonly isLeaving?: () => boolean
   /** Called for each request once it is answered, with the members of its log line. */
-  readonly onAnswer?: (answered: AnsweredRequest) => void
+  readonly onAnswer?: OnAnswer
   /** The public URL: the description names it, and every route is under its path. */
   readonly baseUrl?: URL
   /** The limits that differ from {@link defaultServerLimits}. */
@@ -63,17 +67,17 @@ export interface ServerOptions extends Probes {
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { corsOrigins = [], onAnswer = () => {}, baseUrl, page } = options
-  const { isLeaving = () => false } = options
+  const { baseUrl, page, isLeaving = () => false } = options
   const limits = { ...defaultServerLimits, ...options.limits }
-  const app = createFastify(options, limits)
+  const { corsOrigins, onAnswer, ...others } = { ...optionDefaults, ...options }
+  const app = createFastify({ ...others, corsOrigins, onAnswer, limits })
   const authenticate = createAuthentication(options.gate)
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   const stop = prepareStopOnClose(app, limits)
 
-  addNotes(app)
+  addFacts(app)
   // The order of these hooks is the order in which a request is judged.
   logRequests(app, onAnswer, options.traceRequest)
   if (corsOrigins.length > 0) {
@@ -121,9 +125,22 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
+const optionDefaults = {
+  corsOrigins: [] as readonly string[],
+  trustedProxies: [] as readonly string[],
+  onAnswer() {},
+}
+
+interface FastifyOptions extends Pick<ServerOptions, 'logger'> {
+  readonly corsOrigins: readonly string[]
+  readonly trustedProxies: readonly string[]
+  readonly onAnswer: OnAnswer
+  readonly limits: ServerLimits
+}
+
 /** Returns Fastify with the options that the service needs, without routes. */
-function createFastify(options: ServerOptions, limits: ServerLimits): FastifyInstance {
-  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
+function createFastify(options: FastifyOptions): FastifyInstance {
+  const { corsOrigins, trustedProxies, onAnswer, limits } = options
   const handleError = createErrorHandler(options.logger)
   // No logger is passed, because Fastify would create a child logger and several
   // listeners for each request.
@@ -151,7 +168,7 @@ function createFastify(options: ServerOptions, limits: ServerLimits): FastifyIns
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors(error, request, reply) {
-      logOnceAnswered(request, reply, onAnswer)
+      callOnAnswer(request, reply, onAnswer)
       reply.raw.setHeader('connection', 'close')
       handleError(error, request, reply)
     },

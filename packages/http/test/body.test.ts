@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
-import { RequestError } from '../src/errors/request-error.ts'
-import { Body, createBodyReader } from '../src/wire/body.ts'
+import { RequestError } from '../src/errors/error-numbers.ts'
+import { readWhole } from '../src/request/bodies.ts'
+import { Body } from '../src/wire/body.ts'
 import type { Budget } from '../src/wire/budget.ts'
 
 const response = {} as ServerResponse
@@ -13,8 +14,7 @@ function begin(headers: object = {}) {
   const stream = new PassThrough()
   const body = new Body(stream, response, carrier)
   const done = vi.fn()
-  const readBody = createBodyReader(5)
-  readBody({ headers } as FastifyRequest, body, done)
+  readWhole({ headers } as FastifyRequest, body, 5, done)
   return { stream, body, done }
 }
 
@@ -118,9 +118,9 @@ test('bytes above 16 KiB are counted twice until they are dropped', () => {
   const body = new Body(stream, response, carrier)
   const { hold, budget } = createBudget()
 
-  // These bytes come before the request is admitted.
+  // These bytes come before the body is counted.
   stream.emit('data', Buffer.alloc(16 * 1024))
-  body.admit(budget, false)
+  body.count(budget, false)
   expect(hold, '16 KiB').toHaveBeenLastCalledWith(0)
 
   stream.emit('data', Buffer.alloc(1))
@@ -135,7 +135,7 @@ test('a whole body is counted until its answer has left', () => {
   const body = new Body(stream, response, carrier)
   const { hold, budget } = createBudget()
 
-  body.admit(budget, false)
+  body.count(budget, false)
   stream.emit('data', Buffer.alloc(20_000))
   stream.emit('end')
   body.take(20_000)

@@ -65,11 +65,10 @@ test.each(['/plants/1', '/plants'])(
     for (const socket of sockets) {
       socket.destroy()
     }
-    const statusOfHead = async () => {
-      const answer = await client.ask('HEAD', path)
-      return answer.status
-    }
-    await expect.poll(statusOfHead).toBe(200)
+    const hasLeft = ({ destroyed }: Socket) => destroyed
+    await expect.poll(() => service.sockets.filter(hasLeft)).toHaveLength(2)
+    const head = await client.ask('HEAD', path)
+    expect(head.status).toBe(200)
   },
 )
 

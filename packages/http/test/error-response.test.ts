@@ -1,8 +1,8 @@
 import { AccessError } from '@plant-store/access'
 import { DomainError } from '@plant-store/domain'
 import { expect, test } from 'vitest'
+import { RequestError } from '../src/errors/error-numbers.ts'
 import { toFailure } from '../src/errors/error-response.ts'
-import { RequestError } from '../src/errors/request-error.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 const unknown = (error: Error) => Object.assign(error, { code: 'of-tomorrow' })

@@ -58,7 +58,7 @@ export async function startService(options: ServiceOptions = {}) {
   const answered: LoggedRequest[] = []
   const debugged: unknown[] = []
   const { plants: operations, host = '127.0.0.1', prepare, ...serverOptions } = options
-  const plants = createPlants(operations)
+  const plants = createRepository(operations)
   const useCases = createPlantUseCases({ plants })
   const app = createServer({
     plants: useCases,
@@ -158,7 +158,7 @@ function createConnector({ server }: FastifyInstance, { hostname, port }: URL) {
  * Returns a repository in memory with other operations. If `insert` is replaced, many
  * plants are inserted by it too.
  */
-function createPlants(operations: Partial<PlantRepository> = {}): PlantRepository {
+function createRepository(operations: Partial<PlantRepository> = {}): PlantRepository {
   const plants: PlantRepository = {
     ...createMemoryPlantRepository(),
     insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),

@@ -1,5 +1,5 @@
 import { parsePlant } from '@plant-store/domain'
-import { createPlant, createPlants, listPlants, readPlant } from '../src/plants/plant-schemas.ts'
+import { createManySchema, createSchema, listSchema, readSchema } from '../src/plants/plant-schemas.ts'
 import type { Routes } from '../src/typed-routes.ts'
 
 // The compiler refuses these routes. `tsc` fails for a line below `@ts-expect-error` that
@@ -7,19 +7,19 @@ import type { Routes } from '../src/typed-routes.ts'
 
 declare const routes: Routes
 const plant = parsePlant({ id: 1n, name: 'g' })
-const read = { config: { scope: 'plants:read' }, schema: readPlant } as const
-const list = { config: { scope: 'plants:read' }, schema: listPlants } as const
-const openRead = { config: { scope: null }, schema: readPlant }
-const openCreate = { config: { scope: null }, schema: createPlant }
-const openBatch = { config: { scope: null }, schema: createPlants }
-const misspelt = { config: { scope: 'notes:read' }, schema: readPlant } as const
+const read = { config: { scope: 'plants:read' }, schema: readSchema } as const
+const list = { config: { scope: 'plants:read' }, schema: listSchema } as const
+const openRead = { config: { scope: null }, schema: readSchema }
+const openCreate = { config: { scope: null }, schema: createSchema }
+const openBatch = { config: { scope: null }, schema: createManySchema }
+const misspelt = { config: { scope: 'notes:read' }, schema: readSchema } as const
 const undescribed = { config: { scope: null }, schema: {} }
 const counts = { created: 0, existing: 0, refused: 0 }
 
 export const scopes = [
   routes.get('/open', openRead, async () => plant),
   // @ts-expect-error a route that does not say who may
-  routes.get('/undeclared', { schema: readPlant }, async () => plant),
+  routes.get('/undeclared', { schema: readSchema }, async () => plant),
   // @ts-expect-error a scope that no token can have
   routes.get('/misspelt', misspelt, async () => plant),
 ]

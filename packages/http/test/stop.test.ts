@@ -79,8 +79,6 @@ test('connections in the backlog are served when listening has stopped', async (
   await using service = await startService()
   const sockets = Array.from({ length: 50 }, () => service.open())
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
-  // Node accepts one in each turn of its loop.
-  expect(connectionsOf(service.app.server).size).toBeLessThan(sockets.length)
   await stopListening(service.app.server)
   const answered = sockets.map(socket => once(socket, 'data'))
   for (const socket of sockets) {

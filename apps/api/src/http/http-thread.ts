@@ -86,7 +86,8 @@ const mainThread = createBirpc<MainThread, HttpThread>(calls, {
   // A call waits without a limit.
   timeout: -1,
 })
-const { logger, logAnswered } = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
+const log = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
+const { logger } = log
 
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
@@ -108,7 +109,7 @@ const server = createServer({
   metrics: mainThread.metrics,
   corsOrigins: config.corsOrigins,
   onAnswer(answered) {
-    logAnswered(answered)
+    log.onAnswer(answered)
     counters.onAnswer(answered)
   },
   ...(tracing && { traceRequest: tracing.traceRequest }),

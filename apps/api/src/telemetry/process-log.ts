@@ -120,7 +120,7 @@ export function journalLines(lines: string): string {
 export interface GatheredLog {
   readonly logger: Logger
   /** Writes the line of a request. */
-  logAnswered(answered: AnsweredRequest): void
+  onAnswer(answered: AnsweredRequest): void
 }
 
 /**
@@ -154,7 +154,7 @@ export function gatherLog(
   const logger = pino({ level, ...lineFormat }, { write })
   return {
     logger,
-    logAnswered(answered) {
+    onAnswer(answered) {
       if (!logger.isLevelEnabled('info')) {
         return
       }

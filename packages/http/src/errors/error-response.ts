@@ -1,7 +1,11 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import { type FailureRow, failures, type RequestErrorCode } from './error-numbers.ts'
-import { RequestError } from './request-error.ts'
+import {
+  type FailureRow,
+  failures,
+  RequestError,
+  type RequestErrorCode,
+} from './error-numbers.ts'
 
 export interface Failure {
   readonly status: number

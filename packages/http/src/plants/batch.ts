@@ -10,9 +10,9 @@ import {
 import { toFailure } from '../errors/error-response.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
 import type { Authenticate, AuthenticatedRequest } from '../request/authenticate.ts'
+import { factsOf } from '../request/facts.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { notesOf } from '../request/notes.ts'
 import type { Body } from '../wire/body.ts'
 
 /**
@@ -87,8 +87,8 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
       for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
         await authenticate(request, 'plants:write')
-        notesOf(request).logFields = counts
-        notesOf(request).failureSuffix = '; plants of earlier lines may have been created'
+        factsOf(request).logFields = counts
+        factsOf(request).failureSuffix = '; plants of earlier lines may have been created'
         if (isFailed) {
           break
         }
@@ -137,7 +137,7 @@ export async function* readParts(
       line++
       part.size += bytes.length + plantSize
       if (!isEmptyLine(bytes)) {
-        readPlant(bytes, line, part)
+        addLine(bytes, line, part)
       }
       if (part.size < partSizeMax) {
         continue
@@ -149,7 +149,7 @@ export async function* readParts(
   yield part
 }
 
-function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Part): void {
+function addLine(bytes: Buffer, line: number, { plants, lines, faults }: Part): void {
   try {
     plants.push(parsePlant(readJson(bytes, 'line')))
     lines.push(line)

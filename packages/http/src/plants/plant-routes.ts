@@ -11,10 +11,10 @@ import {
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ServerLimits } from '../limits.ts'
 import type { Authenticate } from '../request/authenticate.ts'
-import { takeJson, takeLines } from '../request/bodies.ts'
+import { acceptJsonBodies, acceptLineBodies } from '../request/bodies.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
+import { factsOf } from '../request/facts.ts'
 import { readJsonBody } from '../request/json.ts'
-import { notesOf } from '../request/notes.ts'
 import type { ReadPage } from '../request/page-reader.ts'
 import {
   nextPage,
@@ -28,12 +28,12 @@ import type { Body } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
 import { createBatches } from './batch.ts'
 import {
-  createPlant,
-  createPlants,
-  listPlants,
-  readPlant,
-  removePlant,
-  replacePlant,
+  createManySchema,
+  createSchema,
+  listSchema,
+  readSchema,
+  removeSchema,
+  replaceSchema,
   StoredPlant,
 } from './plant-schemas.ts'
 
@@ -55,12 +55,12 @@ export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions
   const { limits, bodyBudget } = options
   app.register(async instance => {
     readQueries(instance)
-    takeJson(instance, bodyBudget, limits.bodyBytesMax)
+    acceptJsonBodies(instance, bodyBudget, limits.bodyBytesMax)
     addRoutes(instance, options)
   })
   app.register(async instance => {
     readQueries(instance)
-    takeLines(instance, bodyBudget)
+    acceptLineBodies(instance, bodyBudget)
     addBatchRoute(instance, options)
   })
 }
@@ -71,10 +71,10 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.post(
     '/plants',
-    { config: { scope: 'plants:write' }, schema: createPlant },
+    { config: { scope: 'plants:write' }, schema: createSchema },
     async request => {
       const plant = parsePlant(readJsonBody(request))
-      notesOf(request).logFields = { plantId: `${plant.id}` }
+      factsOf(request).logFields = { plantId: `${plant.id}` }
       await plants.create(plant)
       return plant
     },
@@ -82,7 +82,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.get(
     '/plants',
-    { config: { scope: 'plants:read' }, schema: listPlants },
+    { config: { scope: 'plants:read' }, schema: listSchema },
     async (request, reply) => {
       const query = readListQuery(request.query)
       const page = await readPage(reply, textBytesMax =>
@@ -100,7 +100,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.get(
     '/plants/:id',
-    { config: { scope: 'plants:read' }, schema: readPlant },
+    { config: { scope: 'plants:read' }, schema: readSchema },
     async (request, reply) => {
       const id = readId(request)
       const condition = readCondition(request)
@@ -116,7 +116,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.put(
     '/plants/:id',
-    { config: { scope: 'plants:write' }, schema: replacePlant },
+    { config: { scope: 'plants:write' }, schema: replaceSchema },
     async (request, reply) => {
       const id = readId(request)
       const sent = readJsonBody(request)
@@ -131,7 +131,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.delete(
     '/plants/:id',
-    { config: { scope: 'plants:write' }, schema: removePlant },
+    { config: { scope: 'plants:write' }, schema: removeSchema },
     async (request, reply) => {
       await plants.remove(readId(request), readCondition(request))
       reply.code(204)
@@ -146,7 +146,7 @@ function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.post(
     '/plants/batch',
-    { config: { scope: 'plants:write' }, schema: createPlants },
+    { config: { scope: 'plants:write' }, schema: createManySchema },
     async request => {
       const useCases = readAnnounce(request.query.announce) ? plants : unannounced
       return createLines(request, request.body as Body | undefined, useCases)
@@ -179,7 +179,7 @@ function readAnnounce(text: string | undefined): boolean {
 }
 
 /** A request whose path has an id. */
-interface RequestWithId extends Pick<FastifyRequest, 'notes'> {
+interface RequestWithId extends Pick<FastifyRequest, 'facts'> {
   readonly params: { readonly id: string }
 }
 
@@ -190,7 +190,7 @@ function readId(request: RequestWithId): PlantId {
     throw new DomainError('invalid-id', 'the path has no id after its last slash')
   }
   const plantId = parsePlantId(readInteger(id))
-  notesOf(request).logFields = { plantId: id }
+  factsOf(request).logFields = { plantId: id }
   return plantId
 }
 

@@ -93,7 +93,7 @@ const tags = ['plants']
 const path = Type.Object({ id: inText(about('The id of the plant', PlantId)) })
 
 /** Its descriptions are those of the specification, word for word. */
-export const createPlant = {
+export const createSchema = {
   operationId: 'createPlant',
   tags,
   summary: 'Add a plant',
@@ -103,7 +103,7 @@ export const createPlant = {
   failureDescriptions: { 400: 'unexpected error' },
 } as const satisfies RouteSchema
 
-export const listPlants = {
+export const listSchema = {
   operationId: 'listPlants',
   tags,
   summary: 'List plants',
@@ -143,7 +143,7 @@ export const listPlants = {
   },
 } as const satisfies RouteSchema
 
-export const readPlant = {
+export const readSchema = {
   operationId: 'readPlant',
   tags,
   summary: 'Read a plant',
@@ -159,7 +159,7 @@ export const readPlant = {
   failureStatuses: [404, 412],
 } as const satisfies RouteSchema
 
-export const replacePlant = {
+export const replaceSchema = {
   operationId: 'replacePlant',
   tags,
   summary: 'Create or replace a plant',
@@ -173,7 +173,7 @@ export const replacePlant = {
   failureStatuses: [412],
 } as const satisfies RouteSchema
 
-export const removePlant = {
+export const removeSchema = {
   operationId: 'removePlant',
   tags,
   summary: 'Remove a plant',
@@ -183,7 +183,7 @@ export const removePlant = {
   failureStatuses: [404, 412],
 } as const satisfies RouteSchema
 
-export const createPlants = {
+export const createManySchema = {
   operationId: 'createPlants',
   tags,
   summary: 'Add many plants',

@@ -7,7 +7,7 @@ import {
 } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { notesOf } from './notes.ts'
+import { factsOf } from './facts.ts'
 
 /** The scope that a token needs. Every valid token has `any`. `null` needs no token. */
 export type RouteScope = Scope | 'any' | null
@@ -19,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** The part of a request that authentication reads and notes facts in. */
-export type AuthenticatedRequest = Pick<FastifyRequest, 'notes' | 'headers'>
+export type AuthenticatedRequest = Pick<FastifyRequest, 'facts' | 'headers'>
 
 /**
  * Asks the gate for the holder of a token with a scope, or with `any`.
@@ -31,8 +31,18 @@ export type Authenticate = (
   scope: Scope | 'any',
 ) => void | Promise<void>
 
-/** Refuses requests without a token that has the scope of their route. */
+/**
+ * Refuses requests without a token that has the scope of their route.
+ *
+ * @throws Error while a route is added that does not declare its scope, because it must
+ *   not be open
+ */
 export function checkTokens(app: FastifyInstance, authenticate: Authenticate): void {
+  app.addHook('onRoute', ({ url, config }) => {
+    if (config?.scope === undefined) {
+      throw new Error(`the route ${url} does not declare its scope`)
+    }
+  })
   app.addHook('onRequest', (request, _reply, done) => {
     const scope = scopeOf(request)
     if (scope === null) {
@@ -48,20 +58,15 @@ export function checkTokens(app: FastifyInstance, authenticate: Authenticate): v
   })
 }
 
-/**
- * @throws Error if the route does not declare a scope, because it must not be open
- */
 function scopeOf(request: FastifyRequest): RouteScope {
   if (request.is404) {
     return 'any'
   }
   // Fastify makes an object of all options each time.
   const { config, url } = request.routeOptions
-  notesOf(request).route = url
-  if (config.scope === undefined) {
-    throw new Error(`the route ${url} does not declare its scope`)
-  }
-  return config.scope
+  factsOf(request).route = url
+  // Otherwise the route was not added.
+  return config.scope as RouteScope
 }
 
 export function createAuthentication(gate: Gate): Authenticate {
@@ -87,7 +92,7 @@ export function createAuthentication(gate: Gate): Authenticate {
 }
 
 function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
-  notesOf(request).holderName = nameOf(holder)
+  factsOf(request).holderName = nameOf(holder)
 }
 
 /**
@@ -124,7 +129,7 @@ function judgeRefusal(
     throw thrown
   }
   const refusal = withForm(thrown, request.headers.authorization)
-  notesOf(request).refusal = refusal
+  factsOf(request).refusal = refusal
   if (scope === 'any' && refusal.code === 'insufficient-scope') {
     return
   }

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
-import { type Body, bodyOf, createBodyReader } from '../wire/body.ts'
+import { RequestError } from '../errors/error-numbers.ts'
+import { type Body, bodyOf } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
 import { expectationOf } from './header-section.ts'
 
@@ -12,7 +12,7 @@ import { expectationOf } from './header-section.ts'
  *
  * @param budget counts the memory that bodies hold
  */
-export function takeJson(
+export function acceptJsonBodies(
   app: FastifyInstance,
   budget: Budget,
   bodyBytesMax: number,
@@ -24,17 +24,16 @@ export function takeJson(
     }
     done()
   })
-  const readWhole = createBodyReader(bodyBytesMax)
-  takeMediaType(app, 'application/json', (request, stream, done) => {
+  acceptMediaType(app, 'application/json', (request, stream, done) => {
     const body = bodyOf(stream) as Body
     whenBegun(request, body, () => {
       if (isEmpty(body)) {
         done(null)
         return
       }
-      const refusal = admit(request, body, budget)
+      const refusal = countBody(request, body, budget)
       if (refusal === undefined) {
-        readWhole(request, body, done)
+        readWhole(request, body, bodyBytesMax, done)
       } else {
         done(refusal)
       }
@@ -42,17 +41,41 @@ export function takeJson(
   })
 }
 
+/** Hands over a body once all of it has arrived. */
+export function readWhole(
+  request: FastifyRequest,
+  body: Body,
+  bodyBytesMax: number,
+  done: Done,
+): void {
+  const length = Math.max(body.length, Number(request.headers['content-length'] ?? 0))
+  if (length > bodyBytesMax) {
+    const message = `the body is longer than ${bodyBytesMax} bytes`
+    body.error ??= new RequestError('body-too-large', message)
+  }
+  if (body.error !== undefined) {
+    body.drop()
+    done(body.error)
+  } else if (body.isEnded) {
+    done(null, body.take(body.length))
+  } else {
+    body.waitForMore(Number.POSITIVE_INFINITY, () =>
+      readWhole(request, body, bodyBytesMax, done),
+    )
+  }
+}
+
 /**
  * Has the routes of this instance take bodies of lines, which they get as they arrive.
  */
-export function takeLines(app: FastifyInstance, budget: Budget): void {
-  takeMediaType(app, linesMediaType, (request, stream, done) => {
+export function acceptLineBodies(app: FastifyInstance, budget: Budget): void {
+  acceptMediaType(app, linesMediaType, (request, stream, done) => {
     const body = bodyOf(stream)
     if (body === undefined) {
       done(null)
       return
     }
-    const refusal = admit(request, body, budget)
+    const refusal = countBody(request, body, budget)
     done(refusal ?? null, body)
   })
 }
@@ -63,7 +86,7 @@ type Done = (error: Error | null, body?: unknown) => void
 type ReadBody = (request: FastifyRequest, stream: Readable, done: Done) => void
 
 /** Has bodies of one media type read, and others refused. */
-function takeMediaType(app: FastifyInstance, mediaType: string, read: ReadBody): void {
+function acceptMediaType(app: FastifyInstance, mediaType: string, read: ReadBody): void {
   app.addContentTypeParser(mediaType, (request, stream, done) => {
     if (isUtf8Type(request.headers['content-type'], mediaType)) {
       read(request, stream, done)
@@ -112,15 +135,15 @@ function isEmpty(body: Body): boolean {
   return body.isEnded && body.length === 0
 }
 
-/** Counts the memory of a body, or returns why it is refused. */
-function admit(
+/** Counts the memory of a body from now on, or returns why it is refused. */
+function countBody(
   request: FastifyRequest,
   body: Body,
   budget: Budget,
 ): RequestError | undefined {
   const refusal = refusalOf(request)
   if (refusal === undefined) {
-    body.admit(budget, expectationOf(request) !== undefined)
+    body.count(budget, expectationOf(request) !== undefined)
   }
   return refusal
 }

@@ -5,7 +5,7 @@ import {
   type Versions,
 } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 
 export const toEntityTag = (version: Version) => `"${version}"`
 

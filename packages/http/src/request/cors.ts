@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { requestIdField } from './notes.ts'
-import { serverMethods } from './paths.ts'
+import { requestIdField } from './facts.ts'
+import { allowedEverywhere } from './paths.ts'
 
 /**
  * Tracing tools add fields of their own, which `*` allows, such as `sentry-trace`. It
@@ -62,7 +62,7 @@ export function answerPreflights(app: FastifyInstance): void {
     reply
       .code(204)
       .headers({
-        'access-control-allow-methods': serverMethods,
+        'access-control-allow-methods': allowedEverywhere,
         'access-control-allow-headers': allowedHeaders,
         'access-control-max-age': preflightSeconds,
       })

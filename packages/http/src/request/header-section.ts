@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 import { headerFieldsMax } from '../limits.ts'
 import { authorityOf } from './paths.ts'
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { parseJsonRecord } from '@plant-store/json'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 
 /**
  * @param request with the bytes of its body

@@ -1,4 +1,4 @@
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 import type { Body } from '../wire/body.ts'
 import { curlAdvice } from './json.ts'
 

@@ -4,14 +4,14 @@ import type { AccessError } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
-  notesOf,
+  factsOf,
   type RequestTrace,
   requestIdField,
-} from './notes.ts'
+} from './facts.ts'
 import { clientOf } from './trusted-proxies.ts'
 
 /** Gets each answered request, to write its log line and to count it. */
-export type RequestLog = (answered: AnsweredRequest) => void
+export type OnAnswer = (answered: AnsweredRequest) => void
 
 /** Starts the trace of a request, once its header section has arrived. */
 export type RequestTracer = (request: {
@@ -22,13 +22,13 @@ export type RequestTracer = (request: {
 /** Names, traces and logs every request. */
 export function logRequests(
   app: FastifyInstance,
-  logRequest: RequestLog,
+  onAnswer: OnAnswer,
   begin?: RequestTracer,
 ): void {
   app.addHook('onRequest', (request, reply, done) => {
-    const notes = notesOf(request)
-    notes.startedMs = performance.now()
-    notes.trace = begin?.(request)
+    const facts = factsOf(request)
+    facts.startedMs = performance.now()
+    facts.trace = begin?.(request)
     reply.header(requestIdField, request.id)
     // Read the address now: the socket caches it, and has none once the client has left.
     void request.ip
@@ -37,7 +37,7 @@ export function logRequests(
   if (begin !== undefined) {
     // It runs after the body is read, because reading loses the async context.
     app.addHook('preHandler', (request, _reply, done) => {
-      const { trace } = notesOf(request)
+      const { trace } = factsOf(request)
       if (trace === undefined) {
         done()
       } else {
@@ -46,45 +46,45 @@ export function logRequests(
     })
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
-    logOnceAnswered(request, reply, logRequest)
+    callOnAnswer(request, reply, onAnswer)
     done()
   })
 }
 
 /**
- * Logs a request once its answer was handed over, or can no longer be. Fastify's
- * onResponse misses the second case.
+ * Calls once the answer was handed over, or can no longer be. Fastify's onResponse misses
+ * the second case.
  */
-export function logOnceAnswered(
+export function callOnAnswer(
   request: FastifyRequest,
   reply: FastifyReply,
-  logRequest: RequestLog,
+  onAnswer: OnAnswer,
 ): void {
-  const log = () => {
+  const call = () => {
     const { id, method } = request
     const status = reply.statusCode
     const endedMs = performance.now()
-    const notes = notesOf(request)
-    const { startedMs = endedMs, route, trace, refusal } = notes
+    const facts = factsOf(request)
+    const { startedMs = endedMs, route, trace, refusal } = facts
     trace?.end({ method, route, status })
-    logRequest({
+    onAnswer({
       reqId: id,
       client: clientOf(request),
       method,
       route,
       status,
-      error: notes.errorNumber,
-      token: notes.holderName ?? refusal?.holder,
+      error: facts.errorNumber,
+      token: facts.holderName ?? refusal?.holder,
       reason: reasonOf(refusal, status),
-      ...notes.logFields,
+      ...facts.logFields,
       traceId: trace?.traceId,
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,
     })
   }
   if (reply.raw.destroyed) {
-    log()
+    call()
   } else {
-    reply.raw.on('close', log)
+    reply.raw.on('close', call)
   }
 }
 

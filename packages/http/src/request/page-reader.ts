@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 import { type Budget, countedBytesMin } from '../wire/budget.ts'
 
 /**

@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { RequestError } from '../errors/error-numbers.ts'
+import type { RouteScope } from './authenticate.ts'
+
+/** The methods of all paths together, in their order in Allow. GET brings HEAD. */
+const serverMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']
+
+export const allowedEverywhere = serverMethods.join(', ')
 
 /**
  * Refuses paths without a route, because a 404 handler would run after the body is read.
@@ -20,6 +26,64 @@ export function refuseUnknownPaths(app: FastifyInstance): void {
   })
 }
 
+/**
+ * Collects the routes that are added from now on, without those that Fastify adds for
+ * HEAD.
+ */
+export function collectRoutes(app: FastifyInstance): readonly RouteOptions[] {
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', route => {
+    if (route.method !== 'HEAD') {
+      routes.push({ ...route })
+    }
+  })
+  return routes
+}
+
+/** Adds a route to each path that answers 405 to the methods that the path lacks. */
+export function refuseOtherMethods(
+  app: FastifyInstance,
+  routes: readonly RouteOptions[],
+): void {
+  const byPath = Map.groupBy(routes, pathOf)
+  for (const [path, routesOfPath] of byPath) {
+    const methods = routesOfPath.flatMap(({ method }) => method)
+    const isOpen = routesOfPath.every(({ config }) => config?.scope === null)
+    addRefusal(app, path, methods, isOpen ? null : 'any')
+  }
+}
+
+/** Returns the path of a route without the prefix of the server. */
+export function pathOf(route: RouteOptions): string {
+  const { routePath } = route as RouteOptions & { readonly routePath: string }
+  return routePath || '/'
+}
+
+function addRefusal(
+  app: FastifyInstance,
+  url: string,
+  methods: readonly string[],
+  scope: RouteScope,
+): void {
+  const allowed = serverMethods.filter(method =>
+    methods.includes(method === 'HEAD' ? 'GET' : method),
+  )
+  const allow = allowed.join(', ')
+  app.route({
+    method: app.supportedMethods.filter(method => !allowed.includes(method)),
+    url,
+    config: { scope },
+    // A handler would run after the body is read.
+    onRequest(request, _reply, done) {
+      const message = `the methods of this path are ${allow}${slashAdvice(request.url)}`
+      done(new RequestError('method-not-allowed', message, { allow }))
+    },
+    handler() {
+      throw new Error('the hook of this route refuses every request')
+    },
+  })
+}
+
 /** Returns what a message adds for a path that ends in a slash, such as `/plants/`. */
 export function slashAdvice(url: string): string {
   const [path = ''] = url.split(/[?#]/, 1)
@@ -29,15 +93,12 @@ export function slashAdvice(url: string): string {
   return ''
 }
 
-/** The methods of all paths together. */
-export const serverMethods = 'GET, HEAD, POST, PUT, DELETE'
-
 /** Answers a request about the server as a whole (RFC 9110, 9.3.7). */
 function answerAboutServer({ method }: FastifyRequest, reply: FastifyReply): void {
   if (method !== 'OPTIONS') {
     throw new RequestError('bad-request', 'only OPTIONS may have the target *')
   }
-  reply.code(204).header('allow', serverMethods).send()
+  reply.code(204).header('allow', allowedEverywhere).send()
 }
 
 /** A target that includes the server's name (RFC 9112, 3.2.2). */

@@ -1,19 +1,19 @@
 import { STATUS_CODES } from 'node:http'
 import { requestFailure } from '../errors/error-response.ts'
 import type { ComposeRefusal } from '../wire/node-server.ts'
-import { type RequestLog, requestId } from './log.ts'
-import { requestIdField } from './notes.ts'
+import { requestIdField } from './facts.ts'
+import { type OnAnswer, requestId } from './log.ts'
 
 /**
  * Returns what answers, and logs, the requests that are refused before Fastify sees
  * them.
  */
-export function createRefusals(logRequest: RequestLog): ComposeRefusal {
+export function createRefusals(onAnswer: OnAnswer): ComposeRefusal {
   return (error, { remoteAddress: client }, request) => {
     const { status, headers, body } = requestFailure(error)
     const reqId = requestId(request)
     const content = JSON.stringify(body)
-    logRequest({
+    onAnswer({
       reqId,
       client,
       method: request?.method,

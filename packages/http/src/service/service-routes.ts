@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 import { about } from '../shared-schemas.ts'
 import type { RouteSchema, Routes } from '../typed-routes.ts'
 

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 import { type Budget, countedBytesMin } from './budget.ts'
 
 /** The connection that a body arrives over. */
@@ -36,42 +35,15 @@ function onError(this: Receiving): void {
 
 const nothing: Buffer = Buffer.alloc(0)
 
-/** Returns what reads a whole body for a parser of Fastify's. */
-export function createBodyReader(bodyBytesMax: number) {
-  return (
-    { headers }: FastifyRequest,
-    body: Body,
-    done: (error: Error | null, body?: Buffer) => void,
-  ): void => {
-    const readMore = () => {
-      if (Math.max(body.length, Number(headers['content-length'] ?? 0)) > bodyBytesMax) {
-        body.error ??= new RequestError(
-          'body-too-large',
-          `the body is longer than ${bodyBytesMax} bytes`,
-        )
-      }
-      if (body.error !== undefined) {
-        body.drop()
-        done(body.error)
-      } else if (body.isEnded) {
-        done(null, body.take(body.length))
-      } else {
-        body.waitForMore(Number.POSITIVE_INFINITY, readMore)
-      }
-    }
-    readMore()
-  }
-}
-
 /**
  * A body on its way, in one buffer. Node would keep an object of 400 bytes for each
  * chunk, even for a chunk of a single byte. A body is in one of four states:
  *
  * - Arriving, from its header section on. It has room for 16 KiB, which every connection
  *   may use.
- * - Admitted, from `admit` on. It has the same room. More bytes than that are counted
- *   twice, because an answer may repeat them.
- * - Read, once admitted, from `waitForMore` on. Its reader sets the room, and takes the
+ * - Counted, from `count` on. It has the same room. More bytes than that count twice,
+ *   because an answer may repeat them.
+ * - Read, once counted, from `waitForMore` on. Its reader sets the room, and takes the
  *   bytes in order, once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
  *
@@ -147,13 +119,15 @@ export class Body {
   }
 
   /**
+   * Counts the bytes from now on.
+   *
    * @param budget counts the memory for this body, twice because the answer may repeat it
    * @param isAwaited whether the client waits for 100 Continue before it sends the body
    */
-  admit(budget: Budget, isAwaited: boolean): void {
+  count(budget: Budget, isAwaited: boolean): void {
     this.#budget = budget
     this.#isAwaited = isAwaited
-    this.#count()
+    this.#setHeld()
   }
 
   /**
@@ -200,7 +174,7 @@ export class Body {
         : Buffer.from(this.#buffer.subarray(length, this.length))
     this.length -= length
     if (!this.isEnded || this.#isDropped) {
-      this.#count()
+      this.#setHeld()
     }
     this.#carrier.resumeOrPause()
     return taken
@@ -220,10 +194,10 @@ export class Body {
       chunk.copy(this.#buffer, this.length)
     }
     this.length = length
-    this.#count()
+    this.#setHeld()
   }
 
-  #count(): void {
+  #setHeld(): void {
     try {
       const bytes = this.length > countedBytesMin ? 2 * this.length : 0
       this.#budget?.setHeld(this.#response, bytes)

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError } from '../errors/error-numbers.ts'
 
 /** Shorter bodies and answers are not counted: every connection may have one. */
 export const countedBytesMin = 16 * 1024

@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { RequestError } from '../errors/request-error.ts'
+import type { RequestError } from '../errors/error-numbers.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import { Body, bodyOf } from './body.ts'
 

@@ -5,8 +5,7 @@ import {
   type Server,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import type { RequestErrorCode } from '../errors/error-numbers.ts'
-import { RequestError } from '../errors/request-error.ts'
+import { RequestError, type RequestErrorCode } from '../errors/error-numbers.ts'
 import { headerFieldsMax, type ServerLimits } from '../limits.ts'
 import { type Connection, Connections } from './connections.ts'
 

@@ -5,7 +5,7 @@ export const requestIdField = 'x-request-id'
 
 /**
  * A request with an answer, failures included. These are the members of its log line,
- * with what {@link Notes.logFields} adds. Those that are `undefined` are left out.
+ * with what {@link Facts.logFields} adds. Those that are `undefined` are left out.
  */
 export interface AnsweredRequest {
   readonly reqId: string
@@ -35,7 +35,7 @@ export interface RequestTrace {
 /**
  * Facts about a request that hooks and handlers note for its log line and its failure.
  */
-class Notes {
+class Facts {
   /** When its header section had arrived, by `performance.now`. */
   startedMs: number | undefined
   /** The path pattern of its route. */
@@ -57,17 +57,17 @@ class Notes {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Use {@link notesOf}. `null` until the first note. */
-    notes: Notes | null
+    /** Use {@link factsOf}. `null` until the first fact. */
+    facts: Facts | null
   }
 }
 
-/** Makes room for notes on each request. */
-export function addNotes(app: FastifyInstance): void {
-  app.decorateRequest('notes', null)
+/** Makes room for facts on each request. */
+export function addFacts(app: FastifyInstance): void {
+  app.decorateRequest('facts', null)
 }
 
-export function notesOf(request: Pick<FastifyRequest, 'notes'>): Notes {
-  request.notes ??= new Notes()
-  return request.notes
+export function factsOf(request: Pick<FastifyRequest, 'facts'>): Facts {
+  request.facts ??= new Facts()
+  return request.facts
 }
