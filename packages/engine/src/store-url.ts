@@ -87,6 +87,7 @@ function requireDecodable(text: string): void {
 const serverParameters = [
   'host',
   'port',
+  'dbname',
   'user',
   'password',
   'application_name',
@@ -99,110 +100,124 @@ const serverParameters = [
   'sslnegotiation',
 ]
 
-const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
-
 /**
- * The pg driver handles these like `verify-full`, and warns that it will not always do
- * so.
+ * What parameters may be. The pg driver handles `require` and `verify-ca` like
+ * `verify-full`.
  */
-const sslModesOfFullChecks = ['require', 'verify-ca']
+const parameterChoices: Readonly<Record<string, readonly string[]>> = {
+  sslmode: ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full'],
+  sslnegotiation: ['postgres', 'direct'],
+  pool_mode: ['session', 'transaction'],
+}
 
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
-/** The parts of a URL with several hosts, as they are written. */
-interface ServerUrlParts {
-  /** The user and the password with the @ after them, or an empty text. */
-  readonly credentials: string
-  /** The hosts with their ports, separated by commas. */
-  readonly hosts: string
-  readonly path: string
-  readonly query: string
+/** A URL of libpq, which may have several hosts. */
+interface ServerUrl {
+  readonly hosts: readonly ServerHost[]
+  /** All but the hosts: what stands before the `?` is a parameter, too. */
+  readonly parameters: ReadonlyMap<string, string>
+}
+
+/** Either part may be empty. Then it is the driver's default. */
+interface ServerHost {
+  /** A name, an address, or the folder of a socket. */
+  readonly host: string
+  readonly port: string
 }
 
 function parseServerUrl(url: string): StoreLocation {
-  const { credentials, hosts, path, query } = splitServerUrl(url)
-  requireDecodable(credentials + hosts + path)
-  const parameters = new Map(new URLSearchParams(query))
-  requireKnownParameters(parameters)
+  const { hosts, parameters } = splitServerUrl(url)
+  const { pool_mode: poolMode, sslmode, ...others } = Object.fromEntries(parameters)
+  const isFullCheck = sslmode === 'require' || sslmode === 'verify-ca'
+  const sslMode = isFullCheck ? 'verify-full' : sslmode
 
-  const poolMode = poolModeOf(parameters)
-  const hostParameters = hostParametersOf(parameters)
-  const isSocket = hosts === '' && Boolean(parameters.get('host'))
-  const urls = hosts
-    .split(',')
-    .map(host => `postgres://${credentials}${host}${path}${hostParameters}`)
-  const isEveryHostNamed = hosts.split(',').every(host => host !== '')
-  const isEveryUrlValid = urls.every(hostUrl => URL.canParse(hostUrl))
-  if (!(isSocket || isEveryHostNamed) || !isEveryUrlValid) {
-    throw new Error(serverForm)
-  }
-
-  return { kind: 'postgres', hosts: urls, poolMode }
+  const urls = hosts.map(host => {
+    const all = { ...host, ...others, ...(sslMode && { sslmode: sslMode }) }
+    const given = Object.entries(all).filter(([, value]) => value !== '')
+    return `postgres:///?${new URLSearchParams(given)}`
+  })
+  // The choices were checked.
+  return { kind: 'postgres', hosts: urls, poolMode: (poolMode ?? 'session') as PoolMode }
 }
 
 /**
- * Splits a URL with several hosts, which libpq allows and the URL standard does not. An @
- * behind the hosts fits none of the parts: what stands before it may be the rest of a
+ * Splits a URL as libpq does: several hosts have commas between them, a parameter replaces
+ * what stands before the `?`, and a + is a +. The URL standard has other rules.
+ *
+ * An @ behind the hosts fits none of the parts: what stands before it may be the rest of a
  * password, and a message would show that as the name of the database.
  */
-function splitServerUrl(url: string): ServerUrlParts {
+function splitServerUrl(url: string): ServerUrl {
   const parts =
-    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url)
+    /^postgres(?:ql)?:\/\/(?:([^@/?#\s]*)@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
+      url,
+    )
   if (parts === null) {
     throw new Error(serverForm)
   }
-  const [, credentials = '', hosts = '', path = '', query = ''] = parts
-  return { credentials, hosts, path, query }
+  const [, credentials = '', authority = '', path = '', query = ''] = parts
+  requireDecodable(`${credentials} ${authority} ${path} ${query}`)
+
+  const [, user = '', password = ''] = /^([^:]*):?(.*)$/.exec(credentials) ?? []
+  const parameters = new Map(
+    Object.entries({ user, password, dbname: path }).flatMap(([name, value]) =>
+      value === '' ? [] : [[name, decodeURIComponent(value)] as const],
+    ),
+  )
+  for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
+    parameters.set(name, value)
+  }
+  requireKnownParameters(parameters)
+
+  const hosts = hostsOf(authority, parameters)
+  parameters.delete('host')
+  parameters.delete('port')
+  return { hosts, parameters }
+}
+
+/** Returns the hosts, of which several must each have a name. */
+function hostsOf(
+  authority: string,
+  parameters: ReadonlyMap<string, string>,
+): readonly ServerHost[] {
+  const written = authority.split(',').map(host => {
+    const parts = /^(\[[^[\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(host)
+    if (parts === null) {
+      throw new Error(serverForm)
+    }
+    const [, name = '', port = ''] = parts
+    return { host: decodeURIComponent(name.replace(/^\[(.*)\]$/, '$1')), port }
+  })
+  const names = parameters.get('host')?.split(',') ?? written.map(({ host }) => host)
+  const ports = parameters.get('port')?.split(',') ?? written.map(({ port }) => port)
+
+  const isEveryHostNamed = names.every(name => name !== '')
+  const mayLackName = names.length === 1 && !parameters.has('host')
+  const isPortOfEach = ports.length === 1 || ports.length === names.length
+  if (!(isEveryHostNamed || mayLackName) || !isPortOfEach) {
+    throw new Error(serverForm)
+  }
+  // The pg driver connects to nothing if the port is wrong, and reports nothing.
+  if (!ports.every(port => /^\d*$/.test(port) && Number(port) <= 65_535)) {
+    throw new Error('has a wrong port: it must be a number up to 65535')
+  }
+  return names.map((host, index) => ({ host, port: ports[index] ?? ports[0] ?? '' }))
 }
 
 function requireKnownParameters(parameters: ReadonlyMap<string, string>): void {
-  for (const name of parameters.keys()) {
+  for (const [name, value] of parameters) {
     if (!serverParameters.includes(name)) {
       throw new Error(
         `has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`,
       )
     }
-  }
-
-  const sslMode = parameters.get('sslmode')
-  if (sslMode !== undefined && !sslModes.includes(sslMode)) {
-    throw new Error(
-      'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
-    )
-  }
-
-  // The pg driver connects to nothing if the port is wrong, and reports nothing.
-  const port = parameters.get('port') ?? '5432'
-  const isPort = /^\d+$/.test(port) && Number(port) <= 65_535
-  if (!isPort) {
-    throw new Error('has a wrong port: it must be a number up to 65535')
-  }
-}
-
-function poolModeOf(parameters: ReadonlyMap<string, string>): PoolMode {
-  const poolMode = parameters.get('pool_mode') ?? 'session'
-  if (poolMode !== 'session' && poolMode !== 'transaction') {
-    throw new Error('has an unknown pool_mode: it must be session or transaction')
-  }
-  return poolMode
-}
-
-/** Returns the parameters that the driver gets for each host, with the ? before them. */
-function hostParametersOf(parameters: ReadonlyMap<string, string>): string {
-  const forDriver = new URLSearchParams()
-  for (const [name, value] of parameters) {
-    if (name !== 'pool_mode' && name !== 'sslmode') {
-      forDriver.append(name, value)
+    const choices = parameterChoices[name]
+    if (choices !== undefined && !choices.includes(value)) {
+      throw new Error(`has an unknown ${name}: it must be one of ${choices.join(', ')}`)
     }
   }
-
-  const sslMode = parameters.get('sslmode')
-  if (sslMode !== undefined) {
-    const isFullCheck = sslModesOfFullChecks.includes(sslMode)
-    forDriver.append('sslmode', isFullCheck ? 'verify-full' : sslMode)
-  }
-  return forDriver.size === 0 ? '' : `?${forDriver}`
 }
 
 /**
@@ -215,11 +230,18 @@ export function storageName(url: string): string {
     return resolve(location.file)
   }
 
-  const urls = location.hosts.map(host => new URL(host))
-  const hosts = urls.map(({ host }) => host).join(',')
-  const { username = '', pathname = '' } = urls[0] ?? {}
-  const user = username === '' ? '' : `${username}@`
-  return `postgres://${user}${hosts}${pathname}`
+  const { hosts, parameters } = splitServerUrl(url)
+  const user = parameters.get('user')
+  const database = parameters.get('dbname')
+  return `postgres://${user ? `${encodeURIComponent(user)}@` : ''}${hosts.map(nameOf)}${
+    database ? `/${encodeURIComponent(database)}` : ''
+  }`
+}
+
+/** Returns a host as URLs have it. */
+function nameOf({ host, port }: ServerHost): string {
+  const name = host.includes(':') ? `[${host}]` : encodeURIComponent(host)
+  return port === '' ? name : `${name}:${port}`
 }
 
 /**

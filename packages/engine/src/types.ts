@@ -132,6 +132,8 @@ export interface PostgresHandle {
 export interface PostgresOptions {
   /** A URL for each host. Only the writable one is used. */
   readonly hosts: readonly string[]
+  /** Whether a host that only reads will do if none is writable. */
+  readonly mayBeReadOnly?: boolean
   /** The mode of a connection pooler in front of the server. `session` without one. */
   readonly poolMode: PoolMode
   /** How long connecting may take, and by default a statement. */

@@ -5,13 +5,7 @@ import {
   storageName,
   storeFiles,
 } from '@plant-store/engine'
-import { expect, test } from 'vitest'
-
-const onServer = (...hosts: string[]) => ({
-  kind: 'postgres',
-  hosts,
-  poolMode: 'session',
-})
+import { assert, expect, test } from 'vitest'
 
 test.each([
   [
@@ -29,46 +23,101 @@ test.each([
   ['file:%7E/%24HOME', { kind: 'file', file: '~/$HOME' }, `${process.cwd()}/~/$HOME`],
   ['file:data/~a$', { kind: 'file', file: 'data/~a$' }, `${process.cwd()}/data/~a$`],
   ['file:a%20b%23', { kind: 'file', file: 'a b#' }, `${process.cwd()}/a b#`],
-  [
-    'postgres://flora:secret@db:5432/plants',
-    onServer('postgres://flora:secret@db:5432/plants'),
-    'postgres://flora@db:5432/plants',
-  ],
-  [
-    'postgresql://flora:se%40cret@a,b:6432/plants?sslmode=require',
-    // pg's word for what it does, without its warning.
-    onServer(
-      'postgres://flora:se%40cret@a/plants?sslmode=verify-full',
-      'postgres://flora:se%40cret@b:6432/plants?sslmode=verify-full',
-    ),
-    'postgres://flora@a,b:6432/plants',
-  ],
-  ['postgres://db', onServer('postgres://db'), 'postgres://db'],
-  [
-    'postgres://u:%40%2F@[::1]:5/d',
-    onServer('postgres://u:%40%2F@[::1]:5/d'),
-    'postgres://u@[::1]:5/d',
-  ],
-  [
-    'postgres://db/plants?pool_mode=transaction&sslmode=no-verify&options=-c%20search_path%3Da',
-    {
-      ...onServer('postgres://db/plants?options=-c+search_path%3Da&sslmode=no-verify'),
-      poolMode: 'transaction',
-    },
-    'postgres://db/plants',
-  ],
-  [
-    'postgres:///plants?host=/run/postgresql',
-    onServer('postgres:///plants?host=%2Frun%2Fpostgresql'),
-    'postgres:///plants',
-  ],
-  [
-    'postgres:///plants?user=flora&host=/run',
-    onServer('postgres:///plants?user=flora&host=%2Frun'),
-    'postgres:///plants',
-  ],
 ])('%s names a store', (url, location, name) => {
   expect(parseStoreUrl(url)).toEqual(location)
+  expect(storageName(url)).toBe(name)
+})
+
+/** What the driver gets for each host. */
+type HostParameters = Readonly<Record<string, string>>
+
+test.each<{
+  url: string
+  hosts: readonly HostParameters[]
+  name: string
+  poolMode?: string
+}>([
+  { url: 'postgres://', hosts: [{}], name: 'postgres://' },
+  {
+    url: 'postgres:///plants',
+    hosts: [{ dbname: 'plants' }],
+    name: 'postgres:///plants',
+  },
+  { url: 'postgresql://db', hosts: [{ host: 'db' }], name: 'postgres://db' },
+  {
+    url: 'postgres://flora:secret@db:5432/plants',
+    hosts: [
+      { host: 'db', port: '5432', user: 'flora', password: 'secret', dbname: 'plants' },
+    ],
+    name: 'postgres://flora@db:5432/plants',
+  },
+  {
+    url: 'postgresql://a,b:6432/plants?sslmode=require',
+    hosts: [
+      // pg's word for what it does, without its warning.
+      { host: 'a', dbname: 'plants', sslmode: 'verify-full' },
+      { host: 'b', port: '6432', dbname: 'plants', sslmode: 'verify-full' },
+    ],
+    name: 'postgres://a,b:6432/plants',
+  },
+  {
+    url: 'postgres:///plants?host=a,b&port=1,2',
+    hosts: [
+      { host: 'a', port: '1', dbname: 'plants' },
+      { host: 'b', port: '2', dbname: 'plants' },
+    ],
+    name: 'postgres://a:1,b:2/plants',
+  },
+  {
+    url: 'postgres://a,b/?port=1',
+    hosts: [
+      { host: 'a', port: '1' },
+      { host: 'b', port: '1' },
+    ],
+    name: 'postgres://a:1,b:1',
+  },
+  {
+    url: 'postgres://u:%40%2F%23%3F%25:+@[::1]:5/a%23b%2Fc%25',
+    hosts: [{ host: '::1', port: '5', user: 'u', password: '@/#?%:+', dbname: 'a#b/c%' }],
+    name: 'postgres://u@[::1]:5/a%23b%2Fc%25',
+  },
+  {
+    url: 'postgres://user:pw@/plants?host=/sock&port=5433',
+    hosts: [
+      { host: '/sock', port: '5433', user: 'user', password: 'pw', dbname: 'plants' },
+    ],
+    name: 'postgres://user@%2Fsock:5433/plants',
+  },
+  {
+    url: 'postgres://%2Frun%2Fpg:1/plants',
+    hosts: [{ host: '/run/pg', port: '1', dbname: 'plants' }],
+    name: 'postgres://%2Frun%2Fpg:1/plants',
+  },
+  {
+    url: 'postgres://user@/db?host=127.0.0.1',
+    hosts: [{ host: '127.0.0.1', user: 'user', dbname: 'db' }],
+    name: 'postgres://user@127.0.0.1/db',
+  },
+  {
+    url: 'postgres://u:p@a:1/b?host=c&port=2&dbname=d&user=v&password=q+r',
+    hosts: [{ host: 'c', port: '2', user: 'v', password: 'q+r', dbname: 'd' }],
+    name: 'postgres://v@c:2/d',
+  },
+  {
+    url: 'postgres://db?pool_mode=transaction&sslmode=no-verify&options=-c%20search_path%3Da',
+    hosts: [{ host: 'db', options: '-c search_path=a', sslmode: 'no-verify' }],
+    name: 'postgres://db',
+    poolMode: 'transaction',
+  },
+])('$url names a store on a server', ({ url, hosts, name, poolMode = 'session' }) => {
+  const location = parseStoreUrl(url)
+
+  assert(location.kind === 'postgres', 'the store is on a server')
+  const parameters = location.hosts.map(host =>
+    Object.fromEntries(new URL(host).searchParams),
+  )
+  expect(parameters).toEqual(hosts)
+  expect(location.poolMode).toBe(poolMode)
   expect(storageName(url)).toBe(name)
 })
 
@@ -81,7 +130,7 @@ const whiteSpace = 'names a file that begins or ends with white space: rename th
 const shellWord = (word: string) =>
   `contains ${word}, which only a shell replaces: write the path out, or %7E for ~ and %24 for $`
 const unknown = (name: string) =>
-  `has an unknown parameter ${name}: it takes host, port, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
+  `has an unknown parameter ${name}: it takes host, port, dbname, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
 test.each([
   ['', fileForm],
   ['file:', fileForm],
@@ -100,6 +149,7 @@ test.each([
   ['file:///data/100%.db', notDecodable],
   ['postgres://u:50%@db/plants', notDecodable],
   ['postgres://u:p@db/100%zz', notDecodable],
+  ['postgres://db/plants?password=100%', notDecodable],
   ['file:~/plants.db', shellWord('~')],
   ['file:~flora/plants.db', shellWord('~flora')],
   ['file:$HOME/plants.db', shellWord('$HOME')],
@@ -107,13 +157,16 @@ test.each([
   ['file:/data/${STAGE}.db', shellWord('${STAGE}')],
   ['http://a/b', fileForm],
   ['postgres:plants', serverForm],
-  ['postgres://', serverForm],
+  ['postgres:/plants', serverForm],
   ['postgres://u:p/ss@db/plants', serverForm],
-  ['postgres:///plants', serverForm],
   ['postgres:///plants?host=', serverForm],
   ['postgres://a,/plants', serverForm],
   ['postgres://,a/plants?host=/run', serverForm],
   ['postgres://a,b:port/plants', serverForm],
+  ['postgres:///plants?host=a,', serverForm],
+  ['postgres:///plants?host=a,b&port=1,2,3', serverForm],
+  ['postgres://db/plants\n', serverForm],
+  ['postgres://[::1/plants', serverForm],
   ['postgres://a b/plants', serverForm],
   ['postgres://u:p@ss@db/plants', serverForm],
   ['postgres://db:port/plants', serverForm],
@@ -130,8 +183,9 @@ test.each([
   ['postgres://u:12#secret@db/plants', serverForm],
   [
     'postgres://db/plants?sslmode=verify_full',
-    'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
+    'has an unknown sslmode: it must be one of disable, no-verify, require, verify-ca, verify-full',
   ],
+  ['postgres://db:65536/plants', 'has a wrong port: it must be a number up to 65535'],
   ['postgres://db/plants?port=x', 'has a wrong port: it must be a number up to 65535'],
   [
     'postgres://db/plants?port=65536',
@@ -139,7 +193,7 @@ test.each([
   ],
   [
     'postgres://db/plants?pool_mode=statement',
-    'has an unknown pool_mode: it must be session or transaction',
+    'has an unknown pool_mode: it must be one of session, transaction',
   ],
 ])('%j names none', (url, message) => {
   const refusal = expect.objectContaining({ message })

@@ -118,7 +118,7 @@ describe('a start is refused', () => {
     expect(everything).not.toContain('s3cret')
   })
 
-  const noPassword = /cannot be opened: it requires a password, and the URL has none$/
+  const noPassword = /cannot be opened: it requires a password, and neither the URL nor PGPASSWORD has one$/
   const wrongPassword =
     /cannot be opened: password authentication failed for user "postgres"$/
 

@@ -1,6 +1,14 @@
 import pg from 'pg'
 import { isStandbyWarning, type Notice } from './server-warnings.ts'
 
+/** The routine of PostgreSQL that refuses a statement for which rows would be hidden. */
+const rowSecurityCheck = 'check_enable_rls'
+
+function hiddenRows(cause: pg.DatabaseError): Error {
+  const remedy = cause.hint ?? 'its role must own the table, or have BYPASSRLS'
+  return new Error(`${cause.message}: ${remedy}`, { cause })
+}
+
 /** A connection that one transaction uses until it is released. */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.PoolClient
@@ -80,7 +88,7 @@ export class Connection implements AsyncDisposable {
   /** Returns what the server said about a failure, if it said something. */
   #reasonOf(error: unknown): unknown {
     if (error instanceof pg.DatabaseError) {
-      return error
+      return error.routine === rowSecurityCheck ? hiddenRows(error) : error
     }
     return this.#endReason ?? error
   }

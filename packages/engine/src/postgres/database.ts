@@ -81,7 +81,7 @@ async function readPostgres(
   entities: Entities,
 ): Promise<ReadTransaction> {
   await using opening = new AsyncDisposableStack()
-  const patient = { ...server, statementTimeoutMs: readTimeoutMs }
+  const patient = { ...server, statementTimeoutMs: readTimeoutMs, mayBeReadOnly: true }
   const pool = opening.use(new ConnectionPool(patient, 1))
   const connection = opening.use(
     await pool.begin('isolation level repeatable read read only'),

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
-import { reportWarning, type WarningListener } from './server-warnings.ts'
+import { HostClient } from './host-client.ts'
+import type { WarningListener } from './server-warnings.ts'
 import { settingsQuery } from './session-settings.ts'
 
 /**
@@ -30,6 +31,11 @@ export interface ServerIdentity {
   readonly name: string
   /** When the server started, in microseconds. No two servers share this. */
   readonly startedAt: string
+}
+
+/** A host can be read, and does not accept writes, such as a standby. */
+export class ReadOnlyError extends Error {
+  override readonly name = 'ReadOnlyError'
 }
 
 interface HostListeners {
@@ -86,12 +92,12 @@ export class HostPool {
     }
   }
 
-  /** @throws Error if the host cannot be reached, or does not accept writes */
+  /** @throws ReadOnlyError if the host does not accept writes */
   async checkWritable(): Promise<void> {
     const query = `select current_setting('transaction_read_only') as is_read_only`
     const { name, row } = await this.#ask(query)
     if (row['is_read_only'] !== 'off') {
-      throw new Error(`${name} does not accept writes`)
+      throw new ReadOnlyError(`${name} does not accept writes`)
     }
   }
 
@@ -139,13 +145,9 @@ function createPgPool(
   connectionsMax: number,
   onWarning: WarningListener,
 ): pg.Pool {
-  /** Listens from the start, because the server may warn while it lets a client in. */
-  class Client extends pg.Client {
-    constructor(config?: pg.ClientConfig) {
-      super(config)
-      this.on('notice', notice => reportWarning(notice, onWarning))
-      // Queries in progress reject anyway. Without a listener the process would end.
-      this.on('error', () => {})
+  class Client extends HostClient {
+    constructor(config: pg.ClientConfig = {}) {
+      super(config, onWarning)
     }
   }
 
@@ -162,8 +164,9 @@ function createPgPool(
     pipeline: true,
     types: { getTypeParser },
     async onConnect(client) {
+      assert(client instanceof Client, 'the pool makes its clients of this class')
       if (poolMode === 'session') {
-        await client.query(settingsQuery({ statementTimeoutMs, schema }, 'session'))
+        await client.prepare(settingsQuery({ statementTimeoutMs, schema }, 'session'))
       }
     },
   })

@@ -4,7 +4,10 @@ import type { Connection } from './connection.ts'
 /** A right on a table that the store uses. */
 export type TableRight = 'select' | 'insert' | 'update' | 'delete'
 
-/** A right that the role lacks, such as `insert on notes`. */
+/**
+ * A right that the role lacks, such as `insert on notes`, or `see all rows of notes` if
+ * row-level security hides some.
+ */
 export interface MissingRight {
   readonly missing: string
 }
@@ -25,7 +28,10 @@ export const missingRightsQuery = `
   select privilege || ' on ' || name as missing
   from unnest($1::text[]) as name, unnest($2::text[]) as privilege
   where to_regclass(quote_ident(name)) is not null
-    and not has_table_privilege(to_regclass(quote_ident(name)), privilege)`
+    and not has_table_privilege(to_regclass(quote_ident(name)), privilege)
+  union all
+  select 'see all rows of ' || name
+  from unnest($1::text[]) as name where row_security_active(to_regclass(quote_ident(name)))`
 
 export async function findMissingRights(
   connection: Connection,

@@ -21,7 +21,8 @@ export type SettingsScope = 'session' | 'transaction'
 
 /**
  * Returns the SQL that makes settings. With them a commit is on disk and on the
- * synchronous standbys, and the warning of a commit that is not on a standby arrives.
+ * synchronous standbys, and the warning of a commit that is not on a standby arrives. If
+ * row-level security would hide rows, statements fail instead of leaving them out.
  */
 export function settingsQuery(
   { statementTimeoutMs, schema }: SessionSettings,
@@ -31,6 +32,7 @@ export function settingsQuery(
   const searchPath = searchPathOf(schema)
   return `
     select set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),
+      set_config('row_security', 'off', ${isLocal}),
       set_config('client_min_messages', 'warning', ${isLocal}),
       set_config(
         'synchronous_commit',

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { wordsOf } from '../errors.ts'
 import type { PostgresOptions } from '../types.ts'
-import { HostPool } from './host-pool.ts'
+import { HostPool, ReadOnlyError } from './host-pool.ts'
 import type { WarningListener } from './server-warnings.ts'
 
 /** The pause after an attempt in which no host could be taken. */
@@ -16,7 +16,8 @@ const askAgainAfterMs = 100
 const otherHostsMs = 1_000
 
 /**
- * Finds the host that accepts writes.
+ * Finds the host that accepts writes. A store that is only read also takes one that does
+ * not, if there is no other.
  *
  * - Unknown, at first and after a failure: the next transaction asks all hosts at once.
  * - Asked: transactions wait for the answer.
@@ -29,6 +30,7 @@ const otherHostsMs = 1_000
  */
 export class WritableHost {
   readonly #hosts: readonly HostPool[]
+  readonly #mayBeReadOnly: boolean
   /** Absent while the host is unknown. */
   #answer: Promise<HostPool> | undefined
 
@@ -37,6 +39,7 @@ export class WritableHost {
     connectionsMax: number,
     onWarning: WarningListener = () => {},
   ) {
+    this.#mayBeReadOnly = options.mayBeReadOnly ?? false
     const listeners = { onLost: () => this.forget(), onWarning }
     this.#hosts = options.hosts.map(
       host => new HostPool(host, options, connectionsMax, listeners),
@@ -70,7 +73,7 @@ export class WritableHost {
   }
 
   #ask(): Promise<HostPool> {
-    const answer = findWritable(this.#hosts)
+    const answer = findHost(this.#hosts, this.#mayBeReadOnly)
     answer.catch(() => this.#forgetLater())
     return answer
   }
@@ -79,27 +82,41 @@ export class WritableHost {
 /**
  * Asks all hosts at once, so that a dead one costs little time.
  *
+ * @param mayBeReadOnly whether a host that only reads will do if none accepts writes
  * @throws Error if none accepts writes, or if several servers do
  */
-async function findWritable(hosts: readonly HostPool[]): Promise<HostPool> {
+async function findHost(
+  hosts: readonly HostPool[],
+  mayBeReadOnly: boolean,
+): Promise<HostPool> {
   const accepting: HostPool[] = []
+  const readOnly: HostPool[] = []
   const answers = hosts.map(async host => {
-    await host.checkWritable()
-    accepting.push(host)
+    try {
+      await host.checkWritable()
+      accepting.push(host)
+    } catch (error) {
+      if (error instanceof ReadOnlyError) {
+        readOnly.push(host)
+      }
+      throw error
+    }
   })
   await Promise.any(answers).catch((cause: AggregateError) => {
-    const reasons = new Set(cause.errors.map(describe))
-    throw new Error([...reasons].join('; '), { cause })
+    if (!mayBeReadOnly || readOnly.length === 0) {
+      const reasons = new Set(cause.errors.map(describe))
+      throw new Error([...reasons].join('; '), { cause })
+    }
   })
   const patience = sleep(otherHostsMs, undefined, { ref: false })
   await Promise.race([Promise.allSettled(answers), patience])
 
-  const [first, ...others] = accepting
-  assert(first !== undefined, 'a host has accepted')
-  if (others.length > 0) {
+  if (accepting.length > 1) {
     await refuseSeveralServers(accepting)
   }
-  return first
+  const [host] = [...accepting, ...readOnly]
+  assert(host !== undefined, 'a host has answered')
+  return host
 }
 
 /** @throws Error unless the hosts are names of one server */
@@ -117,7 +134,7 @@ async function refuseSeveralServers(hosts: readonly HostPool[]): Promise<void> {
 function describe(error: Error): string {
   // pg's message names an internal detail.
   if (/client password must be|^empty password/.test(error.message)) {
-    return 'it requires a password, and the URL has none'
+    return 'it requires a password, and neither the URL nor PGPASSWORD has one'
   }
   return wordsOf(error)
 }

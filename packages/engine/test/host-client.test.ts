@@ -1,0 +1,223 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { createTestDatabase, temporaryFolder } from '@plant-store/harness/vitest'
+import { assert, describe, expect, onTestFinished, test } from 'vitest'
+import { ConnectionPool } from '../src/postgres/connection-pool.ts'
+
+/** A certificate that nothing trusts, whose private key was thrown away. */
+const certificate = `-----BEGIN CERTIFICATE-----
+MIIBbzCCARWgAwIBAgIURsuGN10niJEkG19vJCRWKweULQEwCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBYTAgFw0yNjExMjgxOTI2MDZaGA8yMTI2MTEwNDE5MjYwNlow
+DDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABIW74dRSJ1LE
+BXrEZCpR/kaVNxzLZdeC7DS6VViWHf71eMPm9HjqWQV59d6pHwR/i8AaK3ZKNakm
+zZHPWAJozGCjUzBRMB0GA1UdDgQWBBQPEbv26V7QCak2r+TTfTIWGYG21DAfBgNV
+HSMEGDAWgBQPEbv26V7QCak2r+TTfTIWGYG21DAPBgNVHRMBAf8EBTADAQH/MAoG
+CCqGSM49BAMCA0gAMEUCIBhXLSuJnPkr6QlVVvt7uWluRdgycYMg76DeZef0Wo7J
+AiEA+dxYajMsAkBWaLPqlak8KgA5AgS4eTvmIt8yzmZIU3Q=
+-----END CERTIFICATE-----
+`
+
+/** Writes a file and returns its path. */
+function fileOf(text: string): string {
+  const file = join(temporaryFolder(), 'file')
+  writeFileSync(file, text)
+  return file
+}
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+/** A server that answers each message, and closes no connection on its own. */
+async function startServer(answer: (socket: Socket, message: Buffer) => void) {
+  const sockets = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('data', (message: Buffer) => answer(socket, message))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) {
+      socket.destroy()
+    }
+  })
+  // A listener on a port has an address of this form.
+  const { port } = server.address() as AddressInfo
+  return { url: `postgres://u:p@127.0.0.1:${port}/d`, sockets }
+}
+
+/** Waits until the other ends of these sockets are gone, not only half closed. */
+async function expectGone(sockets: ReadonlySet<Socket>): Promise<void> {
+  const stillThere = () => {
+    for (const socket of sockets) {
+      socket.write('?')
+    }
+    return sockets.size
+  }
+  await expect.poll(stillThere, { timeout: 10_000 }).toBe(0)
+}
+
+/** Tries to connect three times. Returns the reason of the last failure. */
+async function failThrice(url: string): Promise<string> {
+  const pool = new ConnectionPool(
+    { hosts: [url], poolMode: 'session', timeoutMs: 600 },
+    1,
+  )
+  let reason = ''
+  for (let times = 0; times < 3; times++) {
+    const connecting = pool.run([{ text: 'select 1' }])
+    reason = await connecting.then(
+      () => 'it connected',
+      (error: Error) => error.message,
+    )
+  }
+  await pool[Symbol.asyncDispose]()
+  return reason
+}
+
+const takesTls = (socket: Socket) => socket.write('S')
+
+describe('a failed attempt leaves no socket open', () => {
+  test.each([
+    {
+      why: 'the key belongs to another certificate',
+      key: `${privateKey.export({ type: 'pkcs8', format: 'pem' })}`,
+      reason: /key values mismatch/,
+    },
+    {
+      why: 'the key is encrypted',
+      key: `${privateKey.export({
+        type: 'pkcs8',
+        format: 'pem',
+        cipher: 'aes-256-cbc',
+        passphrase: 'secret',
+      })}`,
+      reason: /passphrase|interrupted or cancelled|bad decrypt/i,
+    },
+    { why: 'the key is garbage', key: 'garbage', reason: /no start line|DECODER/ },
+  ])('if $why', async ({ key, reason }) => {
+    const { url, sockets } = await startServer(takesTls)
+    const files = `sslcert=${fileOf(certificate)}&sslkey=${fileOf(key)}`
+
+    const failure = await failThrice(`${url}?sslmode=verify-full&${files}`)
+
+    expect(failure).toMatch(reason)
+    await expectGone(sockets)
+  })
+
+  test.each([
+    {
+      why: 'the server refuses TLS',
+      answer: (socket: Socket) => socket.write('N'),
+      reason: 'The server does not support SSL connections',
+    },
+    {
+      why: 'the server answers something else',
+      answer: (socket: Socket) => socket.write('?'),
+      reason: 'There was an error establishing an SSL connection',
+    },
+    {
+      why: 'the handshake of TLS is garbage',
+      answer: (socket: Socket, { length }: Buffer) =>
+        socket.write(length === 8 ? 'S' : 'HTTP/1.1 400 Bad Request'),
+      reason: /wrong version number|packet length/,
+    },
+    {
+      why: 'the server closes during the handshake',
+      answer: (socket: Socket, { length }: Buffer) =>
+        length === 8 ? socket.write('S') : socket.end(),
+      reason: /disconnected before secure TLS|Connection terminated/,
+    },
+    {
+      why: 'the server never answers',
+      answer: () => {},
+      reason: /timeout/,
+    },
+    {
+      why: 'the handshake never ends',
+      answer: (socket: Socket, { length }: Buffer) => length === 8 && socket.write('S'),
+      reason: /timeout/,
+    },
+  ])('if $why', async ({ answer, reason }) => {
+    const { url, sockets } = await startServer(answer)
+
+    const failure = await failThrice(`${url}?sslmode=no-verify`)
+
+    expect(failure).toMatch(reason)
+    await expectGone(sockets)
+  })
+
+  test.each([
+    {
+      why: 'the server refuses the user',
+      answer: (socket: Socket) => socket.write(errorOf('no such user')),
+      reason: 'no such user',
+    },
+    {
+      why: 'the server speaks another protocol',
+      answer: (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      reason: /timeout|terminated|unexpected/i,
+    },
+    {
+      why: 'the server refuses the settings of the session',
+      answer: (socket: Socket, message: Buffer) =>
+        socket.write(message.at(0) === 0 ? letIn : errorOf('no settings')),
+      reason: 'no settings',
+    },
+  ])('without TLS if $why', async ({ answer, reason }) => {
+    const { url, sockets } = await startServer(answer)
+
+    const failure = await failThrice(url)
+
+    expect(failure).toMatch(reason)
+    await expectGone(sockets)
+  })
+})
+
+/** Returns a message of PostgreSQL's protocol. */
+function messageOf(type: string, body: string): Buffer {
+  const message = Buffer.from(`${type}\0\0\0\0${body}`)
+  message.writeInt32BE(message.length - 1, 1)
+  return message
+}
+
+const errorOf = (text: string) => messageOf('E', `SFATAL\0VFATAL\0C28000\0M${text}\0\0`)
+
+/** The user is known, and the server is ready. */
+const letIn = Buffer.concat([messageOf('R', '\0\0\0\0'), messageOf('Z', 'I')])
+
+describe('the file of a key that is gone', () => {
+  test('is the reason, and is read again for the next connection', async () => {
+    await using database = await createTestDatabase()
+    const key = join(temporaryFolder(), 'key')
+    const url = `${database.url}?sslmode=disable&sslkey=${key}`
+    await using pool = new ConnectionPool(
+      { hosts: [url], poolMode: 'session', timeoutMs: 5_000 },
+      1,
+    )
+    const ask = () => pool.run([{ text: 'select 1 as one' }])
+
+    const waiting = await Promise.allSettled([ask(), ask(), ask()])
+    writeFileSync(key, '')
+    await expect
+      .poll(() =>
+        ask().then(
+          ([result]) => result?.rows,
+          () => [],
+        ),
+      )
+      .toEqual([{ one: 1 }])
+
+    for (const outcome of waiting) {
+      assert(outcome.status === 'rejected', 'no key can be read')
+      expect(outcome.reason.message, 'each that waited').toContain(
+        'ENOENT: no such file or directory',
+      )
+    }
+  })
+})
