@@ -120,10 +120,7 @@ function explainRefusal(token: string, run: () => ReturnType<Gate>): ReturnType<
       return error
     }
     const fault = foreignFault(token)
-    if (fault === undefined) {
-      return error
-    }
-    return invalidToken(fault)
+    return fault === undefined ? error : invalidToken(fault)
   }
   try {
     const admission = run()

@@ -80,34 +80,27 @@ export function openKeySet(url: URL, options: KeySetOptions): KeySet {
   }
 }
 
-interface Fetching {
-  readonly fetch: FetchImplementation
-  /**
-   * Reports a failure, once however often it happens, and returns the error for the
-   * request.
-   */
-  fail(error: unknown): AccessError
-}
-
-function createFetch({ signal, onFailureChange }: KeySetOptions): Fetching {
+/**
+ * Returns what fetches the keys, and `fail`, which reports a failure, once however often
+ * it happens, and returns the error for the request.
+ */
+function createFetch({ signal, onFailureChange }: KeySetOptions) {
   let failedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
 
+  const note = (error?: Error) => {
+    const hasFailed = error !== undefined
+    if (hasFailed !== isFailing) {
+      isFailing = hasFailed
+      onFailureChange?.(error)
+    }
+  }
   const fail = (error: unknown): AccessError => {
     if (error instanceof AccessError) {
       return error
     }
-    if (!isFailing) {
-      isFailing = true
-      onFailureChange?.(error instanceof Error ? error : new Error(`${error}`))
-    }
+    note(error instanceof Error ? error : new Error(`${error}`))
     return unavailable()
-  }
-  const succeed = () => {
-    if (isFailing) {
-      isFailing = false
-      onFailureChange?.()
-    }
   }
 
   const fetchKeys: FetchImplementation = async (href, options) => {
@@ -119,7 +112,7 @@ function createFetch({ signal, onFailureChange }: KeySetOptions): Fetching {
     const ending = AbortSignal.any(signals)
     try {
       const keys = parseKeys(await get(href, options.headers, ending))
-      succeed()
+      note()
       return Response.json(keys)
     } catch (error) {
       failedAtMs = performance.now()

@@ -5,7 +5,6 @@ import {
   AccessError,
   type Credentials,
   type Gate,
-  type Holder,
   type Scope,
 } from '@plant-store/access'
 import { createJwtGate, type JwtGateOptions } from '@plant-store/jwt'
@@ -117,7 +116,6 @@ describe('a token', () => {
 
   test.each<[string, object, RegExp?]>([
     ['without exp', { exp: undefined }],
-    ['whose exp is a text', { exp: '2100' }],
     [
       'without sub',
       { sub: undefined },
@@ -228,15 +226,14 @@ describe('a token', () => {
     expect(await ask(gate, await sign(key))).toBe('invalid-token')
   })
 
-  test.each([
-    ['is a megabyte of dots', () => '.'.repeat(2 ** 20)],
-    ['has five parts, as what is encrypted has', async () => `${await sign(key)}.a.b`],
-    ['is opaque', () => 'plantstore_1'],
-  ])('that %s is left to the other gate', async (_, make) => {
-    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
+  test.each([['is a megabyte of dots', () => '.'.repeat(2 ** 20)]])(
+    'that %s is left to the other gate',
+    async (_, make) => {
+      const gate = createGate({ otherwise: () => ({ name: 'other' }) })
 
-    expect(await ask(gate, await make())).toBe('other')
-  })
+      expect(await ask(gate, await make())).toBe('other')
+    },
+  )
 
   test('that has just the length allowed is admitted', async () => {
     const bytesMax = 8192
@@ -293,14 +290,6 @@ describe('a token that several keys fit', () => {
     expect(await ask(createGate(), token)).toBe('flora')
   })
 
-  test('is refused for its claims by the key that signed it', async () => {
-    provider.keys = [await makeKey('first'), key]
-    const token = await sign(key, { exp: timeAfter(-31_000) })
-
-    const message = expect.stringContaining('the access token has expired')
-    await expectRefusal(createGate(), token, { message })
-  })
-
   test('cannot be checked if all of them are broken', async () => {
     provider.keys = [brokenCopyOf(key), brokenCopyOf(key)]
 
@@ -316,12 +305,6 @@ describe('a refusal says', () => {
       'its claim "iss" is "https://identity.example", which is not exactly the issuer',
     ],
     ['that the issuer is absent', { iss: undefined }, 'it lacks the claim "iss"'],
-    ['that the issuer is no text', { iss: 7 }, 'its claim "iss" is 7'],
-    [
-      'the first 200 characters of a long issuer',
-      { iss: `https://${'x'.repeat(300)}` },
-      `"https://${'x'.repeat(191)}…, which`,
-    ],
     [
       'that the audience differs',
       { aud: ['a', 'b'] },
@@ -395,11 +378,6 @@ describe('a refusal says', () => {
       'that scp is not read',
       { scope: undefined, scp: ['plants:read'] },
       'scopes are read from its claim "permissions" or "scope", and it has none: "scp" is not read',
-    ],
-    [
-      'that there is no claim with scopes',
-      { scope: undefined },
-      '"permissions" or "scope", and it has none',
     ],
     [
       'that the permissions decide',
