@@ -52,6 +52,17 @@ test('a secret is printed once, alone, and is in no list', async () => {
   })
 })
 
+test('a URL that is added twice is added, and named', async () => {
+  const first = await json('add', 'https://shop.example/plants')
+
+  const second = await place.run('webhook add https://shop.example/plants')
+
+  expect(second.code).toBe(0)
+  expect(second.stderr).toContain(
+    `The webhook ${first.id} has the same URL, and gets them too.\n`,
+  )
+})
+
 test('a private address or http needs --allow-private', async () => {
   await place.fails('webhook add shop.example', 2, /the URL must be an https URL/)
   await place.fails(

@@ -46,6 +46,12 @@ const addWebhook = new Command('add')
       process.stderr.write(
         `The webhook ${id} gets every plant that is added from now on.\n`,
       )
+      const twin = webhooks.find(webhook => webhook.url === url)
+      if (twin !== undefined) {
+        process.stderr.write(
+          `The webhook ${twin.id} has the same URL, and gets them too.\n`,
+        )
+      }
     }
   })
 
