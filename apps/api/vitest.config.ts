@@ -3,7 +3,7 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // That the program is wired to PostgreSQL. The repositories keep their contracts on it in
 // packages/persistence.
-const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.test.ts']
+const onPostgres = ['test/several-processes.test.ts']
 
 const sqlite = {
   name: 'SQLite',
@@ -22,9 +22,15 @@ const documents = {
   include: ['test/documents/*.test.ts'],
 }
 
-/** The program, or with `--mode tooling` what documents say of it. */
+const contract = {
+  name: 'contract',
+  include: ['test/contract.test.ts'],
+  env: { ALL_CASES: '1' },
+}
+
+/** The program, or with `--mode tooling` what documents say of it, and all of its contract. */
 export default defineConfig(({ mode }) => {
-  const projects = mode === 'tooling' ? [documents] : [sqlite, postgres]
+  const projects = mode === 'tooling' ? [documents, contract] : [sqlite, postgres]
   return mergeConfig(shared, {
     test: {
       globalSetup: freshBuild,

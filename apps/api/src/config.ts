@@ -23,6 +23,7 @@ import {
   originList,
   type ParseSetting,
   plainUrl,
+  share,
   storeUrl,
   tokenList,
 } from './setting-values.ts'
@@ -62,8 +63,27 @@ export interface Config {
   /** How long `/readyz` fails before the stop begins. */
   readonly shutdownDelayMs: number
   readonly shutdownTimeoutMs: number
-  readonly tracesEndpoint: string | undefined
+  readonly traces: TracesConfig
 }
+
+/** What OpenTelemetry's variables say. Its library reads further ones. */
+export interface TracesConfig {
+  readonly endpoint: string | undefined
+  readonly isDisabled: 'true' | 'false'
+  readonly exporter: 'otlp' | 'none'
+  readonly sampler: (typeof traceSamplers)[number]
+  /** For the samplers of a share of the traces, from 0 to 1. */
+  readonly sampledShare: number
+}
+
+const traceSamplers = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
 
 /** The identity provider. */
 export interface JwtConfig {
@@ -117,7 +137,13 @@ function readSettings(read: Read): Config {
     queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownDelayMs: read('SHUTDOWN_DELAY', '0s', delay),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
-    tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
+    traces: {
+      endpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
+      isDisabled: read('OTEL_SDK_DISABLED', 'false', oneOf(['true', 'false'])),
+      exporter: read('OTEL_TRACES_EXPORTER', 'otlp', oneOf(['otlp', 'none'])),
+      sampler: read('OTEL_TRACES_SAMPLER', 'parentbased_always_on', oneOf(traceSamplers)),
+      sampledShare: read('OTEL_TRACES_SAMPLER_ARG', '1', share),
+    },
   }
 }
 

@@ -8,5 +8,8 @@ if (Number.parseInt(process.versions.node, 10) < nodeMin) {
 }
 
 // At SIGUSR1, Node would open its inspector to every user of the machine.
-// `--disable-sigusr1` depends on how Node is started.
-process.on('SIGUSR1', () => {})
+// `--disable-sigusr1` depends on how Node is started. SIGUSR2, which rotates the logs of
+// other programs, would end it without a line.
+for (const signal of ['SIGUSR1', 'SIGUSR2']) {
+  process.on(signal, () => {})
+}

@@ -54,6 +54,13 @@ export function integer(min: number, max: number): ParseSetting<number> {
   return amount({ '': 1 }, [min, max], `an integer from ${min} to ${max}`)
 }
 
+export function share(text: string): number {
+  if (!/^(?:0(?:\.\d+)?|1(?:\.0+)?)$/.test(text)) {
+    throw new Error('must be a number from 0 to 1, such as 0.25')
+  }
+  return Number(text)
+}
+
 export function bytes(min: number, max: number): ParseSetting<number> {
   const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
   const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`

@@ -62,9 +62,9 @@ export function connectRaw(url: string): Promise<Wire> {
 }
 
 /** Returns a whole request with a body, on a connection that stays open. */
-export function rawPost(bearer: string, body: string): string {
+export function rawPost(bearer: string, body: string, path = '/plants'): string {
   return [
-    'POST /plants HTTP/1.1',
+    `POST ${path} HTTP/1.1`,
     'Host: h',
     `Authorization: Bearer ${bearer}`,
     'Content-Type: application/json',

@@ -1,5 +1,10 @@
 import { startServer } from '@plant-store/harness'
-import { contractCases, createClient, createRecorder } from '@plant-store/http/testing'
+import {
+  contractCases,
+  createClient,
+  createRecorder,
+  processCases,
+} from '@plant-store/http/testing'
 import { afterAll, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 
@@ -23,7 +28,10 @@ test('the tests run on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
-for (const { clause, name, run } of contractCases) {
+// The package http tests the other cases, so only the tooling repeats them here.
+const cases = process.env['ALL_CASES'] === '1' ? contractCases : processCases
+
+for (const { clause, name, run } of cases) {
   test(`${clause}: ${name}`, () => run(client))
 }
 

@@ -1,26 +1,23 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import {
-  temporaryFolder as disposableFolder,
   isInstalled,
   launchServer,
   listenLocally,
   type Program,
-  type Server,
   startServer,
-  until,
 } from '@plant-store/harness'
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
 import { findPort } from '../src/http/listening.ts'
-import { ask, connectRaw } from './ask.ts'
+import { ask } from './ask.ts'
 
 const run = promisify(execFile)
 
@@ -141,20 +138,6 @@ describe('on a terminal', needs('script and curl', hasTerminals), () => {
   })
 })
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  '%s stops it cleanly, and the log says so',
-  async signal => {
-    await using server = await startServer({ folder: temporaryFolder() })
-
-    expect(await server.end(signal)).toBe(0)
-
-    expect(server.log.slice(-2)).toMatchObject([
-      { msg: 'stopping', signal },
-      { msg: 'stopped' },
-    ])
-  },
-)
-
 test('it runs from its sources, and reads nothing that a build has written', async () => {
   const folder = temporaryFolder()
   const preload = join(folder, 'refuse-builds.mjs')
@@ -186,10 +169,16 @@ test('it runs from its sources, and reads nothing that a build has written', asy
   expect(readdirSync(folder).sort()).toEqual(['data', 'refuse-builds.mjs'])
 })
 
-test('without a terminal no token is made, and the log says how to', async () => {
+test('without a terminal no token is made, the log says how, and SIGHUP ends it', async () => {
   const folder = temporaryFolder()
   await using server = await startServer({ folder })
-  expect(await server.end()).toBe(0)
+
+  expect(await server.end('SIGHUP')).toBe(0)
+
+  expect(server.log.slice(-2)).toMatchObject([
+    { msg: 'stopping', signal: 'SIGHUP' },
+    { msg: 'stopped' },
+  ])
   expect(server.errors()).toBe('')
   expect(server.output()).toContain(noToken)
   expect(server.output()).not.toContain('plantstore_')
@@ -222,128 +211,4 @@ test('a signal ends a start that waits for its database, with 1', async () => {
   onTestFinished(() => void socket.destroy())
   expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
-})
-
-describe('a server with settings', () => {
-  const place = disposableFolder()
-  const folder = place.path
-  const tokens = [
-    'first-secret-of-20-characters',
-    'second-secret-of-20-characters',
-  ] as const
-  /** Printed by each thread at its end. */
-  const report = `process.on('exit', () => {
-    const isLoaded = process.moduleLoadList.some(name => name.includes('undici'))
-    process.getBuiltinModule('fs').writeSync(2, isLoaded ? 'with undici\\n' : 'without\\n')
-  })`
-  let server: Server
-  beforeAll(async () => {
-    const notify = '#!/bin/sh\necho "$NOTIFY_SOCKET $*" > notified\n'
-    writeFileSync(join(folder, 'systemd-notify'), notify, { mode: 0o700 })
-    server = await startServer({
-      folder,
-      environment: {
-        ACCESS_TOKENS: tokens.join(', '),
-        BASE_URL: 'https://plants.example.org/green/store/',
-        BODY_LIMIT: '1KiB',
-        CORS_ORIGINS: 'http://localhost:8080, https://plants.example',
-        DATABASE_URL: 'file:a/b/plants.db',
-        HTTP_THREADS: '2',
-        LOG_FORMAT: 'json',
-        NOTIFY_SOCKET: '/run/systemd/notify',
-        PATH: `${folder}:/bin`,
-        TRUST_PROXY: '127.0.0.1',
-      },
-      preload: `data:text/javascript,${encodeURIComponent(report)}`,
-    })
-  })
-  afterAll(async () => {
-    await server[Symbol.asyncDispose]()
-    place[Symbol.dispose]()
-  })
-  const get = (path: string) => {
-    const url = new URL(server.url).origin
-    return ask({ url }, `GET ${path}`, { token: tokens[0] })
-  }
-
-  test('notifies systemd once it serves', async () => {
-    await until('it is', () => existsSync(join(folder, 'notified')))
-    expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(
-      '/run/systemd/notify --ready\n',
-    )
-  })
-
-  test('opens no debugger at SIGUSR1', async () => {
-    server.process.kill('SIGUSR1')
-    for (let n = 0; n < 20; n++) {
-      expect(await statusOf(server.url, tokens[0]), `${n}`).toBe(200)
-    }
-  })
-
-  test('admits the tokens of ACCESS_TOKENS, and no other', async () => {
-    const headers = { 'x-forwarded-for': '203.0.113.7' }
-    const wrongTokens = ['third-secret-of-20-characters', `${tokens[0]},`, tokens.join()]
-    for (const token of tokens) {
-      const { status } = await ask(server, 'GET /plants', { token, headers })
-      expect(status, token).toBe(200)
-    }
-    for (const token of wrongTokens) {
-      expect(await statusOf(server.url, token), token).toBe(401)
-    }
-  })
-
-  test('has the path of BASE_URL before every route, and in the description', async () => {
-    expect(server.url).toMatch(/\/green\/store$/)
-    const created = await post(server.url, tokens[1], { id: 1, name: 'a' })
-    expect(created.status).toBe(200)
-    for (const page of ['/healthz', '/readyz', '/openapi.json', '/plants']) {
-      expect((await get(`/green/store${page}`)).status, page).toBe(200)
-      expect((await get(page)).status, page).toBe(404)
-    }
-    expect(JSON.parse((await get('/green/store/openapi.json')).text)).toMatchObject({
-      servers: [{ url: 'https://plants.example.org/green/store' }],
-    })
-    expect((await get('/green/store/plants?limit=1')).headers.get('link')).toBeNull()
-    await post(server.url, tokens[0], { id: 2, name: 'b' })
-    expect((await get('/green/store/plants?limit=1')).headers.get('link')).toBe(
-      '</green/store/plants?limit=1&after=1>; rel="next"',
-    )
-  })
-
-  test.each(['http://localhost:8080', 'https://plants.example'])(
-    'lets pages of %s read its answers, also below the routes',
-    async origin => {
-      using client = await connectRaw(server.url)
-      client.send(
-        `GET /green/store/plants HTTP/1.1\r\nhost: h\r\nhost: again\r\norigin: ${origin}\r\n\r\n`,
-      )
-      const { status, headers } = await client.answer(undefined)
-
-      expect(status).toBe(400)
-      expect(headers.get('access-control-allow-origin')).toBe(origin)
-    },
-  )
-
-  test('keeps its store where DATABASE_URL says, without a token in it', async () => {
-    expect(await server.end()).toBe(0)
-    expect(readdirSync(folder).sort()).toEqual(['a', 'notified', 'systemd-notify'])
-    expect(everythingIn(join(folder, 'a/b'))).not.toContain('-secret')
-    await using storage = await openStorage({ url: `file:${folder}/a/b/plants.db` })
-    expect(await storage.tokens.list()).toEqual([])
-  })
-
-  test('logs its clients by TRUST_PROXY, its end, and no token', () => {
-    expect(server.log.filter(({ msg }) => msg !== 'answered')).toMatchObject([
-      { msg: 'listening', database: `${folder}/a/b/plants.db` },
-      { msg: 'stopping' },
-      { msg: 'stopped' },
-    ])
-    expect(server.output()).toContain('"client":"203.0.113.7"')
-    expect(server.output()).not.toContain('-secret')
-  })
-
-  test('loads undici in no thread, because it costs 80 ms and 4 MiB', () => {
-    // The main thread, the writer and two for HTTP.
-    expect(server.errors()).toBe('without\n'.repeat(4))
-  })
 })

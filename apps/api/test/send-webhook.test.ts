@@ -112,30 +112,12 @@ test('reads an answer of megabytes up to a bound', async () => {
   expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
 })
 
-test.each([
-  [
-    'sends one byte of its head a moment',
-    (socket: Socket) => trickle(socket, 'a: b\r\n', 'HTTP/1.1 200 OK\r\n'),
-  ],
-  [
-    'sends interim answers without end',
-    (socket: Socket) => trickle(socket, '\r\n', 'HTTP/1.1 102 Processing\r\n'),
-  ],
-])('fails in time when the listener %s', async (_, onSocket) => {
-  const began = performance.now()
-  await expect(send(await listenTcp(onSocket), {}, 100)).rejects.toThrow(
-    'no answer within 100 ms',
+test('fails in time when the listener sends one byte of its head a moment', async () => {
+  const url = await listenTcp(socket =>
+    trickle(socket, 'a: b\r\n', 'HTTP/1.1 200 OK\r\n'),
   )
-  expect(performance.now() - began).toBeLessThan(20_000)
-})
 
-test('an answer whose body trickles in was received, and ends in time', async () => {
-  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n'
-  const began = performance.now()
-  expect(
-    await send(await listenTcp(socket => trickle(socket, 'x'.repeat(1000), head))),
-  ).toMatchObject({ status: 200 })
-  expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
+  await expect(send(url, {}, 100)).rejects.toThrow('no answer within 100 ms')
 })
 
 describe('costs little when the listener', () => {
@@ -189,6 +171,7 @@ describe('costs little when the listener', () => {
   test.each([
     ['sends a body byte by byte', 'content-length: 1000000', 'x'],
     ['sends a body in small chunks', 'transfer-encoding: chunked', '1\r\nx\r\n'],
+    ['never ends its body', 'content-length: 1000000', ''],
   ])('%s: it has received the plant', async (_, field, text) => {
     const head = `HTTP/1.1 200 OK\r\n${field}\r\n\r\n`
 
@@ -197,11 +180,11 @@ describe('costs little when the listener', () => {
     expect(answer).toEqual({ status: 200, retryAfterMs: undefined, isExcessive: true })
   })
 
-  test('sends a body at once: the connection is used again', async () => {
+  test('sends cookies and a body at once: the connection is used again', async () => {
     const ports = new Set<number | undefined>()
     const { url } = await listen((request, response) => {
       ports.add(request.socket.remotePort)
-      response.end('x'.repeat(20_000))
+      response.setHeader('set-cookie', 'x'.repeat(20_000)).end('x'.repeat(20_000))
     })
 
     const answers = [await send(url), await send(url)]
@@ -253,7 +236,7 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
   [
     'sends a head without end',
     socket => socket.write(`HTTP/1.1 200 OK\r\na: ${'x'.repeat(1e6)}`),
-    /Overflow/i,
+    /Overflow|longer than 65536/i,
   ],
 ])(
   'fails when the listener %s, and repeats nothing on a new connection',

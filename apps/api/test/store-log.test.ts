@@ -5,20 +5,12 @@ import { StoreLog } from '../src/telemetry/store-log.ts'
 function open() {
   const lines: string[] = []
   const write = (line: string) => {
-    const { msg, reason, warning } = JSON.parse(line)
-    lines.push(reason ?? warning ?? msg)
+    const { msg, reason } = JSON.parse(line)
+    lines.push(reason ?? msg)
   }
   const log = new StoreLog(pino({}, { write }), 'plants.db')
   return { log, lines }
 }
-
-test('a warning of the database server is one line', () => {
-  const { log, lines } = open()
-
-  log.noteWarning('database "plants" must be vacuumed within 1000 transactions')
-
-  expect(lines).toEqual(['database "plants" must be vacuumed within 1000 transactions'])
-})
 
 test('each reason of an outage is one line, and so is its end', () => {
   const { log, lines } = open()

@@ -1,11 +1,52 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Server } from '@plant-store/harness'
+import { temporaryFolder, until } from '@plant-store/harness'
 import type { StoreTokens, Wire } from '@plant-store/http/testing'
 import { backUpStore } from '@plant-store/persistence'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { ask, connectRaw, rawPost, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
+
+/** Printed by each thread at its end. */
+const report = `process.on('exit', () => {
+  const isLoaded = process.moduleLoadList.some(name => name.includes('undici'))
+  process.getBuiltinModule('fs').writeSync(2, isLoaded ? 'with undici\\n' : 'without\\n')
+})`
+
+/** The path of BASE_URL. */
+const base = '/green/store'
+
+await using starting = new AsyncDisposableStack()
+const { path: folder } = starting.use(temporaryFolder())
+const database = starting.use(await prepareDatabase())
+const storeFile = database.url.slice('file:'.length)
+const notify = '#!/bin/sh\necho "$NOTIFY_SOCKET $*" > notified\n'
+writeFileSync(join(folder, 'systemd-notify'), notify, { mode: 0o700 })
+const server = starting.use(
+  await start(
+    {
+      BASE_URL: `https://plants.example.org${base}/`,
+      CORS_ORIGINS: 'http://localhost:8080, https://plants.example',
+      HTTP_THREADS: '3',
+      LOG_FORMAT: 'json',
+      LOG_LEVEL: 'trace',
+      NOTIFY_SOCKET: '/run/systemd/notify',
+      // They would give each line a trace.
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_TRACES_EXPORTER: 'none',
+      PATH: `${folder}:/bin`,
+      TRUST_PROXY: '127.0.0.1',
+    },
+    {
+      databaseUrl: database.url,
+      folder,
+      preload: `data:text/javascript,${encodeURIComponent(report)}`,
+    },
+  ),
+)
+const resources = starting.move()
+afterAll(() => resources.disposeAsync())
 
 /** Returns every sample by its name and labels. */
 function samplesIn(text: string): Map<string, number> {
@@ -22,7 +63,7 @@ async function samplesOf(server: Server): Promise<Map<string, number>> {
 async function createTwice(client: Wire, index: number): Promise<unknown[]> {
   const requestIds = []
   for (const id of [index, 1000 + index, index]) {
-    client.send(rawPost(token, `{"id": ${id}, "name": "n"}`))
+    client.send(rawPost(token, `{"id": ${id}, "name": "n"}`, `${base}/plants`))
     const { headers } = await client.answer(undefined)
     requestIds.push(headers.get('x-request-id'))
   }
@@ -30,23 +71,21 @@ async function createTwice(client: Wire, index: number): Promise<unknown[]> {
 }
 
 test('requests and commits are counted over all threads together', async () => {
-  await using database = await prepareDatabase()
-  await using program = await start({ HTTP_THREADS: '3' }, { databaseUrl: database.url })
   // The system spreads connections over the threads by their ports: with this many, none
   // is left out.
-  const connecting = Array.from({ length: 40 }, () => connectRaw(program.url))
+  const connecting = Array.from({ length: 40 }, () => connectRaw(server.url))
   const clients = await Promise.all(connecting)
   const requestIds = await Promise.all(clients.map(createTwice))
   expect(new Set(requestIds.flat()).size).toBe(120)
 
-  const answer = await ask(program, 'GET /metrics')
+  const answer = await ask(server, 'GET /metrics')
 
   expect(answer.headers.get('content-type')).toBe(
     'text/plain; version=0.0.4; charset=utf-8',
   )
   const samples = samplesIn(answer.text)
-  const created = 'method="POST",route="/plants",status="200"'
-  const refused = 'method="POST",route="/plants",status="400"'
+  const created = `method="POST",route="${base}/plants",status="200"`
+  const refused = `method="POST",route="${base}/plants",status="400"`
   const duration = 'http_request_duration_seconds'
   expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
   expect(samples.get(`http_requests_total{${refused}}`)).toBe(40)
@@ -77,28 +116,25 @@ test('requests and commits are counted over all threads together', async () => {
   for (const client of clients) {
     client[Symbol.dispose]()
   }
-  const open = async () => (await samplesOf(program)).get('http_connections_open')
+  const open = async () => (await samplesOf(server)).get('http_connections_open')
   await expect.poll(open).toBeLessThanOrEqual(4)
-  expect(await program.end('SIGTERM')).toBe(0)
 })
 
 test('the figures show the process, its store and the last backup', async () => {
-  await using database = await prepareDatabase()
-  const file = database.url.replace(/^file:/, '')
-  await using program = await start({}, { databaseUrl: database.url })
   const manifest = readFileSync(
     new URL('../../cli/package.json', import.meta.url),
     'utf8',
   )
   const { version } = JSON.parse(manifest)
 
-  const samples = await samplesOf(program)
+  const samples = await samplesOf(server)
 
   expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
   expect(samples.get('plant_store_ready')).toBe(1)
+  expect(samples.get('plant_store_plants')).toBe(80)
   expect(samples.get('plant_store_waiting_changes')).toBe(0)
-  const folder = dirname(file)
-  const fileBytes = readdirSync(folder).map(name => statSync(join(folder, name)).size)
+  const ofStore = dirname(storeFile)
+  const fileBytes = readdirSync(ofStore).map(name => statSync(join(ofStore, name)).size)
   const storeBytes = fileBytes.reduce((sum, bytes) => sum + bytes)
   expect(samples.get('plant_store_size_bytes')).toBe(storeBytes)
   expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
@@ -109,16 +145,14 @@ test('the figures show the process, its store and the last backup', async () => 
   const lastBackup = 'plant_store_last_backup_timestamp_seconds'
   expect(samples.get(lastBackup)).toBe(0)
   const beforeBackup = Date.now() / 1000
-  await backUpStore(database.url, `${file}.backup`)
-  const backedUpAt = (await samplesOf(program)).get(lastBackup)
+  await backUpStore(database.url, `${storeFile}.backup`)
+  const backedUpAt = (await samplesOf(server)).get(lastBackup)
   expect(backedUpAt).toBeGreaterThanOrEqual(beforeBackup)
   expect(backedUpAt).toBeLessThanOrEqual(Date.now() / 1000)
 })
 
 test('the figures are refused without a token', async () => {
-  await using program = await start()
-
-  const answer = await fetch(`${program.url}/metrics`)
+  const answer = await fetch(`${server.url}/metrics`)
 
   expect(answer.status).toBe(401)
 })
@@ -213,30 +247,31 @@ const headersWithSecrets = {
 }
 
 test('the log has a line for each request, without tokens and bodies', async () => {
-  await using database = await prepareDatabase()
-  const { full, readOnly, expired } = database.tokens
   const requests = requestsWithSecrets(database.tokens)
-  await using program = await start({ LOG_LEVEL: 'trace' }, { databaseUrl: database.url })
+  const { full, readOnly, expired } = database.tokens
+  const linesBefore = server.log.length
   const requestIds: unknown[] = []
   for (const { target, bearer, body = null } of requests) {
     const request = { token: bearer, headers: headersWithSecrets, body }
-    const answer = await ask(program, target, request)
+    const answer = await ask(server, target, request)
     requestIds.push(answer.headers.get('x-request-id'))
   }
-  using broken = await connectRaw(program.url)
+  using broken = await connectRaw(server.url)
   broken.send(
     `POST /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${full}\r\nsecret-of-a-plant\r\n\r\n`,
   )
   const answerToBroken = await broken.answer(undefined)
   requestIds.push(answerToBroken.headers.get('x-request-id'))
-  expect(await program.end('SIGTERM')).toBe(0)
+  const ofRequests = () =>
+    server.log.slice(linesBefore).filter(line => requestIds.includes(line.reqId))
+  await expect.poll(ofRequests).toHaveLength(requestIds.length)
 
-  const lines = program.log.filter(({ msg }) => msg === 'answered')
+  // The threads hand over their lines in any order.
+  const lines = requestIds.map(id => ofRequests().find(({ reqId }) => reqId === id) ?? {})
   const expectedLines = [...requests, { status: 400, error: 40000 }]
   expect(lines.map(line => pick(line, ['status', 'error', 'plantId']))).toEqual(
     expectedLines.map(line => pick(line, ['status', 'error', 'plantId'])),
   )
-  expect(lines).toMatchObject(requestIds.map(reqId => ({ reqId })))
   const refusals = lines.filter(line => 'reason' in line)
   expect(refusals.map(line => pick(line, ['status', 'token', 'reason']))).toEqual([
     { status: 401, reason: 'the access token is unknown or was revoked' },
@@ -256,20 +291,76 @@ test('the log has a line for each request, without tokens and bodies', async () 
     level: 'info',
     time: expect.any(Number),
     reqId: expect.stringMatching(/^[\w-]{8,40}$/),
-    client: '127.0.0.1',
+    client: '203.0.113.7',
     method: 'POST',
-    route: '/plants',
+    route: `${base}/plants`,
     status: 200,
     token: 'full',
     plantId,
     ms: expect.any(Number),
     msg: 'answered',
   })
-  const text = JSON.stringify(program.log)
+  const text = JSON.stringify(server.log)
   for (const secret of [full, readOnly, expired, token, badToken]) {
     expect(text, secret).not.toContain(secret.replace('plantstore_', ''))
   }
-  expect(text).not.toMatch(/secret|203\.0\.113/)
+  expect(text).not.toMatch(/secret/)
+})
+
+test('systemd is notified once the server serves', async () => {
+  await until('it is', () => existsSync(join(folder, 'notified')))
+
+  expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(
+    '/run/systemd/notify --ready\n',
+  )
+})
+
+test('SIGUSR1 opens no debugger, and SIGUSR2 ends nothing', async () => {
+  server.process.kill('SIGUSR1')
+  server.process.kill('SIGUSR2')
+  for (let n = 0; n < 20; n++) {
+    const { status } = await ask(server, 'GET /plants')
+    expect(status, `${n}`).toBe(200)
+  }
+})
+
+test('the path of BASE_URL is before every route, and in the description', async () => {
+  const root = { url: new URL(server.url).origin }
+  for (const page of ['/healthz', '/readyz', '/openapi.json', '/plants']) {
+    const below = await ask(server, `GET ${page}`)
+    const above = await ask(root, `GET ${page}`)
+    expect([below.status, above.status], page).toEqual([200, 404])
+  }
+  const description = await ask(server, 'GET /openapi.json')
+  const list = await ask(server, 'GET /plants?limit=1')
+
+  expect(JSON.parse(description.text)).toMatchObject({
+    servers: [{ url: `https://plants.example.org${base}` }],
+  })
+  expect(list.headers.get('link')).toMatch(`<${base}/plants?limit=1&after=`)
+})
+
+test('a page of CORS_ORIGINS may read an answer from below the routes', async () => {
+  const origin = 'https://plants.example'
+  using client = await connectRaw(server.url)
+  client.send(
+    `GET ${base}/plants HTTP/1.1\r\nhost: h\r\nhost: again\r\norigin: ${origin}\r\n\r\n`,
+  )
+  const { status, headers } = await client.answer(undefined)
+
+  expect(status).toBe(400)
+  expect(headers.get('access-control-allow-origin')).toBe(origin)
+})
+
+test('it ends with no token in its store, and undici in no thread', async () => {
+  expect(await server.end()).toBe(0)
+
+  const ofStore = dirname(storeFile)
+  const kept = readdirSync(ofStore).map(name => readFileSync(join(ofStore, name)))
+  expect(Buffer.concat(kept).toString('latin1')).not.toContain(token)
+  expect(server.log.at(-1)?.msg).toBe('stopped')
+  // undici costs 80 ms and 4 MiB. The threads: the main one, the writer and three for HTTP.
+  expect(server.errors()).toBe('without\n'.repeat(5))
 })
 
 /** Returns the members with these names, as far as there are some. */

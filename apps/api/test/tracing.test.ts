@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
+import { ExportResultCode } from '@opentelemetry/core'
 import { listenLocally } from '@plant-store/harness'
-import { expect, test } from 'vitest'
+import { pino } from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readConfig } from '../src/config.ts'
+import { logFailures, startTracing } from '../src/telemetry/traces.ts'
 import { ask, start } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 
@@ -127,10 +131,75 @@ test("each request is a span of its caller's trace, with the store below", async
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
 })
 
-test('a missing collector costs no request, and delays no stop', async () => {
+test('a missing collector is one line, costs no request and delays no stop', async () => {
   await using program = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })
   expect((await fetch(`${program.url}/healthz`)).status).toBe(200)
   const begun = performance.now()
   expect(await program.end('SIGTERM')).toBe(0)
   expect(performance.now() - begun).toBeLessThan(5_000)
+  expect(program.warnings()).toMatchObject([
+    {
+      level: 'warn',
+      msg: 'the collector takes no traces',
+      reason: expect.stringContaining('ECONNREFUSED'),
+    },
+  ])
 })
+
+test('a collector that fails is one line in the log, and so is its recovery', () => {
+  const lines: unknown[] = []
+  const write = (line: string) => lines.push(JSON.parse(line))
+  const outcomes = [
+    { code: ExportResultCode.SUCCESS },
+    { code: ExportResultCode.FAILED, error: new Error('Not Found') },
+    { code: ExportResultCode.FAILED, error: new Error('Not Found') },
+    { code: ExportResultCode.SUCCESS },
+    { code: ExportResultCode.SUCCESS },
+  ]
+  const exporter = logFailures(
+    {
+      export: (_, done) => done(outcomes.shift() ?? { code: ExportResultCode.SUCCESS }),
+      shutdown: async () => {},
+    },
+    pino({ base: null }, { write }),
+  )
+
+  while (outcomes.length > 0) {
+    exporter.export([], () => {})
+  }
+
+  expect(lines).toMatchObject([
+    { msg: 'the collector takes no traces', reason: 'Not Found' },
+    { msg: 'the collector takes traces again' },
+  ])
+})
+
+/** A caller that records its trace, and one that does not. */
+const recorded = '01'
+const unrecorded = '00'
+
+test.each([
+  ['always_on', 1, unrecorded, 1],
+  ['always_off', 1, recorded, 0],
+  ['traceidratio', 0, recorded, 0],
+  ['traceidratio', 1, unrecorded, 1],
+  ['parentbased_always_on', 1, unrecorded, 0],
+  ['parentbased_always_off', 1, recorded, 1],
+  ['parentbased_traceidratio', 0, recorded, 1],
+] as const)(
+  'the sampler %s (%d) for a caller with the flags %s records %d',
+  async (sampler, sampledShare, flags, count) => {
+    using collector = await startCollector()
+    onTestFinished(() => void vi.unstubAllEnvs())
+    vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
+    const config = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }).traces
+    {
+      await using tracing = startTracing({ ...config, sampler, sampledShare }, pino())
+      const traceparent = `00-${traceId}-${callerSpanId}-${flags}`
+      const span = tracing.traceRequest({ method: 'GET', headers: { traceparent } })
+      span.end({ method: 'GET', route: '/plants', status: 200 })
+    }
+
+    expect(collector.spans).toHaveLength(count)
+  },
+)

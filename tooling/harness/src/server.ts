@@ -42,6 +42,7 @@ export interface LogLine {
   readonly time: number
   readonly msg: string
   readonly url?: string
+  readonly reqId?: string
   readonly traceId?: string
   readonly status?: number
   readonly plantId?: string

@@ -58,8 +58,7 @@ if (parent === null) {
   throw new Error('http-thread.js must run as a worker thread')
 }
 const { thread, config, shared } = workerData as HttpThreadData
-const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } =
-  config
+const { host, httpThreads, baseUrl, serverLimits, shutdownTimeoutMs } = config
 const address = { host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
@@ -141,10 +140,11 @@ if (unanswered > 0) {
 parent.unref()
 
 async function openTracing(): Promise<Tracing | undefined> {
-  if (tracesEndpoint === undefined) {
+  const { endpoint, isDisabled, exporter } = config.traces
+  if (endpoint === undefined || isDisabled === 'true' || exporter === 'none') {
     return undefined
   }
   // Only a service with a collector loads OpenTelemetry.
   const { startTracing } = await import('../telemetry/traces.ts')
-  return startTracing()
+  return startTracing(config.traces, logger)
 }

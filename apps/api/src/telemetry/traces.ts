@@ -9,16 +9,28 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import {
   detectResources,
   envDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources'
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
 import { isDomainError, type PlantUseCases } from '@plant-store/domain'
+import { explain } from '@plant-store/engine'
 import type { RequestTracer } from '@plant-store/http/server'
+import type { Logger } from 'pino'
+import type { TracesConfig } from '../config.ts'
 
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
@@ -34,8 +46,8 @@ export interface Tracing extends AsyncDisposable {
  * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by
  * hand, because automatic instrumentation does not see bundled ES modules.
  */
-export function startTracing(): Tracing {
-  const provider = createProvider()
+export function startTracing(config: TracesConfig, logger: Logger): Tracing {
+  const provider = createProvider(config, logger)
   // Keeps a request's span across its promises.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
@@ -59,13 +71,51 @@ export function startTracing(): Tracing {
   }
 }
 
-function createProvider(): TracerProvider {
+function createProvider(config: TracesConfig, logger: Logger): TracerProvider {
   const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
   const exporter = new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs })
   return new TracerProvider({
     resource: resource.merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor({ exporter })],
+    sampler: createSampler(config),
+    spanProcessors: [new BatchSpanProcessor({ exporter: logFailures(exporter, logger) })],
   })
+}
+
+function createSampler({ sampler, sampledShare }: TracesConfig): Sampler {
+  const root = createRootSampler(sampler, sampledShare)
+  return sampler.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
+}
+
+function createRootSampler(sampler: string, sampledShare: number): Sampler {
+  if (sampler.endsWith('always_off')) {
+    return new AlwaysOffSampler()
+  }
+  if (sampler.endsWith('traceidratio')) {
+    return new TraceIdRatioBasedSampler(sampledShare)
+  }
+  return new AlwaysOnSampler()
+}
+
+/** Logs when the collector begins to fail, and when it takes spans again. */
+export function logFailures(exporter: SpanExporter, logger: Logger): SpanExporter {
+  let isFailing = false
+  return {
+    export(spans, done) {
+      exporter.export(spans, result => {
+        const hasFailed = result.code !== ExportResultCode.SUCCESS
+        if (hasFailed && !isFailing) {
+          const reason = result.error && explain(result.error)
+          logger.warn({ reason }, 'the collector takes no traces')
+        }
+        if (!hasFailed && isFailing) {
+          logger.info('the collector takes traces again')
+        }
+        isFailing = hasFailed
+        done(result)
+      })
+    },
+    shutdown: () => exporter.shutdown(),
+  }
 }
 
 function createRequestTracer(tracer: Tracer): RequestTracer {

@@ -7,13 +7,15 @@ import type { Socket } from 'node:net'
  * without end, or a byte every millisecond, keep the main thread busy. With them, such an
  * answer costs it up to 30 ms.
  */
-const limits = {
+export const answerLimits = {
   /** The header section, interim answers and the body together. */
   bytesMax: 64 * 1024,
   /** How many pieces may arrive before the status is known. */
   headPiecesMax: 64,
   /** How many pieces may arrive after it. */
   bodyPiecesMax: 8,
+  /** How long the body may take. It delays the next delivery. */
+  bodyTimeoutMs: 1_000,
 }
 
 /**
@@ -27,7 +29,7 @@ export function limitReading(
   onExcess: () => void,
 ): void {
   let bytes = 0
-  let piecesLeft = limits.headPiecesMax
+  let piecesLeft = answerLimits.headPiecesMax
 
   const end = (reason: string) => {
     onExcess()
@@ -36,15 +38,17 @@ export function limitReading(
   const onData = (piece: Buffer) => {
     bytes += piece.length
     piecesLeft--
-    if (bytes > limits.bytesMax) {
-      end(`the answer is longer than ${limits.bytesMax} bytes`)
+    if (bytes > answerLimits.bytesMax) {
+      end(`the answer is longer than ${answerLimits.bytesMax} bytes`)
     } else if (piecesLeft < 0) {
       end('the answer arrives in too many pieces')
     }
   }
   socket.on('data', onData)
   request.on('response', () => {
-    piecesLeft = limits.bodyPiecesMax
+    piecesLeft = answerLimits.bodyPiecesMax
+    const late = setTimeout(end, answerLimits.bodyTimeoutMs, 'the answer does not end')
+    request.once('close', () => clearTimeout(late))
   })
   // The agent keeps the socket for another request.
   request.on('close', () => socket.off('data', onData))

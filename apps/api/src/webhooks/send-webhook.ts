@@ -11,7 +11,7 @@ import {
   parseRetryAfter,
 } from '@plant-store/webhooks'
 import { version } from '../version.ts'
-import { limitReading } from './limit-reading.ts'
+import { answerLimits, limitReading } from './limit-reading.ts'
 
 const clients = { 'http:': http, 'https:': https }
 type Protocol = keyof typeof clients
@@ -126,6 +126,7 @@ function requestOf(
     method: 'POST',
     agent: usableAgents[protocol],
     signal,
+    maxHeaderSize: answerLimits.bytesMax,
     headers: {
       ...headers,
       // Any content is welcome, because none is read.

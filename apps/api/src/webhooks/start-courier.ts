@@ -7,6 +7,7 @@ import {
   type Post,
   type PostAnswer,
   type WebhookFigures,
+  type WebhookId,
 } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
 import { type Sample, type Samples, sample } from '../telemetry/metrics.ts'
@@ -44,7 +45,7 @@ export function startCourier(
     logReport(logger, reported)
     deliveries.add(reported)
   }
-  const options = { outbox, webhooks, post, report }
+  const options = { outbox, webhooks, post: createPost(logger), report }
 
   const runUntilStopped = async () => {
     while (!stopping.signal.aborted) {
@@ -59,14 +60,11 @@ export function startCourier(
   }
   const running = runUntilStopped()
 
-  const stop = () => {
-    stopping.abort()
-    const abortLater = async () => {
-      await setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false })
-      aborting.abort()
-    }
-    void abortLater()
-  }
+  stopping.signal.addEventListener('abort', async () => {
+    await setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false })
+    aborting.abort()
+  })
+  const stop = () => stopping.abort()
   return {
     stop,
     samples: async () => ({
@@ -80,10 +78,23 @@ export function startCourier(
   }
 }
 
-/** The sender is loaded with the first delivery, because many stores have no webhook. */
-async function post(delivery: Post): Promise<PostAnswer> {
-  const { sendWebhook } = await import('./send-webhook.ts')
-  return sendWebhook(delivery)
+/** Returns the sender. Logs once of each URL that its answers are cut. */
+function createPost(logger: Logger): (delivery: Post) => Promise<PostAnswer> {
+  const excessive = new Set<string>()
+  return async delivery => {
+    // Loaded with the first delivery, because many stores have no webhook.
+    const { sendWebhook } = await import('./send-webhook.ts')
+    const answer = await sendWebhook(delivery)
+    const { url } = delivery
+    if (answer.isExcessive && !excessive.has(url)) {
+      excessive.add(url)
+      logger.warn(
+        { listener: new URL(url).origin },
+        'a webhook sends more than its status, or does not end its answer: each plant waits for it',
+      )
+    }
+    return answer
+  }
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -125,25 +136,25 @@ function logReport(logger: Logger, { event, ...about }: CourierReport): void {
   logger[level](about, message)
 }
 
-/** Counts deliveries by their webhook and outcome. */
+/** Counts the deliveries of each webhook by their outcome. */
 class DeliveryCounts {
-  /** The counts by their labels in JSON. */
-  readonly #counts = new Map<string, number>()
+  readonly #counts = new Map<WebhookId, { received: number; failed: number }>()
 
   add(report: CourierReport): void {
     const { outcome } = reportLines[report.event]
     if (outcome === undefined) {
       return
     }
-    const key = JSON.stringify({ webhook: report.webhook, outcome })
-    const countBefore = this.#counts.get(key) ?? 0
-    const count = report.event === 'delivered' ? report.count : 1
-    this.#counts.set(key, countBefore + count)
+    const counts = this.#counts.get(report.webhook) ?? { received: 0, failed: 0 }
+    counts[outcome] += report.event === 'delivered' ? report.count : 1
+    this.#counts.set(report.webhook, counts)
   }
 
   samples(): readonly Sample[] {
-    const counts = [...this.#counts]
-    return counts.map(([key, count]) => sample(count, JSON.parse(key)))
+    return [...this.#counts].flatMap(([webhook, { received, failed }]) => [
+      sample(received, { webhook, outcome: 'received' }),
+      sample(failed, { webhook, outcome: 'failed' }),
+    ])
   }
 }
 
