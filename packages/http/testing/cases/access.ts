@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type AskOptions, bareRequest, hostAndToken } from '../client.ts'
+import { bareRequest, hostAndToken } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -15,18 +15,6 @@ import type { Answer, Asked } from '../wire.ts'
 
 const realm = 'Bearer realm="plant-store"'
 const invalidToken = /^Bearer realm="plant-store", error="invalid_token"/
-
-type Request = readonly [method: string, path: string, options?: AskOptions]
-
-/** Requests that no scope would allow, and their failure. */
-const undeclared: readonly (readonly [method: string, path: string, error: number])[] = [
-  ['PATCH', '/plants', 40501],
-  ['POST', '/plants/1', 40501],
-  ['OPTIONS', '/plants', 40501],
-  ['TRACE', '/plants/1', 40501],
-  ['GET', '/plants/batch', 40501],
-  ['DELETE', '/nowhere', 40401],
-]
 
 /** A text that is almost a token. */
 interface ChangedToken {
@@ -45,17 +33,6 @@ const malformedTokens: readonly ChangedToken[] = [
   { why: 'two tokens', change: token => `${token} ${token}` },
   { why: 'in quotes', change: token => `"${token}"` },
   { why: 'in angle brackets', change: token => `<${token}>` },
-]
-
-/** Wrong in other respects than the token. */
-const wrong: readonly Request[] = [
-  ['POST', '/plants', { body: '{}' }],
-  ['POST', '/plants', { body: '{}', headers: { 'content-type': 'text/plain' } }],
-  ['PUT', '/plants/x', { body: 'no JSON' }],
-  ['GET', '/plants/x'],
-  ['GET', '/plants?limit=%zz'],
-  ['GET', '/no-such-path'],
-  ['OPTIONS', '/plants'],
 ]
 
 export const accessCases: readonly ContractCase[] = [
@@ -156,37 +133,6 @@ export const accessCases: readonly ContractCase[] = [
 
       assertFailure(answer, 40102, 'Authorization must be "Bearer", a space')
       assert.match(challengeOf(answer), invalidToken)
-    },
-  ),
-
-  ...casesForEach(
-    'RFC 6750',
-    undeclared,
-    ([method, target]) => `${method} ${target} asks no scope of a good token`,
-    async (client, [method, target, error]) => {
-      const { readOnly, metrics } = client.store.tokens
-
-      const withRead = await client.ask(method, target, { token: readOnly })
-      const withMetrics = await client.ask(method, target, { token: metrics })
-
-      assertFailure(withRead, error)
-      assertFailure(withMetrics, error)
-      assert.equal(challengeOf(withRead), 'none')
-      assert.equal(challengeOf(withMetrics), 'none')
-    },
-  ),
-
-  ...casesForEach(
-    'authentication comes first',
-    wrong,
-    ([method, target, options]) =>
-      `401 for what is wrong besides: ${method} ${target} ${toJson(options ?? {})}`,
-    async (client, [method, target, options]) => {
-      const withoutToken = { ...options, token: null }
-      const withWrongToken = { ...options, token: 'plantstore_wrong' }
-
-      assertFailure(await client.ask(method, target, withoutToken), 40101)
-      assertFailure(await client.ask(method, target, withWrongToken), 40102)
     },
   ),
 
