@@ -1,17 +1,12 @@
-/** The entities, each of which has the scopes `…:read` and `…:write`. */
-const entityNames = ['plants'] as const
-
-type EntityScope<Access extends string> = `${(typeof entityNames)[number]}:${Access}`
-
 /** A right that an operation requires and a token grants. */
-export type Scope = EntityScope<'read' | 'write'> | 'metrics:read'
+export type Scope = 'plants:read' | 'plants:write' | 'metrics:read'
 
-/** The scopes that a token grants together, for every entity. `write` includes `read`. */
+/** The scopes that a token grants together. `write` includes `read`. */
 export const scopesByChoice: Readonly<
   Record<'read' | 'write' | 'metrics', readonly Scope[]>
 > = {
-  read: entityNames.map(entity => `${entity}:read` as const),
-  write: entityNames.flatMap(entity => [`${entity}:read`, `${entity}:write`] as const),
+  read: ['plants:read'],
+  write: ['plants:read', 'plants:write'],
   metrics: ['metrics:read'],
 }
 
