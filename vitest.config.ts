@@ -6,13 +6,21 @@ const tooling = ['bench', 'boundaries', 'harness', 'prove', 'release'].map(
   name => `tooling/${name}`,
 )
 
+const projectsOf: Readonly<Record<string, readonly string[]>> = {
+  test: ['packages/*', 'apps/*'],
+  tooling: [...tooling, 'apps/*'],
+  night: ['tooling/bench', 'tooling/prove', 'tooling/release'],
+}
+
 /**
- * Every package and program, or with `--mode tooling` the tooling and what the documents
- * say of the programs.
+ * Every package and program. With `--mode tooling` the tooling and what the documents say
+ * of the programs, and with `--mode night` what takes longer: the proofs, one after
+ * another.
  */
 export default defineConfig(({ mode }) => ({
   test: {
-    projects: mode === 'tooling' ? [...tooling, 'apps/*'] : ['packages/*', 'apps/*'],
+    projects: [...(projectsOf[mode] ?? [])],
+    fileParallelism: mode !== 'night',
     silent: 'passed-only',
     reporters: ['default', slowTests],
   },

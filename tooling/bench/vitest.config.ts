@@ -1,4 +1,10 @@
-import { mergeConfig } from 'vitest/config'
+import { defineConfig, mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
-export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
+/** By day how a load is measured, and at night every part of the benchmark. */
+export default defineConfig(({ mode }) => {
+  const night = { include: ['test/*.proof.ts'], testTimeout: 300_000 }
+  return mergeConfig(shared, {
+    test: { globalSetup: freshBuild, ...(mode === 'night' && night) },
+  })
+})

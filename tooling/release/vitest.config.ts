@@ -1,4 +1,4 @@
-import { mergeConfig } from 'vitest/config'
+import { defineConfig, mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // They pack, install and build.
@@ -7,18 +7,24 @@ const patient = mergeConfig(shared, {
 })
 const project = (name: string, files: string, globalSetup: readonly string[]) =>
   mergeConfig(patient, {
-    test: { name, include: [`test/${files}.test.ts`], globalSetup: [...globalSetup] },
+    test: { name, include: [`test/${files}.ts`], globalSetup: [...globalSetup] },
   })
 
-export default {
+/** By day what users install, and at night a fresh clone. */
+export default defineConfig(({ mode }) => ({
   test: {
-    // Vitest begins with the first names. The last two projects wait for what their
-    // set-up makes.
-    projects: [
-      project('browser', 'browser', [freshBuild]),
-      project('clone', '{clone,generators,health,recipes}', []),
-      project('installed', '{packages,program}', [freshBuild, 'test/install.ts']),
-      project('released', '{folder,image,unit}', [freshBuild, 'test/build.ts']),
-    ],
+    // The last two wait for what their set-up makes.
+    projects:
+      mode === 'night'
+        ? [project('clone', '{clone.proof,recipes.test}', [])]
+        : [
+            project('browser', 'browser.test', [freshBuild]),
+            project('quick', '{generators,health}.test', []),
+            project('installed', 'packages.test', [freshBuild, 'test/pack.ts']),
+            project('released', '{folder,image,unit}.test', [
+              freshBuild,
+              'test/release.ts',
+            ]),
+          ],
   },
-}
+}))

@@ -4,7 +4,6 @@ import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { contestants, type ours, type Running, start } from '../src/contestants.ts'
 import { type Load, measure } from '../src/load.ts'
-import { parts } from '../src/parts.ts'
 
 let peer: Running
 beforeAll(async () => {
@@ -49,19 +48,4 @@ describe('under the load of wrk', needs('wrk', isInstalled('wrk')), () => {
       'and 0 plants stored',
     )
   })
-
-  test.for([
-    { name: 'import', rows: 5 },
-    { name: 'batch', rows: 4 },
-  ])(
-    'the part $name ends with a table',
-    needs('sqlite3', isInstalled('sqlite3')),
-    async ({ name, rows }) => {
-      const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
-
-      const section = await parts[name]?.run(effort)
-
-      expect(section?.match(/^\| \S.* \|$/gm)).toHaveLength(rows)
-    },
-  )
 })

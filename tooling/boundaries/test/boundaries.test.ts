@@ -82,6 +82,22 @@ test('builds and scripts of the product name no tooling', () => {
   expect(naming.map(([file]) => file)).toEqual([])
 })
 
+test('scripts need no POSIX shell, and build before they pack', () => {
+  const manifests = manifestsOf(root, '{.,{apps,packages,tooling}/*}')
+  const ofShell = /[$`;'|<>]|(?<!-)\b(exec|rm|cp|env|export)\b|^\w+=|&& *\w+=/
+
+  const scripts = manifests.flatMap(({ manifest }) =>
+    Object.values<string>(manifest.scripts ?? {}),
+  )
+  const published = manifests.filter(({ manifest }) => !manifest.private)
+
+  expect(scripts.filter(script => ofShell.test(script))).toEqual([])
+  expect(published.length).toBe(4)
+  for (const { file, manifest } of published) {
+    expect(manifest.scripts.prepack, file).toMatch(/turbo run build$/)
+  }
+})
+
 test('the root declares no runtime dependency, which all packages would see', () => {
   const [{ manifest } = { manifest: {} }] = manifestsOf(root, '.')
 

@@ -4,7 +4,6 @@ import {
   cpSync,
   globSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -15,7 +14,7 @@ import { temporaryFolder } from '@plant-store/harness'
 import { copyDocuments } from './documents.ts'
 import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
-import { pnpmCommand, run } from './run.ts'
+import { pnpmCommand, readManifest, run } from './run.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const packageFolder = join(root, 'apps/cli')
@@ -38,34 +37,35 @@ export interface Release {
  * @param place must exist
  */
 export function makeFolder(place: string): Release {
-  const { version } = JSON.parse(
-    readFileSync(join(packageFolder, 'package.json'), 'utf8'),
-  )
+  const { version } = readManifest(packageFolder)
   const name = `plant-store-${version}-${platform}`
   const folder = join(place, name)
   const lib = join(folder, 'lib')
+  const program = join(lib, 'plant-store')
   rmSync(folder, { recursive: true, force: true })
-  mkdirSync(lib, { recursive: true })
+  mkdirSync(join(folder, 'bin'), { recursive: true })
 
-  unpackPackage(join(lib, 'plant-store'))
-  copySqlite(join(lib, 'plant-store/node_modules/better-sqlite3'))
-  unpackNode(lib)
+  // It is built already. Building again would overwrite files that other tests run.
+  const pnpm = [...pnpmCommand, '--dir', packageFolder, '--config.ignore-scripts=true']
+  unpack(program, [...pnpm, 'pack'], '--strip-components=1')
+  // Without SQLite's sources and other platforms' files.
+  for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`]) {
+    const to = join(program, 'node_modules/better-sqlite3', path)
+    cpSync(join(sqlite, path), to, { recursive: true })
+  }
+  // The running version. npm verifies its hash.
+  const node = `node-${platform}@${process.versions.node}`
+  const npm = ['npm', 'pack', node, '--prefer-offline', '--loglevel=error']
+  unpack(lib, npm, '--transform=s|.*/||', 'package/bin/node', 'package/LICENSE')
   const parts = [...partsOf(lib), ...copyLibatomic(lib)]
   rmSync(join(lib, 'LICENSE'))
 
-  mkdirSync(join(folder, 'bin'))
-  copyFileSync(
-    join(import.meta.dirname, 'plant-store.sh'),
-    join(folder, 'bin/plant-store'),
-  )
-  chmodSync(join(folder, 'bin/plant-store'), 0o755)
+  const start = join(folder, 'bin/plant-store')
+  copyFileSync(join(import.meta.dirname, 'plant-store.sh'), start)
+  chmodSync(start, 0o755)
   const deploy = join(root, 'deploy')
-  for (const file of globSync(
-    ['*.service', '*.timer', 'alerts.yml', 'grafana-dashboard.json'],
-    {
-      cwd: deploy,
-    },
-  )) {
+  const units = ['*.service', '*.timer', 'alerts.yml', 'grafana-dashboard.json']
+  for (const file of globSync(units, { cwd: deploy })) {
     copyFileSync(join(deploy, file), join(folder, file))
   }
   copyDocuments(join(root, 'docs'), join(folder, 'docs'))
@@ -76,79 +76,36 @@ export function makeFolder(place: string): Release {
 
 /** Returns the folder of a package that another one uses. */
 function folderOf(name: string, user: string): string {
-  return dirname(
-    createRequire(join(user, 'package.json')).resolve(`${name}/package.json`),
-  )
+  const require = createRequire(join(user, 'package.json'))
+  return dirname(require.resolve(`${name}/package.json`))
 }
 
-function unpackPackage(folder: string): void {
+/** Unpacks what a command packs, or these files of it, into a folder. */
+function unpack(folder: string, pack: readonly string[], ...what: readonly string[]) {
   using packed = temporaryFolder()
-  // It is built already. Building again would overwrite files that other tests run.
-  const pack = ['--config.ignore-scripts=true', 'pack', '--pack-destination', packed.path]
-  run(...pnpmCommand, '--dir', packageFolder, ...pack)
+  const [program = '', ...args] = pack
+  run(program, ...args, '--pack-destination', packed.path)
   const [tarball = ''] = globSync('*.tgz', { cwd: packed.path })
-  mkdirSync(folder)
-  run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')
-}
-
-/**
- * Unpacks the running version of Node and its LICENSE into a folder. npm verifies its
- * hash.
- */
-function unpackNode(folder: string): void {
-  using download = temporaryFolder()
-  const wanted = `node-${platform}@${process.versions.node}`
-  run(
-    'npm',
-    'pack',
-    wanted,
-    '--pack-destination',
-    download.path,
-    '--prefer-offline',
-    '--loglevel=error',
-  )
-  const [tarball = ''] = readdirSync(download.path)
-  const files = ['package/bin/node', 'package/LICENSE']
-  run(
-    'tar',
-    '-xzf',
-    join(download.path, tarball),
-    '-C',
-    folder,
-    '--transform=s|.*/||',
-    ...files,
-  )
-}
-
-/** Copies what SQLite needs, without its sources and other platforms' files. */
-function copySqlite(folder: string): void {
-  for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`]) {
-    cpSync(join(sqlite, path), join(folder, path), { recursive: true })
-  }
+  mkdirSync(folder, { recursive: true })
+  run('tar', '-xzf', join(packed.path, tarball), '-C', folder, ...what)
 }
 
 function partsOf(lib: string): readonly Part[] {
   const header = readFileSync(join(sqlite, 'deps/sqlite3/sqlite3.h'), 'utf8')
-  const [, sqliteVersion = 'unknown'] =
-    /#define SQLITE_VERSION\s+"(.*)"/.exec(header) ?? []
+  const [, sqliteVersion = ''] = /#define SQLITE_VERSION\s+"(.*)"/.exec(header) ?? []
+  const read = (file: string) => readFileSync(join(lib, file), 'utf8')
   return [
     {
-      type: 'generic',
-      name: 'node',
-      version: process.versions.node,
-      license: 'MIT',
-      text: readFileSync(join(lib, 'LICENSE'), 'utf8').trim(),
+      ...{ type: 'generic', name: 'node', version: process.versions.node },
+      ...{ license: 'MIT', text: read('LICENSE').trim() },
     },
     {
-      type: 'generic',
-      name: 'sqlite',
-      version: sqliteVersion,
-      license: 'blessing',
+      ...{ type: 'generic', name: 'sqlite', version: sqliteVersion, license: 'blessing' },
       text: 'Its authors have dedicated it to the public domain.',
     },
     npmPart(sqlite),
     npmPart(swaggerUi),
-    ...bundledParts(readFileSync(join(lib, 'plant-store/dist/third-party.txt'), 'utf8')),
+    ...bundledParts(read('plant-store/dist/third-party.txt')),
   ]
 }
 
@@ -157,9 +114,8 @@ function partsOf(lib: string): readonly Part[] {
  * package, and needs a much older glibc than Node does.
  */
 function copyLibatomic(lib: string): readonly Part[] {
-  const library = librariesOf(join(lib, 'node')).find(path =>
-    path.endsWith('/libatomic.so.1'),
-  )
+  const libraries = librariesOf(join(lib, 'node'))
+  const library = libraries.find(path => path.endsWith('/libatomic.so.1'))
   if (library === undefined) {
     return []
   }

@@ -1,23 +1,11 @@
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  globSync,
-  mkdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
-import { writeTar } from './archive.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
-import { run } from './run.ts'
+import { run, writeTar } from './run.ts'
 
 /** A user without a name or rights: a number that systems do not assign. */
-const uid = 10_001
-
-const program =
-  '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant-store/dist/main.js")\n'
+export const uid = 10_001
 
 /**
  * Makes the file system of a container from the release folder: that folder and the
@@ -28,82 +16,73 @@ const program =
 export function makeRoot(release: string, root: string): void {
   rmSync(root, { recursive: true, force: true })
   cpSync(release, join(root, 'opt/plant-store'), { recursive: true })
-  const loaded = globSync(['lib/node', 'lib/**/*.node'], { cwd: release }).flatMap(file =>
-    librariesOf(join(release, file)),
-  )
+  const programs = globSync(['lib/node', 'lib/**/*.node'], { cwd: release })
+  const loaded = programs.flatMap(file => librariesOf(join(release, file)))
   for (const library of new Set(loaded)) {
-    copy(library, join(root, library))
     const { name, text } = debianPackageOf(library)
-    write(join(root, 'usr/share/doc', name, 'copyright'), text)
+    copyInto(root, library)
+    write(root, join('usr/share/doc', name, 'copyright'), text)
   }
-  write(join(root, 'etc/passwd'), `root:x:0:0::/:\nplant-store:x:${uid}:${uid}::/data:\n`)
-  write(join(root, 'etc/group'), `root:x:0:\nplant-store:x:${uid}:\n`)
+  write(root, 'etc/passwd', `root:x:0:0::/:\nplant-store:x:${uid}:${uid}::/data:\n`)
+  write(root, 'etc/group', `root:x:0:\nplant-store:x:${uid}:\n`)
   // The program of the folder needs a shell.
-  write(join(root, 'usr/local/bin/plant-store'), program, 0o755)
-  copy(
-    join(import.meta.dirname, 'health.cjs'),
-    join(root, 'usr/local/bin/plant-store-health'),
-  )
+  const main = '/opt/plant-store/lib/plant-store/dist/main.js'
+  const program = `#!/opt/plant-store/lib/node\nimport("${main}")\n`
+  write(root, 'usr/local/bin/plant-store', program, 0o755)
+  const health = join(import.meta.dirname, 'health.cjs')
+  copyInto(root, health, 'usr/local/bin/plant-store-health')
 }
 
-function copy(file: string, to: string): void {
-  mkdirSync(dirname(to), { recursive: true })
-  copyFileSync(file, to)
+/** Copies a file to the same path, or to another, below a folder. */
+export function copyInto(root: string, file: string, to = file): void {
+  mkdirSync(dirname(join(root, to)), { recursive: true })
+  copyFileSync(file, join(root, to))
 }
 
-function write(file: string, text: string, mode = 0o644): void {
-  mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(file, text)
-  chmodSync(file, mode)
+function write(root: string, path: string, text: string, mode = 0o644): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  writeFileSync(join(root, path), text, { mode })
 }
 
-const config = [
-  ...['--config.user', `${uid}:${uid}`],
-  ...['--config.entrypoint', 'plant-store'],
-  ...['--config.cmd', 'serve'],
-  ...['--config.workingdir', '/data'],
-  ...['--config.volume', '/data'],
-  ...['--config.exposedports', '3000/tcp'],
-  ...['--config.env', 'PATH=/usr/local/bin'],
-  ...['--config.env', 'HOST=0.0.0.0'],
-  ...['--config.env', 'DATABASE_URL=file:/data/plants.db'],
-  ...['--config.env', 'MALLOC_ARENA_MAX=2'],
-  ...['--config.env', 'MALLOC_TRIM_THRESHOLD_=131072'],
-]
+/** What `deploy/Dockerfile` says, in the options of umoci. */
+const config = {
+  user: [`${uid}:${uid}`],
+  entrypoint: ['plant-store'],
+  cmd: ['serve'],
+  workingdir: ['/data'],
+  volume: ['/data'],
+  exposedports: ['3000/tcp'],
+  env: [
+    ...['PATH=/usr/local/bin', 'HOST=0.0.0.0', 'DATABASE_URL=file:/data/plants.db'],
+    ...['MALLOC_ARENA_MAX=2', 'MALLOC_TRIM_THRESHOLD_=131072'],
+  ],
+}
 
 /** The same for every build. */
 const date = '2000-01-01T00:00:00Z'
 
 /** Writes the file system as an image archive in OCI layout. */
-export async function writeImage(
-  root: string,
-  tag: string,
-  archive: string,
-): Promise<void> {
+export function writeImage(root: string, tag: string, archive: string): void {
   using work = temporaryFolder()
   const at = (name: string) => join(work.path, name)
-  const image = `${at('layout')}:${tag}`
-  const umoci = (...args: readonly string[]) => run('umoci', ...args)
-  await writeTar(['etc', 'lib', 'lib64', 'opt', 'usr'], at('programs.tar'), {
-    from: root,
-  })
+  const layout = ['--layout', at('layout')]
+  const image = ['--image', `${at('layout')}:${tag}`]
+  writeTar(at('programs.tar'), root, ['etc', 'lib', 'lib64', 'opt', 'usr'])
   mkdirSync(at('data'))
-  await writeTar(['data'], at('data.tar'), { from: work.path, uid })
-  umoci('init', '--layout', at('layout'))
-  umoci('new', '--image', image)
-  for (const layer of ['programs.tar', 'data.tar']) {
-    umoci('raw', 'add-layer', '--history.created', date, '--image', image, at(layer))
-  }
-  umoci(
-    'config',
-    '--history.created',
-    date,
-    '--created',
-    date,
-    ...config,
-    '--image',
-    image,
+  writeTar(at('data.tar'), work.path, ['data'], uid)
+  const options = Object.entries(config).flatMap(([name, values]) =>
+    values.flatMap(value => [`--config.${name}`, value]),
   )
-  umoci('gc', '--layout', at('layout'))
-  await writeTar(['.'], archive, { from: at('layout') })
+  const history = ['--history.created', date]
+  for (const command of [
+    ['init', ...layout],
+    ['new', ...image],
+    ['raw', 'add-layer', ...history, ...image, at('programs.tar')],
+    ['raw', 'add-layer', ...history, ...image, at('data.tar')],
+    ['config', ...history, '--created', date, ...options, ...image],
+    ['gc', ...layout],
+  ]) {
+    run('umoci', ...command)
+  }
+  writeTar(archive, at('layout'), ['.'])
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readManifest } from './run.ts'
 
 /** A third-party part of the release. */
 export interface Part {
@@ -18,38 +19,32 @@ const line = `${'-'.repeat(80)}\n\n`
 /** Returns the libraries inside the packed program. */
 export function bundledParts(terms: string): readonly Part[] {
   return terms.split(line).map(block => {
-    const [, name, version, license, text] =
-      /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block) ?? []
-    if (!name || !version || !license) {
+    const { groups } =
+      /^(?<name>\S+) (?<version>\S+) \((?<license>[^\n]+)\)\n(?<text>.*)$/s.exec(block) ??
+      {}
+    if (groups === undefined) {
       throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
     }
-    return { type: 'npm', name, version, license, text: text?.trim() ?? '' }
+    return {
+      ...(groups as Omit<Part, 'type'>),
+      type: 'npm',
+      text: `${groups['text']}`.trim(),
+    }
   })
 }
 
 /** Returns an npm package that is part of the release unchanged. */
 export function npmPart(folder: string): Part {
-  const { name, version, license } = JSON.parse(
-    readFileSync(join(folder, 'package.json'), 'utf8'),
-  )
-  return {
-    type: 'npm',
-    name,
-    version,
-    license,
-    text: readFileSync(join(folder, 'LICENSE'), 'utf8').trim(),
-  }
+  const { name, version, license } = readManifest(folder)
+  const text = readFileSync(join(folder, 'LICENSE'), 'utf8').trim()
+  return { type: 'npm', name, version, license, text }
 }
 
 /** Returns the terms of all parts. */
-export function toTerms(parts: readonly Part[]): string {
-  return parts
-    .map(
-      ({ name, version, license, text }) =>
-        `${name} ${version} (${license})\n\n${text}\n\n`,
-    )
+export const toTerms = (parts: readonly Part[]): string =>
+  parts
+    .map(part => `${part.name} ${part.version} (${part.license})\n\n${part.text}\n\n`)
     .join(line)
-}
 
 /**
  * Returns the parts as a bill of materials (CycloneDX 1.6). It has no date or serial
@@ -58,29 +53,17 @@ export function toTerms(parts: readonly Part[]): string {
 export function toSbom(version: string, parts: readonly Part[]): string {
   const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }
   const sbom = {
-    bomFormat: 'CycloneDX',
-    specVersion: '1.6',
-    version: 1,
+    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 },
     metadata: { component: { ...toComponent(self), type: 'application' } },
     components: parts.map(toComponent),
   }
   return `${JSON.stringify(sbom, null, 2)}\n`
 }
 
-function toComponent({
-  type,
-  name,
-  version,
-  license,
-}: Omit<Part, 'type' | 'text'> & { type: string }) {
+function toComponent(part: Omit<Part, 'type' | 'text'> & { readonly type: string }) {
+  const { type, name, version, license } = part
   const path = name.split('/').map(encodeURIComponent).join('/')
   const purl = `pkg:${type}/${path}@${encodeURIComponent(version)}`
-  return {
-    type: 'library',
-    'bom-ref': purl,
-    name,
-    version,
-    purl,
-    licenses: [{ expression: license }],
-  }
+  const licenses = [{ expression: license }]
+  return { type: 'library', 'bom-ref': purl, name, version, purl, licenses }
 }

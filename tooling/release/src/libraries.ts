@@ -7,24 +7,16 @@ import { run } from './run.ts'
  * loader included.
  */
 export function librariesOf(file: string): readonly string[] {
-  return [...run('ldd', file).matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)].map(
-    ([, path]) => path as string,
-  )
+  const lines = run('ldd', file).matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)
+  return Array.from(lines, ([, path = '']) => path)
 }
 
 /** Returns the Debian package of a library. */
-export function debianPackageOf(library: string): {
-  name: string
-  version: string
-  text: string
-} {
-  const [, name = ''] =
-    /^([^:,\s]+)/.exec(run('dpkg-query', '--search', `/*/${basename(library)}`)) ?? []
-  const shown = run('dpkg-query', '--show', name)
-  const [, version = ''] = shown.trim().split('\t')
-  return {
-    name,
-    version,
-    text: readFileSync(join('/usr/share/doc', name, 'copyright'), 'utf8').trim(),
-  }
+export function debianPackageOf(library: string) {
+  const [name = ''] = run('dpkg-query', '--search', `/*/${basename(library)}`).split(
+    /[:,\s]/,
+  )
+  const version = run('dpkg-query', '--show', name).trim().split('\t')[1] ?? ''
+  const text = readFileSync(join('/usr/share/doc', name, 'copyright'), 'utf8').trim()
+  return { name, version, text }
 }

@@ -1,9 +1,9 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { writeSha256, writeTar } from './archive.ts'
 import { makeFolder, platform } from './folder.ts'
 import { makeRoot, writeImage } from './image.ts'
+import { runIn, writeTar } from './run.ts'
 
 const usage = `Makes plant-store-VERSION-${platform}.tar.gz, which runs without Node, its SHA-256 and its bill of materials.
 
@@ -33,22 +33,22 @@ mkdirSync(out, { recursive: true })
 
 const { name, sbom } = makeFolder(out)
 const archive = join(out, `${name}.tar.gz`)
-await writeTar([name], archive, { from: out })
-await writeSha256(archive)
+writeTar(archive, out, [name])
+finish(archive)
 writeFileSync(join(out, `${name}.cdx.json`), sbom)
-report(archive)
 
+const root = join(out, 'root')
 if (values.root || values.image) {
-  const root = join(out, 'root')
   makeRoot(join(out, name), root)
-  if (values.image) {
-    const image = join(out, `${name}.oci.tar`)
-    await writeImage(root, name.split('-')[2] as string, image)
-    await writeSha256(image)
-    report(image)
-  }
+}
+if (values.image) {
+  const image = join(out, `${name}.oci.tar`)
+  writeImage(root, name.split('-')[2] as string, image)
+  finish(image)
 }
 
-function report(file: string): void {
+/** Writes the SHA-256 of a file beside it, and says its size. */
+function finish(file: string): void {
+  writeFileSync(`${file}.sha256`, runIn(out, 'sha256sum', basename(file)))
   console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`)
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, globSync, mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { isInstalled, launch, type Server, until } from '@plant-store/harness'
+import { existsSync, globSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { launch, type Server, until } from '@plant-store/harness'
 import { expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 
@@ -18,29 +18,13 @@ if (out !== undefined) {
 export const canRelease = out !== undefined
 
 /** Returns whether a program ends with success. */
-export function succeeds(program: string, ...args: readonly string[]): boolean {
-  return spawnSync(program, args, { timeout: 20_000 }).status === 0
-}
-
-/** Whether the image can be made and read. */
-export const hasUmoci = isInstalled('umoci')
+export const succeeds = (program: string, ...args: readonly string[]): boolean =>
+  spawnSync(program, args, { timeout: 20_000 }).status === 0
 
 /** Returns the file of the release with this ending. */
 export function releasedFile(ending: string): string {
-  const [file] = globSync(`*${ending}`, { cwd: out })
-  if (out === undefined || file === undefined) {
-    throw new Error(`no ${ending} was made`)
-  }
-  return join(out, file)
-}
-
-/** Runs a program to its end. */
-export async function ended(
-  command: readonly [string, ...string[]],
-  environment: Readonly<Record<string, string>>,
-) {
-  await using program = launch(command, { environment })
-  return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
+  const [file = 'none'] = globSync(`*${ending}`, { cwd: `${out}` })
+  return join(`${out}`, file)
 }
 
 /**
@@ -53,29 +37,29 @@ export function unpackRelease(into: string): string {
   return into
 }
 
-export function copyInto(root: string, file: string): void {
-  mkdirSync(dirname(join(root, file)), { recursive: true })
-  copyFileSync(file, join(root, file))
+/** Runs a program to its end. */
+export async function ended(
+  command: readonly [string, ...string[]],
+  options: Parameters<typeof launch>[1] = {},
+) {
+  await using program = launch(command, options)
+  return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
 }
 
 const monstera = '{"id":1,"name":"Monstera"}'
 
-/** Creates plant 1. */
-export async function assertCreates(url: string, token: string): Promise<void> {
+/** Creates plant 1, and reads it. */
+export async function assertStores(url: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const response = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers,
-    body: monstera,
-  })
-  expect([response.status, await response.text()]).toEqual([200, '{"name":"Monstera"}'])
+  const post = { method: 'POST', headers, body: monstera }
+  expect(await (await fetch(`${url}/plants`, post)).text()).toBe('{"name":"Monstera"}')
+  await assertReads(url, token)
 }
 
 /** Reads plant 1. */
 export async function assertReads(url: string, token: string): Promise<void> {
-  const response = await fetch(`${url}/plants/1`, {
-    headers: { authorization: `Bearer ${token}` },
-  })
+  const headers = { authorization: `Bearer ${token}` }
+  const response = await fetch(`${url}/plants/1`, { headers })
   expect([response.status, await response.text()]).toEqual([200, monstera])
 }
 
@@ -83,26 +67,21 @@ export async function assertReads(url: string, token: string): Promise<void> {
  * Takes a server without tokens, beside its command line, through a token, a plant and a
  * backup to its end.
  */
-export async function assertServes(
+export async function assertKeepsPlants(
   server: Server,
-  plantStore: (...args: readonly string[]) => ReturnType<typeof ended>,
+  plantStore: readonly [string, ...string[]],
+  options: Parameters<typeof launch>[1],
+  backup = 'plants.backup',
 ): Promise<void> {
-  const created = await plantStore(
-    'token',
-    'create',
-    '--name',
-    'test',
-    '--scope',
-    'write',
-  )
+  const create = ['token', 'create', '--name', 'test', '--scope', 'write']
+  const created = await ended([...plantStore, ...create], options)
   expect(created).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^plantstore_\S+\n$/),
+    stdout: expect.stringMatching(/^plantstore_/),
   })
-  const token = created.stdout.trim()
-  await assertCreates(server.url, token)
-  await assertReads(server.url, token)
-  expect(await plantStore('backup', '/data/plants.backup')).toMatchObject({ code: 0 })
+  await assertStores(server.url, created.stdout.trim())
+  const copied = await ended([...plantStore, 'backup', backup], options)
+  expect(copied).toMatchObject({ code: 0 })
   expect(await server.end('SIGTERM')).toBe(0)
   expect(server.warnings().map(({ msg }) => msg)).toEqual([
     expect.stringMatching(/^there is no access token/),

@@ -2,20 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { type Server, startServer } from '@plant-store/harness'
-import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
-import { bun, nodeOf } from '@plant-store/harness/npm-program'
-import { needs } from '@plant-store/harness/vitest'
-import { build } from 'esbuild'
+import { launch, startServer } from '@plant-store/harness'
+import { nodeOf } from '@plant-store/harness/npm-program'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { runIn } from '../src/run.ts'
-import { compiled, oldestNode } from './install.ts'
-import { made } from './machine.ts'
+import { readManifest, run, runIn, start } from '../src/run.ts'
+import { assertKeepsPlants, made } from './machine.ts'
+import { oldestNode, tooOld } from './pack.ts'
 
-const { folder, packages, program } = inject('installed')
+const { folder, consumerFolder, programFolder, packages, program } = inject('installed')
 await made(folder)
+const main = join(programFolder, 'node_modules/plant-store/dist/main.js')
 const require = createRequire(import.meta.url)
 const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/package.json'))
 /**
@@ -25,281 +24,257 @@ const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/packa
 const { checkPackage, createPackageFromTarballData } = await import(
   requireOfAttw.resolve('@arethetypeswrong/core')
 )
-const readManifest = (path: string) =>
-  JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
-const node = (...args: readonly string[]) => runIn(folder, process.execPath, ...args)
+const packageOf = (name: string) =>
+  packages.find(each => each.name === `@plant-store/${name}`) as (typeof packages)[number]
+const newestTsc = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
+const bytesOf = (tarball: string) => new Uint8Array(readFileSync(tarball))
+const fetched = (version: string) =>
+  needs(`Node ${version} (CI fetches it)`, existsSync(nodeOf(version).path))
 
 test.each([...packages, program])('$name is clean for publint', async ({ tarball }) => {
-  const bytes = new Uint8Array(readFileSync(tarball))
-  const { messages, pkg } = await publint({
-    strict: true,
-    pack: { tarball: bytes.buffer },
-  })
+  const pack = { tarball: bytesOf(tarball).buffer as ArrayBuffer }
+  const { messages, pkg } = await publint({ strict: true, pack })
   const texts = messages.map(message => formatMessage(message, pkg, { color: false }))
   expect(texts).toEqual([])
 })
 
 describe.each(packages)('$name', ({ name, source, tarball }) => {
-  const installed = join(folder, 'node_modules', name)
-  const manifest = readManifest(installed)
-
   test('is clean for Are the types wrong', async () => {
-    const packed = createPackageFromTarballData(new Uint8Array(readFileSync(tarball)))
-    const { problems } = (await checkPackage(packed)) as {
-      problems: { resolutionKind: string }[]
-    }
-    const kinds = problems.map(({ resolutionKind }) => resolutionKind)
+    const { problems } = await checkPackage(
+      createPackageFromTarballData(bytesOf(tarball)),
+    )
+    const kinds: string[] = problems.map(
+      ({ resolutionKind }: { resolutionKind: string }) => resolutionKind,
+    )
     // `require` is for nobody.
-    expect(kinds.filter(kind => kind !== 'node10' && kind !== 'node16-cjs')).toEqual([])
+    expect(kinds.filter(kind => !/^node1(0|6-cjs)$/.test(kind))).toEqual([])
   })
 
   test('ships its sources, what is built of them, and nothing else', () => {
-    const files = globSync('**/*.*', { cwd: installed, exclude: ['node_modules/**'] })
-    const sources = files.filter(file => file.startsWith('src/'))
+    const contained = run('tar', '-tzf', tarball)
+      .trim()
+      .split('\n')
+      .map(file => file.replace('package/', ''))
+    const sources = globSync('src/**/*.ts', { cwd: source })
     const built = sources
       .filter(file => !file.endsWith('.d.ts'))
       .map(file => file.replace(/^src\//, 'dist/').replace(/\.ts$/, ''))
       .flatMap(stem =>
         ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending),
       )
-    expect(files.sort()).toEqual(
-      ['README.md', 'package.json', ...sources, ...built].sort(),
-    )
-    expect(existsSync(join(installed, 'LICENSE'))).toBe(true)
+    const others = ['LICENSE', 'README.md', 'package.json']
+    expect(contained.sort()).toEqual([...others, ...sources, ...built].sort())
 
-    expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
-    const { exports } = readManifest(source)
-    for (const paths of Object.values<Record<string, string>>(exports)) {
-      delete paths['plant-store-source']
-    }
-    expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
-    const dependencies = Object.entries<string>(manifest.dependencies ?? {})
-    const ownDependencies = dependencies.filter(([dependency]) =>
-      dependency.startsWith('@plant-store/'),
-    )
-    for (const [dependency, range] of ownDependencies) {
-      expect(range, dependency).toMatch(/^\^/)
-    }
+    const manifest = readManifest(join(folder, 'node_modules', name))
+    expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false })
+    expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:|plant-store-source/)
+    expect(manifest.exports).toMatchObject({ './package.json': './package.json' })
+    const ranges = Object.values<string>(manifest.dependencies ?? {})
+    expect(ranges.filter(range => !range.startsWith('^'))).toEqual([])
   })
 
   const oldest = oldestNode(source)
-  const { path } = nodeOf(oldest)
-  const fetched = needs('older versions of Node (CI fetches them)', existsSync(path))
-  test(`loads on Node ${oldest}, the oldest that it names`, fetched, () => {
+  test(`loads on Node ${oldest}, the oldest that it names`, fetched(oldest), () => {
     const script = `await import('${name}'); console.log(process.version)`
+    const { path } = nodeOf(oldest)
     expect(runIn(folder, path, '--input-type=module', '-e', script)).toBe(`v${oldest}\n`)
   })
 })
 
-const purePackages = packages.filter(({ name }) =>
-  ['@plant-store/domain', '@plant-store/json'].includes(name),
-)
-
-test.each(purePackages)('$name depends on nothing', ({ name }) => {
-  const manifest = readManifest(join(folder, 'node_modules', name))
-
-  expect(manifest.dependencies).toBeUndefined()
-  expect(manifest.peerDependencies).toBeUndefined()
-})
-
-const examples = [
-  ['plant-store', join(import.meta.dirname, '../../../README.md')] as const,
-  ...packages.map(
-    ({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const,
-  ),
-].flatMap(([name, readme]) =>
-  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(
-    ([, code = ''], n) => {
-      const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
-      writeFileSync(join(folder, file), code)
-      return { name, file, code }
-    },
-  ),
-)
-
-// An example imports what the command of its README makes.
-const jsonReadme = readFileSync(
-  join(folder, 'node_modules/@plant-store/json/README.md'),
-  'utf8',
-)
-const [, generate = ''] = /^npx (openapi-typescript .*)$/m.exec(jsonReadme) ?? []
-const description = join(import.meta.dirname, '../../../docs/openapi.json')
-const generateHere = generate.replace(/http:\S+/, description)
-runIn(
-  folder,
-  'sh',
-  '-c',
-  `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`,
-)
-
-test('every package has examples', () => {
-  expect(packages).toHaveLength(3)
-  expect(examples.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(packages.map(({ name }) => name)),
-  )
+const examples = packages.flatMap(({ name, source }) => {
+  const readme = readFileSync(join(source, 'README.md'), 'utf8')
+  const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)]
+  return blocks.map(([, code = ''], n) => {
+    const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+    return { name, file, code }
+  })
 })
 
 describe('copied, beside a store that has just started', () => {
   const token = 'plantstore_for-the-examples'
-  let server: Server
+  let server: Awaited<ReturnType<typeof startServer>>
   beforeAll(async () => {
-    const program = join(folder, 'node_modules/plant-store/dist/main.js')
-    const command = [process.execPath, program, 'serve'] as const
+    const command = [process.execPath, main, 'serve'] as const
     server = await startServer({ command, environment: { ACCESS_TOKENS: token } })
     vi.stubEnv('TOKEN', token)
+    // An example imports what the command of its README makes.
+    const readme = readFileSync(join(packageOf('json').source, 'README.md'), 'utf8')
+    const [, generate = ''] = /^npx (openapi-typescript .*)$/m.exec(readme) ?? []
+    const description = join(import.meta.dirname, '../../../docs/openapi.json')
+    const programs = join(import.meta.dirname, '../node_modules/.bin')
+    const here = generate.replace(/http:\S+/, description)
+    runIn(folder, 'sh', '-c', `${programs}/${here}`)
   })
   afterAll(async () => {
     vi.unstubAllEnvs()
     await server.end()
   })
 
+  test('every package has examples', () => {
+    const names = new Set(examples.map(({ name }) => name))
+    expect(names.size).toBe(3)
+  })
+
   test.each(examples)('the example $file prints what it says', ({ file, code }) => {
     const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
-    const here = code.replaceAll('http://127.0.0.1:3000', server.url)
-    writeFileSync(join(folder, file), here)
-    const printed = () => node(file).trimEnd().split('\n').filter(Boolean)
+    writeFileSync(
+      join(folder, file),
+      code.replaceAll('http://127.0.0.1:3000', server.url),
+    )
+    const printed = () =>
+      runIn(folder, process.execPath, file).trimEnd().split('\n').filter(Boolean)
 
     expect(printed(), 'the first time').toEqual(promised)
     expect(printed(), 'the second time').toEqual(promised)
   })
+
+  test.each([
+    // The newest types of Node need a newer compiler.
+    ['oldest', require.resolve('typescript-oldest/bin/tsc'), ['types-oldest']],
+    ['newest', newestTsc, ['node_modules/@types']],
+  ])('with the %s TypeScript every example compiles', async (_, tsc, typeRoots) => {
+    const wrong = `import { parsePlantId } from '@plant-store/domain'
+    // @ts-expect-error
+    export const id: number = parsePlantId(1n)`
+    const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
+    const options = {
+      ...{ lib: ['es2022', 'dom', 'dom.asynciterable'], types: ['node'], typeRoots },
+      ...{ allowImportingTsExtensions: true, exactOptionalPropertyTypes: true },
+    }
+    const all = { ...files, ...everyExport('domain', 'domain/testing', 'json', 'client') }
+    const faults = await compile(folder, { ...all, 'wrong.ts': wrong }, options, tsc)
+    expect(faults).toBe('')
+  })
 })
 
-const newest = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
-
-/** Returns what a compiler says of files in the project. */
+/** Returns what a compiler says of files in a project, or why it says nothing. */
 async function compile(
-  tsc: string,
+  cwd: string,
   files: Readonly<Record<string, string>>,
-  compilerOptions: object,
+  more: object,
+  tsc = newestTsc,
 ) {
   for (const [file, code] of Object.entries(files)) {
-    writeFileSync(join(folder, file), code)
+    writeFileSync(join(cwd, file), code)
   }
   const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
   // Only the compiler's own declarations are trusted.
-  const options = { ...strict, skipDefaultLibCheck: true, ...compilerOptions }
-  const config = join(folder, `tsconfig.${randomUUID()}.json`)
-  writeFileSync(
-    config,
-    JSON.stringify({ compilerOptions: options, files: Object.keys(files) }),
-  )
-  return await compiled(tsc, config)
+  const compilerOptions = { ...strict, skipDefaultLibCheck: true, ...more }
+  const config = join(cwd, `tsconfig.${randomUUID()}.json`)
+  writeFileSync(config, JSON.stringify({ compilerOptions, files: Object.keys(files) }))
+  const args = [tsc, '--pretty', 'false', '-p', config]
+  const running = start(process.execPath, args, { cwd })
+  const { stdout } = await running.catch(error => ({
+    stdout: error.stdout || `${error}`,
+  }))
+  return stdout
 }
 
-const exportsOf = (names: readonly string[]) =>
+const everyExport = (...names: readonly string[]) =>
   Object.fromEntries(
     names.map(name => [
       `all-${name.replace('/', '-')}.mts`,
       `export * from '@plant-store/${name}'\n`,
     ]),
   )
-const withoutNode = ['domain', 'domain/testing', 'json']
-const inBrowsers = ['client']
-
-test.concurrent.each([
-  // The newest types of Node need a newer compiler.
-  {
-    age: 'oldest',
-    tsc: require.resolve('typescript-oldest/bin/tsc'),
-    typeRoots: ['types-oldest'],
-  },
-  { age: 'newest', tsc: newest },
-])(
-  'with the $age TypeScript every example compiles, and every declaration',
-  async ({ tsc, typeRoots }) => {
-    const wrong = `import { parsePlantId } from '@plant-store/domain'
-    // @ts-expect-error
-    export const id: number = parsePlantId(1n)`
-    const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
-    const options = {
-      lib: ['es2022', 'dom', 'dom.asynciterable'],
-      types: ['node'],
-      typeRoots,
-    }
-    const strict = {
-      ...options,
-      allowImportingTsExtensions: true,
-      exactOptionalPropertyTypes: true,
-    }
-    const all = {
-      ...files,
-      ...exportsOf([...withoutNode, ...inBrowsers]),
-      'wrong.ts': wrong,
-    }
-    expect(await compile(tsc, all, strict)).toBe('')
-  },
-)
-
-test.concurrent.each([
-  ['domain and json', withoutNode, []],
-  ['client', inBrowsers, ['dom']],
-])(
-  '%s: no types of Node are needed, and nothing newer than es2022',
-  async (_, names, lib) => {
-    const options = { lib: ['es2022', ...lib], types: [] }
-    const faults = await compile(newest, exportsOf(names), options)
-    expect(faults).toBe('')
-  },
-)
-
-/** Takes a plant through the domain's rules, and through the client. */
-const trial = `
-import { parsePlant, int64Max } from '@plant-store/domain'
-import { createPlantClient } from '@plant-store/client'
-export async function tryOut() {
-  const plant = parsePlant({ id: int64Max, name: 'Monstera' })
-  const fetch = async () => new Response('[{"id":9007199254740993,"name":"Fern"}]')
-  const client = createPlantClient({ baseUrl: 'http://store.example/garden', token: 't', fetch })
-  const { items } = await client.list()
-  return [plant, ...items].map(({ id }) => String(id)).join()
-}
-`
-const outcome = '9223372036854775807,9007199254740993'
-
-test(
-  'domain and client run on Bun',
-  needs('Bun (`pnpm bench` fetches it)', existsSync(bun.path)),
-  () => {
-    writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)
-    expect(runIn(folder, bun.path, 'bun.ts')).toBe(`${outcome}\n`)
-  },
-)
-
-test('domain and client run in a browser', needs('chromium', hasBrowser), async () => {
-  await using browser = await launchBrowser()
-  const page = await browser.newPage()
-  await page.addScriptTag({
-    content: await minified(`${trial}globalThis.tryOut = tryOut`),
-    type: 'module',
-  })
-  await page.waitForFunction('globalThis.tryOut !== undefined')
-  expect(await page.evaluate('tryOut()')).toBe(outcome)
-})
 
 test.each([
-  ["export * from '@plant-store/domain'", 6_300],
-  ["export { parsePlantId } from '@plant-store/domain'", 1_000],
-  ["export * from '@plant-store/client'", 15_300],
+  ['domain and json', ['domain', 'domain/testing', 'json'], []],
+  ['client', ['client'], ['dom']],
 ])(
-  '%s, minified for a browser, is small and needs nothing of Node',
-  async (code, lengthMax) => {
-    const { length } = await minified(code)
-    console.log(`${code}: ${length} bytes`)
-    expect(length).toBeLessThan(lengthMax)
+  '%s: no types of Node are needed, nothing newer than es2022',
+  async (_, names, lib) => {
+    const options = { lib: ['es2022', ...lib], types: [] }
+    expect(await compile(folder, everyExport(...names), options)).toBe('')
   },
 )
 
-async function minified(contents: string): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: { contents, resolveDir: folder },
-    ...{
-      bundle: true,
-      minify: true,
-      write: false,
-      format: 'esm',
-      platform: 'browser',
-      target: 'es2022',
-    },
+// TypeScript can write a type into a declaration only if it has a name there.
+test.each([
+  ['client', () => consumerFolder],
+  ['domain', () => folder],
+  ['json', () => folder],
+])('who emits declarations can name every type of %s', async (name, cwd) => {
+  const file = `emitted-${name}.ts`
+  const code = `import * as all from '@plant-store/${name}'
+export const copies = { ...all }
+type Results<Value> = { [Name in keyof Value]: Value[Name] extends (...given: never) => infer Result ? Awaited<Result> : never }
+export const results = undefined as unknown as Results<typeof all>
+${
+  name === 'client'
+    ? `const client = all.createPlantClient({ baseUrl: 'http://store.example', token: 't' })
+export const nameOf = async (id: bigint) => (await client.read(id)).name
+export const faultsOf = (error: all.DomainError) => error.faults
+export const codeOf = (error: all.DomainError) => error.code
+export const answers = async () => [
+  await client.create({ id: 1n, name: 'n' }), await client.readVersioned(1n), await client.list(),
+  client.pages(), await client.replace({ id: 1n, name: 'n' }), await client.createMany([]),
+] as const
+export const totalOf = async () => (await client.list({ count: true })).total\n`
+    : ''
+}`
+  const options = {
+    ...{ declaration: true, emitDeclarationOnly: true, noEmit: false, outDir: 'emitted' },
+    ...{ lib: ['es2022', 'dom', 'dom.asynciterable'], types: [] },
+  }
+  expect(await compile(cwd(), { [file]: code }, options)).toBe('')
+  const emitted = readFileSync(
+    join(cwd(), 'emitted', file.replace('.ts', '.d.ts')),
+    'utf8',
+  )
+  expect(emitted).not.toMatch(/\bany\b/)
+})
+
+test('npm installs the program and two more, and runs none of their scripts', () => {
+  const folders = globSync('node_modules/*/', { cwd: programFolder })
+  const manifests = folders.map(path => readManifest(join(programFolder, path)))
+  const scripts = manifests.flatMap(manifest => Object.keys(manifest.scripts ?? {}))
+
+  const names = manifests.map(({ name }) => name)
+  expect(names.sort()).toEqual(['better-sqlite3', 'node-addon-api', 'plant-store'])
+  expect(scripts.filter(script => /^(pre|post)?install$/.test(script))).toEqual([])
+})
+
+test('the program contains its libraries and their terms, except SQLite', () => {
+  const { source, tarball } = program
+  const packed = run('tar', '-tzf', tarball).trim().split('\n')
+  const built = globSync('dist/**/*.*', { cwd: source }).filter(
+    file => !file.endsWith('.map'),
+  )
+  const contained = packed.map(file => file.replace('package/', ''))
+  const expected = ['LICENSE', 'README.md', 'package.json', ...built]
+  expect(contained.sort()).toEqual(expected.sort())
+
+  // The comments of esbuild say where each part came from.
+  const code = built.filter(file => file.endsWith('.js') && !file.includes('docs/'))
+  const text = code.map(file => readFileSync(join(source, file), 'utf8')).join('\n')
+  const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
+  const libraries = new Set(Array.from(origins, ([, name = '']) => name))
+  expect(libraries).toContain('fastify')
+  const terms = readFileSync(join(source, 'dist/third-party.txt'), 'utf8')
+  for (const name of libraries) {
+    expect(terms, name).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
+  }
+})
+
+const isTooOld = 'a Node that is too old gets one line that says which one is needed'
+test(isTooOld, fetched(tooOld), async () => {
+  await using started = launch([nodeOf(tooOld).path, main, 'serve'])
+  expect(await started.ended).toBe(1)
+  const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
+  expect([started.output(), started.errors()]).toEqual(['', stderr])
+})
+
+const oldest = oldestNode(program.source)
+const nodes = [
+  ['the newest Node', process.execPath, {}] as const,
+  [`Node ${oldest}`, nodeOf(oldest).path, fetched(oldest)] as const,
+]
+for (const [title, node, options] of nodes) {
+  test(`the program serves on ${title}`, options, async () => {
+    const folder = temporaryFolder()
+    const command = [node, main] as const
+    await using server = await startServer({ folder, command: [...command, 'serve'] })
+    await assertKeepsPlants(server, command, { folder })
   })
-  return outputFiles[0]?.text as string
 }

@@ -2,68 +2,62 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { figure } from '../part.ts'
 
-/**
- * Many connections of one attack, with their answers counted by status. Disposal closes
- * them.
- */
+/** Many connections of one load, with their answers counted by status. */
 export class Connections implements Disposable {
-  readonly sockets: Socket[] = []
-  readonly counts = new Map<number, number>()
+  readonly #sockets: Socket[] = []
+  readonly #counts = new Map<number, number>()
+  readonly #port: number
+  readonly #isRead: boolean
+  #sent = 0
 
-  /** Opens connections at once, without those that are refused. */
-  static async open(url: string, count: number): Promise<Connections> {
-    const { hostname, port } = new URL(url)
-    const opened = new Connections()
+  constructor(url: string, { isRead }: { readonly isRead: boolean }) {
+    this.#port = Number(new URL(url).port)
+    this.#isRead = isRead
+  }
+
+  /** Opens connections. Resolves to those that were not refused. */
+  async open(count: number): Promise<readonly Socket[]> {
+    const opened: Socket[] = []
     // No more at a time than the listen queue holds.
     for (let made = 0; made < count; made += 200) {
-      const batch = Array.from({ length: Math.min(200, count - made) }, async () => {
-        const socket = connect({ host: hostname, port: Number(port) }).on(
-          'error',
-          () => {},
-        )
-        await once(socket, 'connect').catch(() => {})
-        if (!socket.destroyed) {
-          opened.#add(socket)
-        }
-      })
-      await Promise.all(batch)
+      const length = Math.min(200, count - made)
+      const batch = await Promise.all(Array.from({ length }, () => this.#open()))
+      opened.push(...batch.filter(socket => !socket.destroyed))
     }
     return opened
   }
 
   get answers(): number {
-    let sum = 0
-    for (const count of this.counts.values()) {
-      sum += count
-    }
-    return sum
+    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  write(bytes: string): void {
-    for (const socket of this.sockets) {
-      socket.write(bytes)
-    }
+  countOf(status: number): number {
+    return this.#counts.get(status) ?? 0
   }
 
-  /** Sends a request on each connection, and another after every answer. */
-  keepAsking(request: () => string): void {
-    for (const socket of this.sockets) {
-      socket.on('data', () => socket.write(request()))
-      socket.write(request())
+  /** Sends a text. What the server does not read stays here, and must not pile up. */
+  write(socket: Socket, text: string): boolean {
+    if (!socket.writable || socket.writableLength > 2 ** 20) {
+      return false
     }
+    this.#sent += text.length
+    return socket.write(text)
   }
 
-  /** Reads no answers. */
-  pause(): this {
-    for (const socket of this.sockets) {
-      socket.pause()
+  /** Sends a text again and again, as soon as the system takes it, until the end. */
+  async flood(socket: Socket, text: string, endMs: number): Promise<void> {
+    const closed = once(socket, 'close').catch(() => {})
+    while (socket.writable && !socket.readableEnded && performance.now() < endMs) {
+      if (!this.write(socket, text)) {
+        await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+      }
     }
-    return this
+    socket.destroy()
   }
 
   /** @throws Error if an answer had another status */
-  assertOnly(...statuses: readonly number[]): void {
-    for (const [status, count] of this.counts) {
+  assertOnly(statuses: readonly number[]): void {
+    for (const [status, count] of this.#counts) {
       if (!statuses.includes(status)) {
         throw new Error(`${count} answers of ${status}`)
       }
@@ -71,32 +65,36 @@ export class Connections implements Disposable {
   }
 
   toString(): string {
-    const sorted = [...this.counts].sort(([a], [b]) => a - b)
-    return (
-      sorted.map(([status, count]) => `${figure(count)} × ${status}`).join(', ') ||
-      'no answer'
-    )
+    const sorted = [...this.#counts].sort(([a], [b]) => a - b)
+    const counts = sorted.map(([status, count]) => `${figure(count)} × ${status}`)
+    const mebibytes = figure(Math.round(this.#sent / 2 ** 20))
+    return `${figure(this.#sockets.length)} connections, ${mebibytes} MiB sent, ${counts.join(', ') || 'no answer'}`
   }
 
   [Symbol.dispose](): void {
-    for (const socket of this.sockets) {
+    for (const socket of this.#sockets) {
       socket.destroy()
     }
   }
 
-  #add(socket: Socket): void {
-    this.sockets.push(socket)
+  async #open(): Promise<Socket> {
+    const socket = connect(this.#port, '127.0.0.1').on('error', () => {})
+    await once(socket, 'connect').catch(() => {})
+    this.#sockets.push(socket)
+    if (!this.#isRead) {
+      return socket.pause()
+    }
     let rest = ''
     socket.on('data', (chunk: Buffer) => {
       const text = rest + chunk.toString('latin1')
       let counted = 0
       for (const { 0: line, 1: status, index } of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
-        const before = this.counts.get(Number(status)) ?? 0
-        this.counts.set(Number(status), before + 1)
+        this.#counts.set(Number(status), this.countOf(Number(status)) + 1)
         counted = index + line.length
       }
       // A status line may be cut in two.
       rest = text.slice(Math.max(counted, text.length - 'HTTP/1.1 200'.length))
     })
+    return socket
   }
 }

@@ -30,12 +30,8 @@ export default function setUp(project: TestProject): (() => Promise<void>) | und
 
 async function make(out: string): Promise<void> {
   const program = join(import.meta.dirname, '../src/main.ts')
-  await start(process.execPath, [
-    program,
-    '--out',
-    out,
-    ...(isInstalled('umoci') ? ['--image'] : []),
-  ])
+  const image = isInstalled('umoci') ? ['--image'] : []
+  await start(process.execPath, [program, '--out', out, ...image])
   const unpacked = join(out, 'unpacked')
   mkdirSync(unpacked)
   const [archive = ''] = globSync('*.tar.gz', { cwd: out })

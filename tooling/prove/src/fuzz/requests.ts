@@ -1,0 +1,113 @@
+import {
+  type DescribedOperation,
+  type Description,
+  type Schema,
+  toJson,
+} from '@plant-store/http/testing'
+import fc from 'fast-check'
+import { drawValue, drawWrong, drawWrongText, resolve } from './values.ts'
+
+/** A request, and whether the description calls it valid. */
+export interface DrawnRequest {
+  readonly path: string
+  readonly body: string | Uint8Array | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly isValid: boolean
+}
+
+/** The parts of a request: what its parameters say, by their place and name. */
+interface Parts {
+  readonly path: Readonly<Record<string, unknown>>
+  readonly query: Readonly<Record<string, unknown>>
+  readonly header: Readonly<Record<string, string>>
+  readonly body: string | Uint8Array | undefined
+}
+
+const harmlessHeaders: readonly Readonly<Record<string, string>>[] = [
+  ...[{}, { accept: 'text/html' }, { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' }],
+  ...[{ cookie: 'a=b; c' }, { 'if-none-match': '*', range: 'bytes=0-1' }],
+  ...[{ 'if-match': '*' }, { 'if-none-match': '"a", W/"b,"' }],
+]
+const malformedTags = ['x', '"', '"a" "b"', '*, "a"', 'w/"a"']
+const wrongTypes = ['text/plain', 'application/json; charset=latin1', 'json']
+const notJson = ['', '{', '{"id":1,}', '[1', '{"id":1}}', '"a']
+
+/** Draws requests that differ from valid ones in one respect at most. */
+export function drawRequest(
+  { schemas }: Description,
+  { path: template, parameters, body }: DescribedOperation,
+): fc.Arbitrary<DrawnRequest> {
+  const resolved = parameters.map(each => ({
+    ...each,
+    schema: resolve(schemas, each.schema),
+  }))
+  const bodySchema = body && resolve(schemas, body)
+  const textsIn = (place: 'path' | 'query') =>
+    Object.fromEntries(
+      resolved
+        .filter(parameter => parameter.in === place)
+        .map(({ name, schema }) => [name, drawValue(schema).map(String)]),
+    )
+  const valid: fc.Arbitrary<Parts> = fc.record({
+    path: fc.record(textsIn('path')),
+    query: fc.record(textsIn('query'), { requiredKeys: [] }).map(withoutCount),
+    header: fc.constantFrom(...harmlessHeaders),
+    body: bodySchema ? drawValue(bodySchema).map(withUnknown) : fc.constant(undefined),
+  })
+
+  const spoilt = (wrong: fc.Arbitrary<(parts: Parts) => Partial<Parts>>) =>
+    fc
+      .tuple(valid, wrong)
+      .map(([parts, spoil]) => write(template, { ...parts, ...spoil(parts) }, false))
+  const wrongs = [
+    ...resolved.map(({ in: place, name, schema }) => {
+      const texts =
+        place === 'header' ? fc.constantFrom(...malformedTags) : drawWrongText(schema)
+      return spoilt(
+        texts.map(text => parts => ({ [place]: { ...parts[place], [name]: text } })),
+      )
+    }),
+    ...(bodySchema ? drawWrongBodies(bodySchema).map(spoilt) : []),
+  ]
+  const weight = Math.max(1, wrongs.length)
+  const sound = valid.map(parts => write(template, parts, true))
+  return fc.oneof({ weight, arbitrary: sound }, ...wrongs)
+}
+
+function drawWrongBodies(schema: Schema) {
+  const bodies = [
+    drawWrong(schema).map(value => toJson({ value }).slice('{"value":'.length, -1)),
+    fc.constantFrom(...notJson),
+    fc.uint8Array({ minLength: 1, maxLength: 60 }),
+  ]
+  const types = fc.constantFrom(...wrongTypes)
+  return [
+    ...bodies.map(wrong => wrong.map(body => () => ({ body }))),
+    types.map(type => () => ({ header: { 'content-type': type } })),
+  ]
+}
+
+/** A schema cannot say that a search has no count. */
+function withoutCount(drawn: Parts['query']): Parts['query'] {
+  const { name_contains, count, ...query } = drawn
+  if (name_contains) {
+    return { ...query, name_contains }
+  }
+  return count ? { ...query, count } : query
+}
+
+/** Unknown members are valid, because the schemas are open. */
+function withUnknown(value: unknown): string {
+  return toJson({ ...(value as object), 'x-other': [1, { deep: null }] })
+}
+
+function write(template: string, parts: Parts, isValid: boolean): DrawnRequest {
+  const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(`${parts.path[name]}`),
+  )
+  const query = Object.entries(parts.query).map(
+    ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
+  )
+  const path = query.length === 0 ? filled : `${filled}?${query.join('&')}`
+  return { path, body: parts.body, headers: parts.header, isValid }
+}

@@ -1,0 +1,178 @@
+import { toJson } from '@plant-store/http/testing'
+import { token } from '../program.ts'
+
+/** What nobody should put on a server, on each of some connections. */
+export interface Load {
+  readonly connections: number
+  /** How many more are opened first, and send nothing. */
+  readonly idle?: number
+  /** What is sent first: one text after another, half a second apart. */
+  readonly first?: readonly Sent[]
+  /** What is sent again and again. */
+  readonly again?: Sent
+  /**
+   * When it is sent again: after so many milliseconds, after each answer, or as soon as the
+   * system takes it. The last begins anew on a connection that the server ends.
+   */
+  readonly every?: number | 'answer' | 'drain'
+  /** How long after the first texts the load goes on. */
+  readonly seconds: number
+  /** Whether nobody reads the answers. */
+  readonly unread?: true
+  /** The statuses that answers may have. */
+  readonly statuses?: readonly number[]
+  /** The status of the answers to at least a quarter of the connections. */
+  readonly mostly?: number
+  /** How many answers each connection that stays open gets. */
+  readonly answersOfEach?: number
+  /** Whether the server must close none. */
+  readonly keepsOpen?: true
+  /** Whether the server must cut off nine of ten connections. */
+  readonly isCutOff?: true
+  /** Whether the healthy client may not even get a 503 for a read. */
+  readonly refusesNoReader?: true
+}
+
+/** A text, or what makes one for ids that nobody has used. */
+type Sent = string | ((nextId: () => bigint) => string)
+
+const authorized = `host: h\r\nauthorization: Bearer ${token}\r\n`
+const get = (path: string, fields = 'host: h\r\n') =>
+  `GET ${path} HTTP/1.1\r\n${fields}\r\n`
+const postWith = (fields: string, path = '/plants') =>
+  `POST ${path} HTTP/1.1\r\n${fields}transfer-encoding: chunked\r\n\r\n`
+const health = get('/healthz')
+const longPage = get('/docs/swagger-ui-bundle.js')
+const json = 'content-type: application/json\r\n'
+/** It needs no token, because it is refused. */
+const post = postWith('host: h\r\n')
+const batch = postWith(
+  `${authorized}content-type: application/x-ndjson\r\n`,
+  '/plants/batch',
+)
+const numbered = (count: number, value: string) =>
+  Array.from({ length: count }, (_, n) => `x-${n}: ${value}\r\n`).join('')
+
+const chunks = (text: string, count = 1) =>
+  `${text.length.toString(16)}\r\n${text}\r\n`.repeat(count)
+
+const creates = (count: number) => (nextId: () => bigint) =>
+  Array.from({ length: count }, () => {
+    const body = toJson({ id: nextId(), name: 'load' })
+    return `POST /plants HTTP/1.1\r\n${authorized}${json}content-length: ${body.length}\r\n\r\n${body}`
+  }).join('')
+
+/**
+ * Plants with names as long as a body allows, behind all others. The emoji makes each
+ * character two bytes in memory.
+ */
+export const longNames = {
+  count: 130,
+  after: 10n ** 15n,
+  name: `🌱${'x'.repeat(2 ** 20 - 100)}`,
+}
+export const longList = `/plants?limit=1000&after=${longNames.after}`
+const readLongList = get(longList, authorized)
+
+const long = 'x'.repeat(400_000)
+/** Each repeats a member, which the message of its fault quotes. */
+const longRefusedLines = chunks(`{"${long}":1,"${long}":2}\n`, 100)
+
+const batchesOf = (connections: number, body: string): Load => ({
+  ...{ connections, first: [batch + body], seconds: 6 },
+  statuses: [200, 408, 413, 503],
+})
+const unread = (connections: number, ...first: readonly string[]): Load => ({
+  ...{ connections, first, seconds: 4, unread: true },
+})
+const endless = (piece: string, idle = 0): Load => ({
+  ...{ connections: 50, idle, first: [post], again: piece, every: 'drain', seconds: 6 },
+})
+const slow = (head: string): Load => ({
+  ...{ connections: 500, first: [head], again: 'x', every: 1_000, seconds: 12 },
+  statuses: [408],
+})
+
+export const loads: Readonly<Record<string, Load>> = {
+  '10 times the sustainable rate': {
+    ...{ connections: 400, again: creates(60), every: 100, seconds: 4 },
+    statuses: [200, 408, 503],
+  },
+  'idle connections': {
+    ...{ connections: 800, first: [health], again: health, every: 3_000, seconds: 4 },
+    ...{ statuses: [200], answersOfEach: 2, keepsOpen: true },
+  },
+  // Opening all of them takes longer than a header section may.
+  'idle connections after many fields': {
+    connections: 9_900,
+    first: [get('/healthz', `host: h\r\n${numbered(700, '123456789')}`)],
+    ...{ seconds: 6, statuses: [200, 408, 503] },
+  },
+  'huge headers': {
+    ...{ connections: 50, first: [`GET /plants HTTP/1.1\r\n${authorized}`] },
+    ...{ again: numbered(100, 'y'.repeat(150)), every: 'drain', seconds: 4 },
+    ...{ statuses: [431], mostly: 431 },
+  },
+  'endless bodies': {
+    ...{ connections: 50, first: [postWith(authorized + json)] },
+    ...{ again: chunks(' '.repeat(0x4000)), every: 'drain', seconds: 4 },
+    // 503: more than may be held at once.
+    ...{ statuses: [413, 503], mostly: 413 },
+  },
+  pipelining: {
+    ...{ connections: 20, first: [creates(2_000)], seconds: 1 },
+    ...{ statuses: [200, 503], answersOfEach: 2_000 },
+  },
+  'clients that never read': {
+    ...{ connections: 100, first: [get('/plants?limit=20', authorized).repeat(200)] },
+    ...{ seconds: 1, unread: true, isCutOff: true },
+  },
+  'requests behind one whose answer is not read': unread(
+    1,
+    readLongList,
+    health.repeat(100_000),
+  ),
+  'slow readers of long lists': unread(150, readLongList),
+  'slow readers of the API reference': unread(2_000, longPage),
+  // Slow for a regular expression that searches for the token's end from each space.
+  'spaces in Authorization': {
+    connections: 16,
+    first: [
+      get('/plants', `host: h\r\nauthorization: Bearer a${' '.repeat(16_000)}b\r\n`),
+    ],
+    again: get('/plants', `host: h\r\nauthorization: Bearer a${' '.repeat(16_000)}b\r\n`),
+    ...{ every: 'answer', seconds: 4, statuses: [401] },
+  },
+  'tiny chunks behind answers that are not read': unread(
+    100,
+    longPage.repeat(6),
+    post + chunks('x', 30_000),
+  ),
+  'tiny requests on many connections': unread(800, health.repeat(5_000)),
+  'bodies on many connections': unread(
+    6_000,
+    longPage.repeat(6),
+    post + chunks('x'.repeat(1_000), 60),
+  ),
+  'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
+  'batches of long refused lines': batchesOf(12, longRefusedLines),
+  'batches of brackets': batchesOf(40, chunks('['.repeat(2 ** 20 - 1)) + chunks('\n')),
+  // Of one token. They hold memory, and must not refuse those who read little.
+  'unfinished lines beside readers': {
+    ...{ connections: 40, first: [batch + chunks(' '.repeat(2 ** 20 - 10))], seconds: 4 },
+    refusesNoReader: true,
+  },
+  'endless bodies after a refusal': endless(chunks('x', 30_000)),
+  'endless bodies beyond the connection limit': endless(
+    chunks(' '.repeat(60_000), 4),
+    1_000,
+  ),
+  'pipelined descriptions': {
+    ...{ connections: 50, first: [get('/openapi.json').repeat(5_000)], seconds: 6 },
+    statuses: [200],
+  },
+  'slow headers': slow(`GET /plants HTTP/1.1\r\n${authorized}x: `),
+  'slow bodies': slow(
+    `POST /plants HTTP/1.1\r\n${authorized}${json}content-length: 99\r\n\r\n`,
+  ),
+}
