@@ -9,7 +9,7 @@ const modulesOfNode: Readonly<Record<string, string>> = {
   client: '^$',
   domain: '^assert',
   json: '^$',
-  jwt: '^$',
+  jwt: '^(events|https?)$',
   persistence: '^assert',
   webhooks: '^(crypto|timers/promises)$',
 }

@@ -158,9 +158,9 @@ test(
       return (await fetch(`${url}/readyz`)).ok
     }
     await until('the server', isServing, 30_000)
-    const checked = join(state, 'checked')
-    await until('the check of settings', () => existsSync(checked), 30_000)
-    expect(readFileSync(checked, 'utf8')).toMatch(/LOG_LEVEL must be .*\nexit 1\n$/)
+    const verdict = join(state, 'checked')
+    await until('the check of settings', () => existsSync(verdict), 30_000)
+    expect(readFileSync(verdict, 'utf8')).toMatch(/LOG_LEVEL must be .*\nexit 1\n$/)
     // Every call that these need passes the filter of the unit.
     await assertStores(url, token)
 
