@@ -14,7 +14,6 @@ const ofParts = [
   'remove',
   'tokens',
   'webhooks',
-  'written-files',
 ].map(name => `test/${name}.test.ts`)
 
 const parts = { name: 'parts', include: ofParts }

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isInstalled, until } from '@plant-store/harness'
-import { needs } from '@plant-store/harness/vitest'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { Place } from '../place.ts'
 import { addProgram, block, docs, documents, runBlock as runBlockIn } from './pages.ts'
@@ -15,100 +16,155 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-const runBlock = (words: string, replaced: Readonly<Record<string, string>> = {}) =>
-  runBlockIn(place, words, replaced)
+const runBlock = (
+  words: string,
+  replaced: Readonly<Record<string, string>> = {},
+  environment: Readonly<Record<string, string>> = {},
+) => runBlockIn(place, words, replaced, environment)
 
-describe('what the pages for operators say to run works:', () => {
-  test('a backup and its restore, and a rollback', async () => {
-    await place.load(0, 10)
-    expect(runBlock('backup plants.backup')).toMatchObject({ status: 0, stderr: '' })
-    copyFileSync(place.path('plants.backup'), place.path('before-upgrade.backup'))
-    for (const restore of ['restore plants.backup', 'restore before-upgrade.backup']) {
-      await place.load(10, 10)
-      expect(runBlock(restore), restore).toMatchObject({ status: 0, stderr: '' })
-      expect(await place.count(), restore).toBe(10)
-    }
-  })
+/** What a block prints that succeeds without a word of warning. */
+function runs(words: string, replaced: Readonly<Record<string, string>> = {}): string {
+  const { status, stdout, stderr } = runBlock(words, replaced)
+  expect({ status, stderr }, words).toEqual({ status: 0, stderr: '' })
+  return stdout
+}
 
-  test('a nightly backup', async () => {
-    await place.load(0, 10)
-    expect(runBlock('backup --keep', { '/backup': 'backups' })).toMatchObject({
-      status: 0,
-      stderr: '',
-    })
-    const [made = ''] = readdirSync(place.path('backups'))
-    expect(await place.run(`check backups/${made}`)).toMatchObject({ code: 0 })
-    // The units of the release folder are that command.
-    const unit = readFileSync(
-      new URL('../deploy/plant-store-backup.service', docs),
-      'utf8',
-    )
-    expect(unit).toMatch(
-      /^ExecStart=\/opt\/plant-store\/bin\/plant-store backup --keep 14 \/var\/lib\/plant-store-backups$/m,
-    )
-  })
+/** The files in folders that have this text in their bytes. */
+function filesWith(text: string, ...folders: readonly string[]): readonly string[] {
+  const files = folders.flatMap(folder =>
+    readdirSync(place.path(folder)).map(name => join(place.path(folder), name)),
+  )
+  return files.filter(file => readFileSync(file).includes(text))
+}
 
-  test('what can be read of a damaged store is added to the last backup', async () => {
-    await place.load(0, 500)
-    await place.run('backup last.backup')
-    await place.load(500, 500)
-    const bytes = readFileSync(place.store)
-    // A page of plants that the backup has.
-    const page = Math.floor(bytes.indexOf('plant 100 ') / 4096)
-    bytes.fill(0xff, page * 4096, (page + 1) * 4096)
-    writeFileSync(place.store, bytes)
-    const exported = runBlock('export --damaged')
-    expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
-    expect(exported.status).toBe(3)
-    const path = {
-      '/var/lib/plant-store-backups/plants.db-2026-11-22T031700Z.backup': 'last.backup',
-    }
-    expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({
-      status: 0,
-      stderr: '',
-    })
-    expect(await place.count()).toBe(1_000)
-  })
+test('a backup and its restore work, and so do a rollback and a compaction', async () => {
+  await place.load(0, 10)
+  runs('backup plants.backup')
+  copyFileSync(place.path('plants.backup'), place.path('before-upgrade.backup'))
+  for (const restore of ['restore plants.backup', 'restore before-upgrade.backup']) {
+    await place.load(10, 10)
+    runs(restore)
+    expect(await place.count(), restore).toBe(10)
+  }
+  runs('restore compact.backup')
+})
 
-  test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async () => {
-    await place.load(0, 1)
-    const folders = {
-      '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
-      // The user of a package of Prometheus.
-      '-o prometheus ': '',
-      '/etc/prometheus': place.folder,
-    }
-    expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
-    expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
-    const config = place.path('prometheus.yml')
-    writeFileSync(config, block('yaml', '# prometheus.yml'))
-    const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
-      encoding: 'utf8',
-    })
-    expect(status).toBe(0)
-    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
-  })
+test('backups of each night, of days and of weeks are made', async () => {
+  await place.load(0, 10)
 
-  test('a token is created beside the server, and rotated', async () => {
-    const server = await place.serve()
-    const statusOf = (token: string) => server.request('GET /plants', token)
-    const { status, stdout: first } = runBlock(
-      'token create --name operator --scope write',
-    )
-    expect(status).toBe(0)
-    expect(await statusOf(first.trim())).toBe(200)
-    const { stdout } = runBlock('token revoke operator')
-    const [second = ''] = stdout.split('\n')
-    expect(await statusOf(second)).toBe(200)
-    await until(
-      'the first is refused',
-      async () => (await statusOf(first.trim())) === 401,
-    )
-    const used = /\noperator-2 .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n$/
-    await until('its use is listed', async () =>
-      used.test((await place.run('token list')).stdout),
-    )
+  runs('backup --keep 14 /backup\n', { '/backup': 'backups' })
+  runs('backup --keep 7', { '/backup': 'backups' })
+
+  const names = readdirSync(place.path('backups'), { recursive: true }).map(String)
+  const ends = names.map(name => name.replace(/[^/]*\.backup$/, '*')).sort()
+  expect(ends).toEqual(['*', 'daily', 'daily/*', 'weekly', 'weekly/*'])
+  // The units of the release folder are that command.
+  const unit = readFileSync(new URL('../deploy/plant-store-backup.service', docs), 'utf8')
+  expect(unit).toMatch(
+    /^ExecStart=\/opt\/plant-store\/bin\/plant-store backup --keep 14 \/var\/lib\/plant-store-backups$/m,
+  )
+})
+
+const gpg = needs('gpg', isInstalled('gpg'))
+
+test('an encrypted copy is sent away, and read with the secret key', gpg, async () => {
+  await place.load(0, 10)
+  await place.run('backup --keep 7 backup/daily')
+  // gpg makes sockets there, whose paths must be short.
+  const home = temporaryFolder()
+  const environment = { GNUPGHOME: home }
+  const end = 'rm newest.gpg'
+  const sends = {
+    '/backup': 'backup',
+    'scp newest.gpg backups@elsewhere.example:': 'cp newest.gpg sent-',
+    [end]: '',
+  }
+
+  const made = runBlock('--quick-generate-key', {}, environment)
+  const sent = runBlock('--recipient-file', sends, environment)
+  const tried = runBlock('--decrypt newest.gpg', {}, environment)
+
+  spawnSync('gpgconf', ['--kill', 'all'], { env: { ...process.env, ...environment } })
+  expect(made.status, made.stderr).toBe(0)
+  expect(sent.status, sent.stderr).toBe(0)
+  expect(tried.stdout, tried.stderr).toMatch(/tried\.backup: 10 plants.*: intact\n$/)
+})
+
+test('a script creates a token before the first start', async () => {
+  const { status } = runBlock('import - < /dev/null')
+
+  const token = readFileSync(place.path('deploy.token'), 'utf8').trim()
+  const server = await place.serve()
+  expect(status).toBe(0)
+  expect(await server.request('GET /plants', token)).toBe(200)
+})
+
+test('what a person wrote is erased from the store and its backups', async () => {
+  await place.load(0, 10)
+  await place.run('import -', '{"id":77,"name":"planted by Ada Lovelace"}\n')
+  await place.run('backup --keep 14 backup')
+  const filesBefore = filesWith('Ada Lovelace', 'data', 'backup')
+
+  runs('remove found.ndjson')
+  runs('rm /backup', { '/backup': 'backup' })
+
+  expect(filesBefore).toHaveLength(2)
+  expect(filesWith('Ada Lovelace', 'data', 'backup')).toEqual([])
+  expect(await place.count()).toBe(10)
+})
+
+test('what can be read of a damaged store is added to the last backup', async () => {
+  await place.load(0, 500)
+  await place.run('backup last.backup')
+  await place.load(500, 500)
+  const bytes = readFileSync(place.store)
+  // A page of plants that the backup has.
+  const page = Math.floor(bytes.indexOf('plant 100 ') / 4096)
+  bytes.fill(0xff, page * 4096, (page + 1) * 4096)
+  writeFileSync(place.store, bytes)
+
+  const exported = runBlock('export --damaged')
+  const path = /\/var\/lib\/plant-store-backups\/\S+\.backup/.exec(documents)?.[0] ?? ''
+  runs('import --replace saved.ndjson', { [path]: 'last.backup' })
+
+  expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
+  expect(exported.status).toBe(3)
+  expect(await place.count()).toBe(1_000)
+})
+
+test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async () => {
+  await place.load(0, 1)
+  const folders = {
+    '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
+    // The user of a package of Prometheus.
+    '-o prometheus ': '',
+    '/etc/prometheus': place.folder,
+  }
+  expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
+  expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
+  const config = place.path('prometheus.yml')
+  writeFileSync(config, block('yaml', '# prometheus.yml'))
+  const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
+    encoding: 'utf8',
   })
+  expect(status).toBe(0)
+  expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
+})
+
+test('a token is created beside the server, and rotated', async () => {
+  const server = await place.serve()
+  const statusOf = (token: string) => server.request('GET /plants', token)
+  const { status, stdout: first } = runBlock('token create --name operator --scope write')
+  expect(status).toBe(0)
+  expect(await statusOf(first.trim())).toBe(200)
+  const { stdout } = runBlock('token revoke operator')
+  const [second = ''] = stdout.split('\n')
+  expect(await statusOf(second)).toBe(200)
+  await until('the first is refused', async () => (await statusOf(first.trim())) === 401)
+  const used = /\noperator-2 .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n$/
+  await until('its use is listed', async () =>
+    used.test((await place.run('token list')).stdout),
+  )
 })
 
 test('the pages name the release by its version', () => {

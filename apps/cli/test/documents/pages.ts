@@ -39,6 +39,7 @@ export function runBlock(
   place: Place,
   words: string,
   replacements: Readonly<Record<string, string>> = {},
+  environment: Readonly<Record<string, string>> = {},
 ): SpawnSyncReturns<string> {
   let script = block('sh', words)
   for (const [from, to] of Object.entries(replacements)) {
@@ -48,7 +49,7 @@ export function runBlock(
   const PATH = `${place.folder}:${process.env['PATH']}`
   return spawnSync('/bin/sh', ['-c', script], {
     cwd: place.folder,
-    env: { PATH, DATABASE_URL: place.url },
+    env: { PATH, DATABASE_URL: place.url, ...environment },
     encoding: 'utf8',
   })
 }
