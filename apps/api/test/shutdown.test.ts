@@ -111,7 +111,7 @@ test('clients whose balancer asks /readyz are all answered in a stop', async () 
 
 test('an incomplete request and a silent webhook do not delay a stop', async () => {
   await using database = await prepareDatabase()
-  await using program = await start(database.url, { SHUTDOWN_TIMEOUT: '5s' })
+  await using program = await start(database.url, { SHUTDOWN_TIMEOUT: '10s' })
   await using webhook = await listen(database.url, () => new Promise(() => {}))
   expect((await create(program, 2)).status).toBe(200)
   await until('the webhook is asked', () => webhook.received.length === 1)

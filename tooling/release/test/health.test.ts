@@ -37,7 +37,10 @@ async function healthBeside(contained: (port: string) => Contained) {
   const server = [process.execPath, '-e', container, health, listen]
   const inContainer = ['--pid', '--fork', '--mount-proc', ...server]
   const args = [...inContainer, 'serve', ...(options ?? [])]
-  return spawnSync('unshare', args, { env: { ...environment }, encoding: 'utf8' })
+  return spawnSync('/usr/bin/unshare', args, {
+    env: { ...environment },
+    encoding: 'utf8',
+  })
 }
 
 const rows: readonly (readonly [string, (port: string) => Contained])[] = [
@@ -84,7 +87,7 @@ const rows: readonly (readonly [string, (port: string) => Contained])[] = [
 ]
 
 const mayUnshare =
-  spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0
+  spawnSync('/usr/bin/unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0
 
 test.skipIf(!mayUnshare).each(rows)(
   'a container is healthy with %s',
