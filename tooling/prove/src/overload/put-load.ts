@@ -78,7 +78,9 @@ async function send(
   const openCount = () => opened.filter(({ destroyed }) => !destroyed).length
   const dueOfEach = load.answersOfEach ?? 0
   const areAnswered = () => connections.answers >= dueOfEach * openCount()
-  await until('an answer to each', areAnswered, answersTimeoutMs)
+  await until('an answer to each', areAnswered, answersTimeoutMs).catch(error => {
+    throw new Error(`${error.message}, with ${connections}`)
+  })
   if (load.keepsOpen && openCount() < load.connections) {
     throw new Error(`only ${openCount()} of ${load.connections} connections are open`)
   }
