@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { fileError, Interruption, throwWithAdvice } from '../src/command-error.ts'
+import { Interruption, throwWithAdvice } from '../src/command-error.ts'
 
 test('only an error of a damaged store comes with advice', () => {
   const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
@@ -28,13 +28,3 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     expect(exit).toHaveBeenCalledExactlyOnceWith(130)
   },
 )
-
-test('a file error has the reason in words, or the words of the system', () => {
-  const told = (code: string) =>
-    fileError('a file', Object.assign(new Error('EIO: i/o error'), { code }))
-  expect(told('EACCES')).toMatchObject({
-    message: 'a file: permission denied',
-    exitCode: 1,
-  })
-  expect(told('EIO')).toMatchObject({ message: 'a file: EIO: i/o error' })
-})
