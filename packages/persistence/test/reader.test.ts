@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { int64Max, int64Min, type Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
-import { createTestDatabase } from '@plant-store/harness/vitest'
 import {
   inspectStore,
   openReader,
@@ -12,7 +11,6 @@ import {
 } from '@plant-store/persistence'
 import { describe, expect, test, vi } from 'vitest'
 import { databases, usePlace } from './each-database.ts'
-import { startProxy } from './proxy.ts'
 import { plant, plantId, schemaVersion, temporaryFolder } from './store-folder.ts'
 import type { Subject } from './store-subjects.ts'
 
@@ -156,23 +154,4 @@ test('a reader that meets damage says so', async () => {
     code: 'store-unavailable',
     message: 'the store cannot be read: it is damaged',
   })
-})
-
-test('a reader of a server that is gone says so, and leaves no connection', async () => {
-  await using database = await createTestDatabase()
-  await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
-  const proxy = await startProxy(database.url)
-  {
-    await using reader = await openReader(proxy.url)
-    await proxy[Symbol.asyncDispose]()
-    await expect(plantsIn(reader)).rejects.toMatchObject({
-      code: 'store-unavailable',
-      message: expect.stringMatching(/^the store cannot be read: ./),
-    })
-  }
-  await expect(openReader(proxy.url)).rejects.toThrow(
-    /^the store .* cannot be opened: .*ECONNREFUSED/,
-  )
-  const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
-  await expect.poll(() => database.query(others)).toEqual([])
 })

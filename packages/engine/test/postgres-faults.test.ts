@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Plant, parsePlant } from '@plant-store/domain'
+import { openReader, planOpening, type Storage } from '@plant-store/engine'
 import {
   createDatabase,
   type PostgresServer,
@@ -7,12 +7,6 @@ import {
   startPostgres,
   type TestDatabase,
 } from '@plant-store/harness/postgres'
-import {
-  openReader,
-  openStorage,
-  planOpening,
-  type Storage,
-} from '@plant-store/persistence'
 import pg from 'pg'
 import {
   afterAll,
@@ -26,6 +20,7 @@ import {
   vi,
 } from 'vitest'
 import { CreateLoad } from './create-load.ts'
+import { type Entered, entities, note, openStorage } from './notes.ts'
 import { startProxy } from './proxy.ts'
 
 /** How long the store may take to answer. */
@@ -35,9 +30,9 @@ const slackMs = 3_000
 
 let server: PostgresServer
 let database: TestDatabase
-let storage: Storage
+let storage: Storage<Entered>
 
-const plant = (id: bigint, name = 'x'): Plant => parsePlant({ id, name })
+const content = { entities }
 const open = (url = database.url) => openStorage({ url, timeoutMs })
 
 beforeAll(async () => {
@@ -46,7 +41,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   storage = await open()
-  await database.query('truncate plants')
+  await database.query('truncate notes')
 })
 afterEach(async () => {
   await storage[Symbol.asyncDispose]()
@@ -56,7 +51,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 describe('creates', () => {
   test('are stored or refused while the server is killed and starts again', async () => {
-    await using load = new CreateLoad(storage.plants)
+    await using load = new CreateLoad(storage.notes)
     await load.succeeds()
     await server.kill()
     await server.start()
@@ -66,7 +61,7 @@ describe('creates', () => {
   })
 
   test('are stored or refused while connections are cut', async () => {
-    await using load = new CreateLoad(storage.plants)
+    await using load = new CreateLoad(storage.notes)
     for (let round = 0; round < 5; round++) {
       await load.succeeds()
       await cutConnections()
@@ -80,7 +75,7 @@ describe('creates', () => {
 /** Checks that every answer was in time and right, and that a retry tells the truth. */
 async function checkLoad(load: CreateLoad): Promise<void> {
   const { insertedIds, unknownIds, slowestMs } = await load.stop()
-  const rows = await database.query('select id from plants')
+  const rows = await database.query('select id from notes')
   const stored = new Set(rows.map(({ id }) => BigInt(`${id}`)))
 
   const lostIds = insertedIds.filter(id => !stored.has(id))
@@ -91,7 +86,7 @@ async function checkLoad(load: CreateLoad): Promise<void> {
   expect(wrongRetries).toEqual([])
 }
 
-/** Creates plants again, and returns the ids of which the answer is wrong. */
+/** Creates notes again, and returns the ids of which the answer is wrong. */
 async function retry(
   ids: readonly bigint[],
   stored: ReadonlySet<bigint>,
@@ -100,10 +95,10 @@ async function retry(
   // After a slow recovery there are tens of thousands, more than may be pending at once.
   for (let start = 0; start < ids.length; start += 1_000) {
     const some = ids.slice(start, start + 1_000)
-    const retries = some.map(id => storage.plants.insert(plant(id)))
+    const retries = some.map(id => storage.notes.insert(note(id)))
     const outcomes = await Promise.all(retries)
     const wrong = some.filter((id, index) => {
-      const expected = stored.has(id) ? 'id-taken' : 'inserted'
+      const expected = !stored.has(id)
       return outcomes[index] !== expected
     })
     wrongIds.push(...wrong)
@@ -113,19 +108,19 @@ async function retry(
 
 describe('a table that is locked for long', () => {
   test('delays no answer beyond the time limit', async () => {
-    await storage.plants.insert(plant(1n))
+    await storage.notes.insert(note(1n))
     await using other = await openSession()
-    await other.query('begin; lock table plants in access exclusive mode')
-    const { id } = plant(1n)
-    const reads = Array.from({ length: 100 }, () => storage.plants.find(id))
+    await other.query('begin; lock table notes in access exclusive mode')
+    const { id } = note(1n)
+    const reads = Array.from({ length: 100 }, () => storage.notes.find(id))
     const changes = Array.from({ length: 100 }, (_, number) =>
-      storage.plants.insert(plant(BigInt(number))),
+      storage.notes.insert(note(BigInt(number))),
     )
     const refusals = Promise.all([...reads, ...changes].map(refusalOf))
     await nextTurn()
 
     // Its turn comes after those, when as much time has passed.
-    const late = storage.plants.insert(plant(1_000n))
+    const late = storage.notes.insert(note(1_000n))
 
     await expect(late).rejects.toMatchObject({
       code: 'store-unavailable',
@@ -133,10 +128,10 @@ describe('a table that is locked for long', () => {
     })
     await refusals
     await other.query('rollback')
-    const found = await eventually(() => storage.plants.find(id))
-    expect(found?.plant).toEqual(plant(1n))
-    const outcome = await eventually(() => storage.plants.insert(plant(-1n)))
-    expect(outcome).toBe('inserted')
+    const found = await eventually(() => storage.notes.find(id))
+    expect(found).toEqual(note(1n))
+    const outcome = await eventually(() => storage.notes.insert(note(-1n)))
+    expect(outcome).toBe(true)
   })
 })
 
@@ -146,28 +141,28 @@ describe('a server that takes no writes', () => {
     await alterSystem('default_transaction_read_only', 'on')
 
     await eventually(() => refusalOf(storage.check()))
-    await refusalOf(storage.plants.insert(plant(1n)))
+    await refusalOf(storage.notes.insert(note(1n)))
     await alterSystem('default_transaction_read_only', 'off')
-    const outcome = await eventually(() => storage.plants.insert(plant(1n)))
+    const outcome = await eventually(() => storage.notes.insert(note(1n)))
 
-    expect(outcome).toBe('inserted')
+    expect(outcome).toBe(true)
     await eventually(() => storage.check())
   })
 
   test('is an outage while it is a standby, until it is promoted', async () => {
-    await storage.plants.insert(plant(1n))
+    await storage.notes.insert(note(1n))
     await server.stop()
     await server.start({ asStandby: true })
 
-    await refusalOf(storage.plants.insert(plant(2n)))
+    await refusalOf(storage.notes.insert(note(2n)))
     await refusalOf(storage.check())
     await expect(open()).rejects.toThrow('does not accept writes')
     await database.query('select pg_promote()')
-    const outcome = await eventually(() => storage.plants.insert(plant(2n)))
-    const found = await storage.plants.find(plant(1n).id)
+    const outcome = await eventually(() => storage.notes.insert(note(2n)))
+    const found = await storage.notes.find(note(1n).id)
 
-    expect(outcome).toBe('inserted')
-    expect(found?.plant).toEqual(plant(1n))
+    expect(outcome).toBe(true)
+    expect(found).toEqual(note(1n))
   })
 })
 
@@ -184,8 +179,8 @@ describe('of two hosts that accept writes', () => {
     const reason = `${first} and ${second} both accept writes: stop the one that is not the primary`
 
     await expect(open(urlOf(hosts))).rejects.toThrow(reason)
-    await expect(planOpening(urlOf(hosts))).rejects.toThrow(reason)
-    await expect(openReader(urlOf(hosts))).rejects.toThrow(reason)
+    await expect(planOpening(content, urlOf(hosts))).rejects.toThrow(reason)
+    await expect(openReader(content, urlOf(hosts))).rejects.toThrow(reason)
   })
 
   test('either is taken if they are one server by two names', async () => {
@@ -193,23 +188,23 @@ describe('of two hosts that accept writes', () => {
     const url = urlOf([host, `localhost:${port}`], pathname.slice(1))
 
     await using sameStorage = await open(url)
-    const outcome = await sameStorage.plants.insert(plant(1n))
+    const outcome = await sameStorage.notes.insert(note(1n))
 
-    expect(outcome).toBe('inserted')
+    expect(outcome).toBe(true)
   })
 
   test('none is taken once a former primary comes back', async () => {
     const name = new URL(database.url).pathname.slice(1)
     const hosts = [hostOf(inject('postgresUrl')), hostOf(server.url)]
     await using farStorage = await open(urlOf(hosts, name))
-    await farStorage.plants.insert(plant(1n))
+    await farStorage.notes.insert(note(1n))
 
     await query(inject('postgresUrl'), `create database ${name}`)
     try {
       await cutConnections()
 
       await eventually(async () => {
-        const refusal = await refusalOf(farStorage.plants.insert(plant(2n)))
+        const refusal = await refusalOf(farStorage.notes.insert(note(2n)))
         expect(refusal).toMatch(/both accept writes/)
       })
     } finally {
@@ -231,54 +226,54 @@ test('a transaction that the server rolls back is tried again', async () => {
   await setForDatabase(`set default_transaction_isolation = 'serializable'`)
   await using strictStorage = await open()
   await using other = await openSession()
-  await other.query(`begin; insert into plants values (1, 'theirs')`)
+  await other.query(`begin; insert into notes values (1, 'theirs')`)
 
-  const inserting = strictStorage.plants.insert(plant(1n, 'ours'))
+  const inserting = strictStorage.notes.insert(note(1n, 'ours'))
   await waitForSessions(`wait_event_type = 'Lock'`, 1)
   await other.query('commit')
   const outcome = await inserting
 
-  expect(outcome).toBe('id-taken')
-  const found = await strictStorage.plants.find(plant(1n).id)
-  expect(found?.plant).toEqual(plant(1n, 'theirs'))
+  expect(outcome).toBe(false)
+  const found = await strictStorage.notes.find(note(1n).id)
+  expect(found).toEqual(note(1n, 'theirs'))
 })
 
 describe('a commit of unknown outcome', () => {
   test('is refused if the connection ends, and a retry tells the truth', async () => {
     await using proxy = await startProxy(database.url)
     await using farStorage = await open(proxy.url)
-    const { plants } = farStorage
-    await plants.insert(plant(1n))
+    const { notes } = farStorage
+    await notes.insert(note(1n))
     // A group of two changes begins with an answer. Its commit is the next one.
     proxy.swallowAnswersAfter(1)
 
-    const changes = [plants.insert(plant(2n)), plants.save(plant(3n))]
+    const changes = [notes.insert(note(2n)), notes.save(note(3n))]
     const refusals = Promise.all(changes.map(refusalOf))
     await expect
-      .poll(() => database.query('select 1 from plants where id = 2'))
+      .poll(() => database.query('select 1 from notes where id = 2'))
       .toHaveLength(1)
     proxy.cut()
     await refusals
-    const outcome = await eventually(() => plants.insert(plant(2n)))
+    const outcome = await eventually(() => notes.insert(note(2n)))
 
-    expect(outcome).toBe('id-taken')
+    expect(outcome).toBe(false)
   })
 
   test('is refused in time if nothing comes back, and the store recovers', async () => {
     await using proxy = await startProxy(database.url)
     await using farStorage = await open(proxy.url)
-    const { plants } = farStorage
-    await plants.insert(plant(1n))
+    const { notes } = farStorage
+    await notes.insert(note(1n))
     proxy.swallowAnswersAfter(0)
 
-    const inserting = plants.insert(plant(2n))
-    const reading = plants.find(plant(1n).id)
+    const inserting = notes.insert(note(2n))
+    const reading = notes.find(note(1n).id)
     await Promise.all([refusalOf(inserting), refusalOf(reading)])
     await refusalOf(farStorage.check())
     proxy.cut()
-    const outcome = await eventually(() => plants.insert(plant(2n)))
+    const outcome = await eventually(() => notes.insert(note(2n)))
 
-    expect(outcome).toBe('id-taken')
+    expect(outcome).toBe(false)
   })
 
   test('is refused if it is not on the standby, whatever settings say', async () => {
@@ -287,9 +282,9 @@ describe('a commit of unknown outcome', () => {
     await setForDatabase('set client_min_messages = error')
     try {
       await using impatient = await open()
-      await refusalOf(impatient.plants.insert(plant(1n)))
+      await refusalOf(impatient.notes.insert(note(1n)))
       await using patient = await openStorage({ url: database.url, timeoutMs: 30_000 })
-      const inserting = patient.plants.insert(plant(2n)).catch(error => error)
+      const inserting = patient.notes.insert(note(2n)).catch(error => error)
       const isWaiting = `wait_event = 'SyncRep'`
       await waitForSessions(isWaiting, 2)
 
@@ -303,9 +298,9 @@ describe('a commit of unknown outcome', () => {
     } finally {
       await alterSystem('synchronous_standby_names', '')
     }
-    const again = await eventually(() => storage.plants.insert(plant(1n)))
-    const another = await eventually(() => storage.plants.insert(plant(3n)))
-    expect([again, another]).toEqual(['id-taken', 'inserted'])
+    const again = await eventually(() => storage.notes.insert(note(1n)))
+    const another = await eventually(() => storage.notes.insert(note(3n)))
+    expect([again, another]).toEqual([false, true])
   })
 })
 
@@ -352,8 +347,10 @@ describe('a server that falls silent during a start', () => {
 
     const slowestMs = Math.max(...starts.map(({ tookMs }) => tookMs))
     expect(slowestMs).toBeLessThan(timeoutMs + 500 + slackMs)
-    expect(starts.findIndex(({ isOpen }) => isOpen)).toBeGreaterThan(3)
-    expect(starts.at(-1)?.isOpen).toBe(true)
+    // How many pieces a start needs depends on the network, and is at least four. Whether
+    // one that gets enough is open in a second depends on the machine.
+    const openAtOnce = starts.slice(0, 4).filter(({ isOpen }) => isOpen)
+    expect(openAtOnce).toEqual([])
   })
 })
 
@@ -367,7 +364,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   const outcome = await work.catch((error: Error) => error)
   const tookMs = performance.now() - startedMs
 
-  expect(outcome).toMatchObject({ name: 'DomainError', code: 'store-unavailable' })
+  expect(outcome).toMatchObject({ name: 'StoreError', code: 'store-unavailable' })
   expect(tookMs).toBeLessThan(timeoutMs + slackMs)
   const { cause } = outcome as Error
   return cause instanceof Error ? cause.message : ''

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DomainError, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { StoreError } from '@plant-store/engine'
+import { type Notes, note } from './notes.ts'
 
 const creatorsCount = 32
 
@@ -11,14 +12,14 @@ const pauseAfterRefusalMs = 5
 /** The outcomes of the creates of a load. */
 export interface LoadReport {
   readonly insertedIds: readonly bigint[]
-  /** The ids of creates that were refused. The plants may be stored all the same. */
+  /** The ids of creates that were refused. The notes may be stored all the same. */
   readonly unknownIds: readonly bigint[]
   readonly slowestMs: number
 }
 
-/** Creates plants with new ids, some at once, until it is stopped. */
+/** Creates notes with new ids, some at once, until it is stopped. */
 export class CreateLoad implements AsyncDisposable {
-  readonly #plants: PlantRepository
+  readonly #notes: Notes
   readonly #insertedIds: bigint[] = []
   readonly #unknownIds: bigint[] = []
   #slowestMs = 0
@@ -27,8 +28,8 @@ export class CreateLoad implements AsyncDisposable {
   /** Rejects if a create fails in another way than by an outage. */
   readonly #creators: Promise<unknown>
 
-  constructor(plants: PlantRepository) {
-    this.#plants = plants
+  constructor(notes: Notes) {
+    this.#notes = notes
     const creators = Array.from({ length: creatorsCount }, () => this.#create())
     this.#creators = Promise.all(creators)
     // It is awaited later.
@@ -76,13 +77,13 @@ export class CreateLoad implements AsyncDisposable {
   /** @throws Error if the answer is wrong, as the id is new */
   async #insert(id: bigint): Promise<boolean> {
     try {
-      const outcome = await this.#plants.insert(parsePlant({ id, name: 'x' }))
-      if (outcome !== 'inserted') {
-        throw new Error(`the new id ${id} is ${outcome}`)
+      const isInserted = await this.#notes.insert(note(id))
+      if (!isInserted) {
+        throw new Error(`the new id ${id} is taken`)
       }
       return true
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'store-unavailable') {
+      if (error instanceof StoreError && error.code === 'store-unavailable') {
         return false
       }
       throw error

@@ -1,14 +1,11 @@
+import { inspectStore, openReader, planOpening } from '@plant-store/engine'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import {
-  inspectStore,
-  openReader,
-  openStorage,
-  planOpening,
-} from '@plant-store/persistence'
 import { describe, expect, inject, test } from 'vitest'
-import { plant } from './store-folder.ts'
+import { entities, note, openStorage } from './notes.ts'
+
+const content = { entities }
 
 /** A role that may create tables in `public`, as it was common before PostgreSQL 15. */
 async function createRole(database: TestDatabase) {
@@ -30,10 +27,10 @@ async function createRole(database: TestDatabase) {
   }
 }
 
-/** Creates a store in `public` that has a plant. */
+/** Creates a store in `public` that has a note. */
 async function createStore(url: string): Promise<void> {
   await using storage = await openStorage({ url })
-  await storage.plants.insert(plant(1))
+  await storage.notes.insert(note(1))
 }
 
 async function tablesIn(database: TestDatabase, schema: string): Promise<unknown[]> {
@@ -50,14 +47,14 @@ describe('a store in public, after the search path got a schema before it', () =
     await createStore(role.url)
     await database.query(`create schema authorization ${role.name}`)
 
-    const report = await inspectStore(role.url)
-    const plan = await planOpening(role.url)
+    const report = await inspectStore(content, role.url)
+    const plan = await planOpening(content, role.url)
     await using storage = await openStorage({ url: role.url })
-    const found = await storage.plants.find(plant(1).id)
+    const found = await storage.notes.find(note(1).id)
 
-    expect(report.counts.plants).toBe(1)
+    expect(report.counts.notes).toBe(1)
     expect(plan.versionBefore).toBe(plan.schemaVersion)
-    expect(found?.plant).toEqual(plant(1))
+    expect(found).toEqual(note(1))
     expect(await tablesIn(database, role.name)).toEqual([])
   })
 
@@ -83,7 +80,7 @@ async function keepsStoreAfterReconnect(
     url.search = '?pool_mode=transaction'
   }
   const storage = stack.use(await openStorage({ url: url.href }))
-  await storage.plants.insert(plant(1))
+  await storage.notes.insert(note(1))
   await database.query('create schema second')
   await createStore(`${database.url}?options=-c%20search_path%3Dsecond`)
 
@@ -93,10 +90,10 @@ async function keepsStoreAfterReconnect(
     `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`,
   )
-  const insert = () => storage.plants.insert(plant(2)).catch(() => 'unavailable')
+  const insert = () => storage.notes.insert(note(2)).catch(() => 'unavailable')
   await expect.poll(insert).not.toBe('unavailable')
 
-  const stored = await database.query('select id from public.plants order by id')
+  const stored = await database.query('select id from public.notes order by id')
   expect(stored).toEqual([{ id: '1' }, { id: '2' }])
 }
 
@@ -110,8 +107,8 @@ describe('a start is refused', () => {
     const reason = `its schemas ${role.name} and public both have a store: name one with ?options=-c%20search_path%3D${role.name}`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(role.url)).rejects.toThrow(reason)
-    await expect(openReader(role.url)).rejects.toThrow(reason)
+    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
+    await expect(openReader(content, role.url)).rejects.toThrow(reason)
   })
 
   test('if the role may not use the schema that has the store', async () => {
@@ -127,7 +124,7 @@ describe('a start is refused', () => {
     const reason = `the role ${role.name} may not use its schema Odd, "one"`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
     expect(await tablesIn(database, 'public')).toEqual([])
   })
 
@@ -138,7 +135,7 @@ describe('a start is refused', () => {
     const reason = `the role ${role.name} may use no schema of the search path gone`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
   })
 
   test('if the role may not create tables', async () => {
@@ -148,20 +145,20 @@ describe('a start is refused', () => {
     const reason = `its role ${role.name} may not create tables in the schema public`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
   })
 
   test('if another role restored the dump, with every table it may not read', async () => {
     await using database = await createTestDatabase()
     await createStore(database.url)
     await using role = await createRole(database)
-    const tables = ['schema_version', 'plants', 'webhooks', 'outbox', 'access_tokens']
+    const tables = ['schema_version', 'notes', 'gardens']
     const reason = `its role lacks the right to ${tables.map(table => `select on ${table}`).join(', ')}`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(openReader(role.url)).rejects.toThrow(reason)
-    await expect(inspectStore(role.url)).rejects.toThrow(reason)
-    await expect(planOpening(role.url)).rejects.toThrow(reason)
+    await expect(openReader(content, role.url)).rejects.toThrow(reason)
+    await expect(inspectStore(content, role.url)).rejects.toThrow(reason)
+    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
   })
 })
 
@@ -170,7 +167,7 @@ describe('a plan of an opening', () => {
     await using database = await createTestDatabase()
     await using role = await createRole(database)
 
-    const plan = await planOpening(role.url)
+    const plan = await planOpening(content, role.url)
 
     const { host, pathname } = new URL(role.url)
     expect(plan).toEqual({
@@ -186,7 +183,10 @@ describe('a plan of an opening', () => {
     await createStore(database.url)
     await database.query('create schema second')
 
-    const plan = await planOpening(`${database.url}?options=-c%20search_path%3Dsecond`)
+    const plan = await planOpening(
+      content,
+      `${database.url}?options=-c%20search_path%3Dsecond`,
+    )
 
     expect(plan.versionBefore).toBeUndefined()
     expect(plan.store).toMatch(
@@ -198,12 +198,10 @@ describe('a plan of an opening', () => {
     await using database = await createTestDatabase()
     await createStore(database.url)
     await using reader = await database.createReader()
-    await database.query(
-      `grant insert, update, delete on plants, webhooks, outbox to ${reader.name}`,
-    )
+    await database.query(`grant insert, update, delete on notes to ${reader.name}`)
 
-    await expect(planOpening(reader.url)).rejects.toThrow(
-      /cannot be opened: its role lacks the right to insert on access_tokens, update on access_tokens, delete on access_tokens$/,
+    await expect(planOpening(content, reader.url)).rejects.toThrow(
+      /cannot be opened: its role lacks the right to insert on gardens, update on gardens, delete on gardens$/,
     )
   })
 })

@@ -1,9 +1,7 @@
-import type { Entity } from '@plant-store/engine'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import { entities, openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { plant } from './store-folder.ts'
+import { entities, note, openStorage } from './notes.ts'
 
 /** The number of the lock of migrations, which is the same in every release. */
 const migrationLock = 4_815_162_342
@@ -77,11 +75,11 @@ test('a store in a database whose tables are all published can be changed', asyn
   await database.query('create publication everything for all tables')
 
   await using storage = await openStorage({ url: database.url })
-  const inserted = await storage.plants.insert(plant(1))
-  const isRemoved = await storage.plants.remove(plant(1).id)
+  const isInserted = await storage.notes.insert(note(1))
+  const isRemoved = await storage.notes.remove(note(1).id)
   await storage.check()
 
-  expect([inserted, isRemoved]).toEqual(['inserted', true])
+  expect([isInserted, isRemoved]).toEqual([true, true])
   const withoutKey = await database.query(
     `select relname from pg_class
     where relkind = 'r' and relnamespace = 'public'::regnamespace
@@ -107,18 +105,19 @@ describe('a start is refused', () => {
   })
 
   test('if no server answers, in words that hold no password', async () => {
-    const url = 'postgres://gardener:s3cret@127.0.0.1:1/plants?password=s3cret'
+    const url = 'postgres://gardener:s3cret@127.0.0.1:1/notes?password=s3cret'
 
     const error = await openStorage({ url }).catch(error => error)
 
     expect(error.message).toContain(
-      'the store postgres://gardener@127.0.0.1:1/plants cannot be opened',
+      'the store postgres://gardener@127.0.0.1:1/notes cannot be opened',
     )
     const everything = JSON.stringify(error, Object.getOwnPropertyNames(error))
     expect(everything).not.toContain('s3cret')
   })
 
-  const noPassword = /cannot be opened: it requires a password, and neither the URL nor PGPASSWORD has one$/
+  const noPassword =
+    /cannot be opened: it requires a password, and neither the URL nor PGPASSWORD has one$/
   const wrongPassword =
     /cannot be opened: password authentication failed for user "postgres"$/
 
@@ -137,26 +136,25 @@ describe('a store is not ready', () => {
   test.each([
     {
       right: 'insert',
-      table: 'plants',
-      message: 'its role lacks the right to insert on plants',
+      table: 'notes',
+      message: 'its role lacks the right to insert on notes',
     },
     {
       right: 'delete',
-      table: 'plants',
-      message: 'permission denied for table plants',
+      table: 'notes',
+      message: 'permission denied for table notes',
     },
     {
       right: 'insert, select',
-      table: 'access_tokens',
-      message:
-        'its role lacks the right to select on access_tokens, insert on access_tokens',
+      table: 'gardens',
+      message: 'its role lacks the right to select on gardens, insert on gardens',
     },
   ])('if its role may not $right on $table', async ({ right, table, message }) => {
     await using database = await createTestSchema()
     await using owner = await openStorage({ url: database.url })
     await owner.check()
     await using user = await database.createReader()
-    const tables = Object.values<Entity>(entities).flatMap(({ tables }) => tables)
+    const tables = Object.values(entities).flatMap(({ tables }) => tables)
     await database.query(`grant insert, update, delete on ${tables} to ${user.name}`)
     await using storage = await openStorage({ url: user.url })
     await storage.check()

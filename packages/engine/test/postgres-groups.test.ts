@@ -1,12 +1,12 @@
+import type { Storage } from '@plant-store/engine'
 import { until } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import { openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { type Entered, note, notesFrom, openStorage } from './notes.ts'
 import { type FaultyProxy, startProxy, type Tamper } from './proxy.ts'
-import { plant, plantId } from './store-folder.ts'
 
 let database: TestDatabase
 /** One connection, which the tests ask often. */
@@ -67,7 +67,7 @@ test(
 interface GroupOutcome {
   readonly faultAt: number
   readonly hasSucceeded: boolean
-  /** The ids of the stored plants. */
+  /** The ids of the stored notes. */
   readonly storedIds: string
 }
 
@@ -75,7 +75,7 @@ const idsBefore = '1,2'
 const idsAfter = '2,3'
 
 /**
- * Changes plants once for each message of a group, so that each message has the fault
+ * Changes notes once for each message of a group, so that each message has the fault
  * once. Returns the outcomes that no server may have.
  */
 async function findTornGroups(
@@ -86,7 +86,7 @@ async function findTornGroups(
   await using storage = await openStorage({ url: proxy.url, timeoutMs: 5_000 })
   const torn: GroupOutcome[] = []
   for (let number = 0; ; number++) {
-    await preparePlants(storage)
+    await prepareNotes(storage)
     const { hasSucceeded, messages } = await changeThrough(
       proxy,
       storage,
@@ -103,24 +103,28 @@ async function findTornGroups(
   }
 }
 
-/** Stores the plants 1 and 2. If the last connection was cut, this opens another. */
-async function preparePlants({ plants }: Storage): Promise<void> {
-  await admin.query('truncate plants')
-  const save = () => plants.saveAll([plant(1), plant(2)])
-  await save().catch(save)
+/** Stores the notes 1 and 2. If the last connection was cut, this opens another. */
+async function prepareNotes({ notes }: Storage<Entered>): Promise<void> {
+  await admin.query('truncate notes')
+  const insert = () => notes.insertAll(notesFrom(1, 2))
+  await insert().catch(insert)
 }
 
-/** Changes plants in one group while the proxy tampers with its messages. */
-async function changeThrough(proxy: FaultyProxy, { plants }: Storage, tamper: Tamper) {
+/** Changes notes in one group while the proxy tampers with its messages. */
+async function changeThrough(
+  proxy: FaultyProxy,
+  { notes }: Storage<Entered>,
+  tamper: Tamper,
+) {
   let messages = 0
   proxy.tamper(message => {
     messages++
     return tamper(message)
   })
   const changes = await Promise.allSettled([
-    plants.save(plant(3)),
-    plants.remove(plantId(1)),
-    plants.save(plant(2, 'replaced')),
+    notes.save(note(3)),
+    notes.remove(1n),
+    notes.save(note(2, 'replaced')),
   ])
   proxy.tamper()
   await until('the server to end what it has got', isServerIdle)
@@ -138,6 +142,6 @@ async function isServerIdle(): Promise<boolean> {
 }
 
 async function readIds(): Promise<string> {
-  const { rows } = await admin.query('select id from plants order by id')
+  const { rows } = await admin.query('select id from notes order by id')
   return rows.map(({ id }) => id).join()
 }
