@@ -2,4 +2,5 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // The build puts the page together, and the files of the API reference.
-export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
+// One file after another, because all share one store and one browser (`test/page.ts`).
+export default mergeConfig(shared, { test: { globalSetup: freshBuild, maxWorkers: 1 } })

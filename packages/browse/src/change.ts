@@ -1,20 +1,13 @@
-import { NoAnswerError, RefusedError } from '@plant-store/client'
-import type { Entity } from './description.ts'
-import {
-  type Item,
-  isSameItem,
-  type Records,
-  readRecord,
-  type Stored,
-} from './records.ts'
-import { forbidChanges, isRefused, signedIn, toWords } from './session.ts'
+import { NoAnswerError, type Plant, RefusedError } from '@plant-store/client'
+import { isSamePlant, plants, readPlant, type StoredPlant } from './plants.ts'
+import { isRefused, signedIn, toWords } from './session.ts'
 
-/** A change of one record. */
+/** A change of one plant. */
 export interface Change {
   readonly verb: 'save' | 'delete'
   readonly id: bigint
-  /** The record as it will be, `undefined` if it is to be deleted. */
-  readonly wanted: Item | undefined
+  /** The plant as it will be, `undefined` if it is to be deleted. */
+  readonly wanted: Plant | undefined
 }
 
 /** `saved` or `deleted`. */
@@ -24,38 +17,28 @@ export function participle({ verb }: Change): string {
 
 /** How an attempt to make a change ended. */
 export type Outcome =
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done'; readonly stored: StoredPlant | undefined }
   /** Nothing was changed, or it is unknown. */
   | { readonly kind: 'failed'; readonly reason: string }
-  /** The record is no longer as it was read. `now` is `undefined` if it is gone. */
-  | { readonly kind: 'conflict'; readonly now: Stored | undefined }
-
-/** The parts of the browser page that a change needs. */
-export interface ChangeOptions {
-  readonly entity: Entity
-  readonly records: Records
-  /** Called before the record is read again, with what is uncertain until then. */
-  readonly onUncertain: (text: string) => void
-}
+  /** The plant is no longer as it was read. `now` is `undefined` if it is gone. */
+  | { readonly kind: 'conflict'; readonly now: StoredPlant | undefined }
 
 /**
  * Makes a change, and resolves to what became of it.
  *
- * @param base the record as it was read, `undefined` if there was none
+ * @param base the plant as it was read, `undefined` if there was none
+ * @param onUncertain called before the plant is read again, with what is uncertain until
+ * then
  */
 export async function attempt(
   change: Change,
-  base: Stored | undefined,
-  options: ChangeOptions,
+  base: StoredPlant | undefined,
+  onUncertain: (text: string) => void,
 ): Promise<Outcome> {
-  const { entity, records, onUncertain } = options
   try {
-    await signedIn(() => send(change, base, options))
-    return { kind: 'done' }
+    const stored = await signedIn(() => send(change, base))
+    return { kind: 'done', stored }
   } catch (error) {
-    if (isRefused(error, 403)) {
-      forbidChanges(entity.name)
-    }
     const isUncertain = mayHaveChanged(error)
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
       return { kind: 'failed', reason: toWords(error) }
@@ -66,7 +49,7 @@ export async function attempt(
       onUncertain(`${doubtful}. Reading it again …`)
     }
     try {
-      const now = await readRecord(records, change.id)
+      const now = await readPlant(change.id)
       return judge(change, base, { now, error })
     } catch (cause) {
       return { kind: 'failed', reason: `${doubtful}: ${toWords(cause)}` }
@@ -74,14 +57,14 @@ export async function attempt(
   }
 }
 
-/** Returns the outcome of a failed change, by the record as it is now. */
+/** Returns the outcome of a failed change, by the plant as it is now. */
 function judge(
   change: Change,
-  base: Stored | undefined,
-  { now, error }: { readonly now: Stored | undefined; readonly error: unknown },
+  base: StoredPlant | undefined,
+  { now, error }: { readonly now: StoredPlant | undefined; readonly error: unknown },
 ): Outcome {
-  if (isSameItem(now?.item, change.wanted)) {
-    return { kind: 'done' }
+  if (isSamePlant(now?.item, change.wanted)) {
+    return { kind: 'done', stored: now }
   }
   if (now?.version === base?.version) {
     const reason = `It was not ${participle(change)}: ${toWords(error)}`
@@ -90,21 +73,17 @@ function judge(
   return { kind: 'conflict', now }
 }
 
-function send(
+/** A new plant is saved, too, because the store then recognises a repeated attempt. */
+async function send(
   { id, wanted }: Change,
-  base: Stored | undefined,
-  { entity, records }: ChangeOptions,
-): Promise<unknown> {
-  if (wanted === undefined) {
-    return records.remove(id, { ifMatch: base?.version })
+  base: StoredPlant | undefined,
+): Promise<StoredPlant | undefined> {
+  if (wanted !== undefined) {
+    const condition = base ? { ifMatch: base.version } : { ifNoneMatch: '*' as const }
+    return plants.replace(wanted, condition)
   }
-  if (base !== undefined) {
-    return records.replace(wanted, { ifMatch: base.version })
-  }
-  if (entity.creation === 'POST' && !entity.canSave) {
-    return records.create(wanted)
-  }
-  return records.replace(wanted, { ifNoneMatch: '*' })
+  await plants.remove(id, { ifMatch: base?.version })
+  return undefined
 }
 
 function mayHaveChanged(error: unknown): boolean {

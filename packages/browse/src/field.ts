@@ -1,105 +1,148 @@
-import type { Member } from './description.ts'
 import { element, uniqueId } from './dom.ts'
-import type { Item } from './records.ts'
-import { integerProblem, readInteger, toText } from './values.ts'
+import { integerProblem, readInteger } from './values.ts'
 
 /** The field of a member in a form. */
-export interface Field {
-  readonly name: string
+export interface Field<Value> {
   readonly element: HTMLElement
   focus(): void
+  setReadOnly(isReadOnly: boolean): void
+  /** Returns what is in the field, to compare it with what was in it before. */
+  state(): string
   /** Returns whether something was typed that closing the form would lose. */
   isEdited(): boolean
   /**
-   * Returns the value, which is `undefined` if the member is absent. If the text is not
-   * valid, the field says why, and there is no result.
+   * Returns the value. If what was typed is none, the field says why, and there is no
+   * result.
    */
-  read(): { readonly value: unknown } | undefined
-}
-
-/**
- * Returns the field of a member. A field that nobody edits keeps its value, because a
- * control may be unable to hold it: a `<textarea>` has no CR.
- */
-export function createField(
-  member: Member,
-  item: Item | undefined,
-  canEdit: boolean,
-): Field {
-  const { name, description, bounds, isText, isRequired } = member
-  const original = item?.[name]
-  const control = createControl(member, toText(original) ?? '')
-  control.readOnly = !canEdit || !(isText || bounds)
-  control.autofocus = !control.readOnly
-  const unedited = control.value
-  const presence = element('input', {
-    type: 'checkbox',
-    checked: original !== undefined,
-    disabled: !canEdit,
-  })
-  const wasPresent = presence.checked
-
-  const label = element('label', { htmlFor: control.id }, name)
-  const choice = element('label', { className: 'presence' }, presence, ` has ${name}`)
-  const hint = element('p', { id: uniqueId(), className: 'hint' }, description)
-  const problem = element('p', { id: uniqueId(), className: 'problem' })
-  control.setAttribute('aria-describedby', `${hint.id} ${problem.id}`)
-  const head = element('div', {}, label, !isRequired && choice)
-  const parts = [head, control, hint, problem]
-
-  const hasNewText = () => control.value !== unedited
-  const say = (text: string, isInvalid: boolean) => {
-    problem.textContent = text
-    control.setAttribute('aria-invalid', `${isInvalid}`)
-  }
-  const hasCr = typeof original === 'string' && original.includes('\r')
-  control.addEventListener('input', () => {
-    presence.checked = true
-    say('', false)
-    if (hasCr && hasNewText()) {
-      say('has other line breaks than LF, and is saved with LF', false)
-    }
-  })
-
-  function read(): { readonly value: unknown } | undefined {
-    if (!isRequired && !presence.checked) {
-      return { value: undefined }
-    }
-    if (original !== undefined && !hasNewText()) {
-      return { value: original }
-    }
-    if (bounds === undefined) {
-      return { value: control.value }
-    }
-    const value = readInteger(control.value, bounds)
-    if (value !== undefined) {
-      return { value }
-    }
-    say(integerProblem(control.value, bounds), true)
-    return undefined
-  }
-
-  return {
-    name,
-    element: element('div', { className: 'field' }, ...parts),
-    focus: () => control.focus(),
-    isEdited: () => hasNewText() || presence.checked !== wasPresent,
-    read,
-  }
+  read(): { readonly value: Value } | undefined
 }
 
 type Control = HTMLInputElement | HTMLTextAreaElement
 
-function createControl({ isText }: Member, value: string): Control {
-  const common = { id: uniqueId(), spellcheck: false, translate: false }
-  if (!isText) {
-    const autocomplete = 'off'
-    return element('input', { ...common, autocomplete, className: 'integer', value })
+/** Returns the field of the id of a new plant. */
+export function createIdField(name: string, hint: string): Field<bigint> {
+  const control = element('input', { className: 'integer', autocomplete: 'off' })
+  const { say, ...frame } = createFrame(name, hint, control)
+  return {
+    ...frame,
+    read() {
+      const value = readInteger(control.value)
+      if (value !== undefined) {
+        return { value }
+      }
+      say(`The ${name} ${integerProblem(control.value)}.`, true)
+      return
+    },
   }
-  const control = element('textarea', { ...common, rows: 2, value })
+}
+
+/**
+ * Returns the field of a text. If nobody edits it, it keeps its value, because a
+ * `<textarea>` cannot hold every text: it has no CR.
+ *
+ * @param original the text as it was read, `undefined` if it is absent
+ * @param isNew whether the plant is a new one
+ */
+export function createTextField(
+  name: string,
+  hint: string,
+  { original, isNew }: { readonly original: string | undefined; readonly isNew: boolean },
+): Field<string> {
+  const control = element('textarea', { rows: 2, value: original ?? '' })
   control.setSelectionRange(0, 0)
   // The direction comes after the value. With the direction set, Chromium looks at the
   // whole text again for each line of a new value.
   control.dir = 'auto'
-  return control
+  const { say, ...frame } = createFrame(name, hint, control)
+  const unedited = control.value
+  control.addEventListener('input', () => {
+    if (control.value !== unedited) {
+      say(warningOf(control.value, original ?? '', isNew), false)
+    }
+  })
+  return {
+    ...frame,
+    read() {
+      if (original !== undefined && control.value === unedited) {
+        return { value: original }
+      }
+      // A cell that is pasted from a spreadsheet ends in a line break.
+      return { value: isNew ? control.value.replace(/\n+$/, '') : control.value }
+    },
+  }
+}
+
+/**
+ * Returns the field of a text that can be absent: if it is empty. Only if an empty text is
+ * stored, it can be kept.
+ */
+export function createOptionalTextField(
+  name: string,
+  hint: string,
+  options: { readonly original: string | undefined; readonly isNew: boolean },
+): Field<string | undefined> {
+  const field = createTextField(name, hint, options)
+  if (options.original !== '') {
+    return { ...field, read: () => absentIfEmpty(field.read()) }
+  }
+  const keep = element('input', { type: 'checkbox', checked: true })
+  field.element.append(element('label', { className: 'hint' }, keep, ' “” empty text'))
+  return {
+    ...field,
+    setReadOnly(isReadOnly) {
+      field.setReadOnly(isReadOnly)
+      keep.disabled = isReadOnly
+    },
+    state: () => `${field.state()}${keep.checked}`,
+    isEdited: () => field.isEdited() || !keep.checked,
+    read: () => (keep.checked ? field.read() : absentIfEmpty(field.read())),
+  }
+}
+
+function absentIfEmpty(result: { readonly value: string } | undefined) {
+  return result && { value: result.value === '' ? undefined : result.value }
+}
+
+/** Returns what a user may not see or want in an edited text, `''` for nothing. */
+function warningOf(text: string, original: string, isNew: boolean): string {
+  if (original.includes('\r')) {
+    return 'The stored text has other line breaks than LF. It is saved with LF.'
+  }
+  if (isNew && text.endsWith('\n')) {
+    return 'The line break at the end is not saved.'
+  }
+  if (text.endsWith('\n')) {
+    return 'The text ends in a line break, which is saved.'
+  }
+  if (text.trim() !== text) {
+    return 'The text begins or ends with a space, which is saved.'
+  }
+  return ''
+}
+
+/** Returns the parts of a field around its control, and a function that says something. */
+function createFrame(name: string, hint: string, control: Control) {
+  const note = element('p', { id: uniqueId(), className: 'hint' }, hint)
+  Object.assign(control, { id: uniqueId(), spellcheck: false, translate: false })
+  control.setAttribute('aria-describedby', note.id)
+  const unedited = control.value
+  /** Says something in place of the hint, `''` for the hint. */
+  const say = (text: string, isInvalid: boolean) => {
+    note.textContent = text || hint
+    note.className = text === '' ? 'hint' : 'problem'
+    control.setAttribute('aria-invalid', `${isInvalid}`)
+  }
+  control.addEventListener('input', () => say('', false))
+  const label = element('label', { htmlFor: control.id }, name)
+  return {
+    element: element('div', { className: 'field' }, label, control, note),
+    say,
+    focus: () => control.focus(),
+    setReadOnly: (isReadOnly: boolean) => {
+      control.readOnly = isReadOnly
+      control.autofocus = !isReadOnly
+    },
+    state: () => `${control.value}\0`,
+    isEdited: () => control.value !== unedited,
+  }
 }

@@ -1,128 +1,138 @@
-import type { Entity, Member } from './description.ts'
-import { byId, element } from './dom.ts'
+import { button, byId, element } from './dom.ts'
 import { refuse } from './messages.ts'
-import type { Place } from './place.ts'
-import { classOf, integerProblem, readInteger } from './values.ts'
+import { type Place, withParameter } from './place.ts'
+import type { Filter } from './plants.ts'
+import { integerProblem, readInteger, toCell } from './values.ts'
 
 const form = byId('filters', HTMLFormElement)
 const fieldset = byId('filter-fields', HTMLElement)
 const fold = byId('fold', HTMLButtonElement)
 
+/** The labels of the fields above the table, in their order. */
+const labels: Readonly<Record<Filter, string>> = {
+  after: 'From id',
+  tag: 'tag',
+  name_contains: 'name contains',
+}
+
 /** A field above the table, for a parameter of the list. */
 interface FilterField {
-  readonly parameter: Member
+  readonly name: string
   readonly label: string
+  readonly element: HTMLElement
   readonly input: HTMLInputElement
-  /** The value in the place. The input differs from it until "Show" is pressed. */
-  placed: string
+  readonly clear: HTMLButtonElement
+  /** The value in the place. */
+  placed: string | undefined
+  /** The text of the input for it. The two differ if the input cannot show the value. */
+  shown: string
 }
 
-let entityOfFields: string | undefined
-let fields: readonly FilterField[] = []
+const fields = Object.entries(labels).map(([name, label]) => createField(name, label))
+let shownPlace: Place = { plant: undefined, parameters: new Map() }
+let goTo: (place: Place) => void = () => {}
 
-/** Shows the fields of the place: from which id, and the filters. */
-export function showFilters(
-  entity: Entity,
-  place: Place,
-  onShow: (place: Place) => void,
-): void {
-  if (entityOfFields !== entity.name) {
-    createFields(entity)
-  }
-  entityOfFields = entity.name
-  for (const field of fields) {
-    placeValue(field, place)
-  }
-  const { length } = fields.filter(field => field.placed !== '')
-  fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
-  form.onsubmit = event => {
-    event.preventDefault()
-    const parameters = readFields()
-    if (parameters) {
-      setFolded(true)
-      onShow({ entity: entity.name, record: undefined, parameters })
-    }
-  }
-}
-
-function placeValue(field: FilterField, place: Place): void {
-  const { parameter, input } = field
-  const text = place.parameters.get(parameter.name) ?? ''
-  // The interface asks for what follows an id.
-  let value = text
-  if (parameter.name === 'after' && /^-?\d+$/.test(text)) {
-    value = `${BigInt(text) + 1n}`
-  }
-  if (value !== field.placed) {
-    input.value = value
-  }
-  field.placed = value
-}
-
-function createFields({ members, filters, hasPages }: Entity): void {
-  const ids = members.filter(({ name }) => hasPages && name === 'id')
-  fields = [
-    ...ids.map(id => createField({ ...id, name: 'after' }, 'From id')),
-    ...filters.map(filter => createField(filter, filter.name.replaceAll('_', ' '))),
-  ]
-  const labels = fields.map(({ label, input }) =>
-    element('label', {}, `${label} `, input),
-  )
-  fieldset.replaceChildren(...labels, element('button', {}, 'Show'))
-}
-
-function createField(parameter: Member, label: string): FilterField {
-  const { description, bounds } = parameter
+function createField(name: string, label: string): FilterField {
   const input = element('input', {
-    title: description,
     spellcheck: false,
     autocapitalize: 'none',
     enterKeyHint: 'search',
     translate: false,
-    className: classOf(bounds),
   })
-  return { parameter, label, input, placed: '' }
+  const clear = button('×', () => {
+    input.value = ''
+    input.focus()
+    goTo(withParameter(shownPlace, name))
+  })
+  clear.ariaLabel = `Clear ${label}`
+  const line = element('div', {}, element('label', {}, `${label} `, input), clear)
+  clear.hidden = true
+  return { name, label, element: line, input, clear, placed: undefined, shown: '' }
 }
 
-/** Returns the parameters of the list, or says which field is wrong. */
-function readFields(): ReadonlyMap<string, string> | undefined {
-  for (const { parameter, label, input } of fields) {
-    const problem = findProblem(input.value, parameter)
-    input.setAttribute('aria-invalid', `${problem !== undefined}`)
-    if (problem !== undefined) {
-      refuse(`${label} ${problem}.`)
+fieldset.append(...fields.map(field => field.element), element('button', {}, 'Show'))
+
+/** Shows the fields of the place: from which id, and the filters. */
+export function showFilters(place: Place, onShow: (place: Place) => void): void {
+  shownPlace = place
+  goTo = onShow
+  for (const field of fields) {
+    placeValue(field, place)
+  }
+  const { length } = fields.filter(field => field.placed !== undefined)
+  fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
+}
+
+function placeValue(field: FilterField, place: Place): void {
+  const { name, input, clear } = field
+  const value = place.parameters.get(name)
+  if (value === field.placed) {
+    return
+  }
+  const text = toInput(name, value ?? '')
+  input.value = text
+  const isShown = value === undefined || (text !== '' && input.value === text)
+  if (!isShown) {
+    input.value = ''
+  }
+  input.placeholder = isShown ? '' : (toCell(value).textContent ?? '')
+  clear.hidden = value === undefined
+  field.placed = value
+  field.shown = input.value
+}
+
+/** Returns the text for a value, `''` if there is none. */
+function toInput(name: string, value: string): string {
+  if (name !== 'after' || !/^-?\d+$/.test(value)) {
+    return value
+  }
+  // The interface asks for what follows an id. No id follows the greatest.
+  const id = `${BigInt(value) + 1n}`
+  return readInteger(id) === undefined ? '' : id
+}
+
+/** Returns the filters of a place in words, with signs for what is invisible. */
+export function describeFilters({ parameters }: Place): readonly (Node | string)[] {
+  return [...parameters].flatMap(([name, value], index) => {
+    const words = name === 'after' ? 'id after' : name.replaceAll('_', ' ')
+    return [`${index === 0 ? '' : ', '}${words} `, toCell(value, 60)]
+  })
+}
+
+/** Returns the place of the list that the fields ask for, or says which is wrong. */
+function readFields(): Place | undefined {
+  let place = shownPlace
+  for (const field of fields) {
+    const { name, label, input } = field
+    const isEdited = input.value !== field.shown
+    const text = input.value
+    const isWrong = isEdited && name === 'after' && isNoId(text)
+    input.setAttribute('aria-invalid', `${isWrong}`)
+    if (isWrong) {
+      refuse(`${label} ${integerProblem(text)}.`)
       input.focus()
       return undefined
     }
+    if (isEdited) {
+      place = withParameter(place, name, toParameter(name, text))
+    }
   }
-  const values = fields.map(field => [field.parameter.name, readField(field)] as const)
-  return new Map(values.filter(([, value]) => value !== ''))
+  return place
 }
 
-function findProblem(text: string, { bounds }: Member): string | undefined {
-  if (
-    bounds === undefined ||
-    text.trim() === '' ||
-    readInteger(text, bounds) !== undefined
-  ) {
-    return undefined
-  }
-  return integerProblem(text, bounds)
+function isNoId(text: string): boolean {
+  return text.trim() !== '' && readInteger(text) === undefined
 }
 
-/** Returns the value of a parameter, `''` if it is not to be sent. */
-function readField({ parameter, input }: FilterField): string {
-  const { name, bounds } = parameter
-  if (bounds === undefined) {
-    return input.value
+/** Returns the value for a text that was typed, `undefined` if there is none. */
+function toParameter(name: string, text: string): string | undefined {
+  if (name !== 'after') {
+    return text === '' ? undefined : text
   }
-  const integer = readInteger(input.value, bounds)
-  // The interface asks for what follows an id. No id is before the smallest.
-  const isFirst = name === 'after' && integer === bounds.minimum
-  if (integer === undefined || isFirst) {
-    return ''
-  }
-  return `${name === 'after' ? integer - 1n : integer}`
+  const id = readInteger(text)
+  // No id is before the smallest.
+  const isFirst = id === undefined || readInteger(`${id - 1n}`) === undefined
+  return isFirst ? undefined : `${id - 1n}`
 }
 
 /** Folds the fields into a button, on a phone only. */
@@ -130,6 +140,27 @@ function setFolded(isFolded: boolean): void {
   fold.setAttribute('aria-expanded', `${!isFolded}`)
 }
 
+form.addEventListener('submit', event => {
+  event.preventDefault()
+  const place = readFields()
+  if (place !== undefined) {
+    setFolded(true)
+    goTo(place)
+  }
+})
+
 fold.addEventListener('click', () =>
   setFolded(fold.getAttribute('aria-expanded') === 'true'),
 )
+
+// "/" goes to the search, as on other pages, unless somebody types it.
+document.addEventListener('keydown', event => {
+  const isTyped =
+    event.target instanceof Element && event.target.matches('input, textarea')
+  const isOverList = document.querySelector('dialog') === null
+  if (event.key === '/' && !isTyped && isOverList) {
+    event.preventDefault()
+    setFolded(false)
+    fields.find(({ name }) => name === 'name_contains')?.input.focus()
+  }
+})

@@ -1,12 +1,13 @@
-import type { Entity } from './description.ts'
+import type { PlantListQuery } from '@plant-store/client'
 import { byId, element } from './dom.ts'
 import { clearMessages, refuse } from './messages.ts'
-import { type Place, pagesBefore, toFragment } from './place.ts'
-import type { Query, Records } from './records.ts'
+import { type Place, pagesBefore, toFragment, withParameter } from './place.ts'
+import { plants } from './plants.ts'
 import {
   clearTable,
   createRow,
   findFirstLink,
+  findNew,
   findRow,
   showBusy,
   showEmpty,
@@ -19,18 +20,11 @@ const rowsMax = 100
 
 const rowsLine = byId('rows', HTMLElement)
 const total = byId('total', HTMLElement)
+const range = byId('range', HTMLElement)
 const stop = byId('stop', HTMLButtonElement)
 const first = byId('first', HTMLButtonElement)
 const previous = byId('previous', HTMLButtonElement)
 const next = byId('next', HTMLButtonElement)
-const create = byId('new', HTMLButtonElement)
-
-/** A place, and where its list is read. */
-export interface View {
-  readonly entity: Entity
-  readonly records: Records
-  readonly place: Place
-}
 
 /** How far a list has been read. */
 interface Progress {
@@ -38,6 +32,8 @@ interface Progress {
   hasMore: boolean
   /** The id after which the next page begins, `''` for the first page. */
   after: string
+  /** The number of plants in all pages, in words. */
+  total: string
 }
 
 /** Called when the user goes to another page of a list. */
@@ -50,7 +46,7 @@ export type OnGo = (place: Place, pagesBefore: readonly string[]) => void
 export class List {
   readonly #onGo: OnGo
   /** The list that is in the table, or is being read. */
-  #view: View | undefined
+  #place: Place | undefined
   /** Ends the reading that is under way. */
   #reading = new AbortController()
 
@@ -59,14 +55,13 @@ export class List {
   }
 
   isAt(place: Place): boolean {
-    const shown = this.#view?.place
-    return shown !== undefined && toFragment(shown) === toFragment(place)
+    return this.#place !== undefined && toFragment(this.#place) === toFragment(place)
   }
 
   /** Reads a list and shows it. If that fails, the table is empty. */
-  async show(view: View): Promise<void> {
-    this.#view = view
-    const isRead = await this.#read(view)
+  async show(place: Place): Promise<void> {
+    this.#place = place
+    const isRead = await this.#read(place)
     if (!isRead) {
       this.clear()
     }
@@ -74,15 +69,15 @@ export class List {
 
   /** Reads the list again. If that fails, the rows stay as they are. */
   async refresh(): Promise<void> {
-    if (this.#view !== undefined) {
-      await this.#read(this.#view)
+    if (this.#place !== undefined) {
+      await this.#read(this.#place)
     }
   }
 
   /** Empties the table, so that nothing stays of what the token could see. */
   clear(): void {
     this.#reading.abort()
-    this.#view = undefined
+    this.#place = undefined
     clearTable()
     showBusy(false)
     this.#showStatus('')
@@ -94,14 +89,19 @@ export class List {
   /** Gives the focus to a row, or to "New" if there is no such row. */
   focusRow(id: bigint | undefined): void {
     const link = findRow(id)?.querySelector('a')
-    const target = link ?? create
+    const target = link ?? findNew()
     target.focus()
   }
 
   /** Returns the id of the row after this one, or else of the row before it. */
   neighbourOf(id: bigint): bigint | undefined {
+    return this.idBeside(id, 'next') ?? this.idBeside(id, 'previous')
+  }
+
+  /** Returns the id of the row on one side of this one, if there is one. */
+  idBeside(id: bigint, side: 'next' | 'previous'): bigint | undefined {
     const row = findRow(id)
-    const neighbour = row?.nextElementSibling ?? row?.previousElementSibling
+    const neighbour = row?.[`${side}ElementSibling`]
     if (neighbour instanceof HTMLTableRowElement) {
       return BigInt(neighbour.dataset['id'] ?? '')
     }
@@ -120,7 +120,7 @@ export class List {
     const row = findRow(id)
     row?.querySelector('.problem')?.remove()
     const problem = element('p', { className: 'problem', role: 'alert' }, text)
-    row?.lastElementChild?.append(problem)
+    row?.firstElementChild?.append(problem)
     return row !== undefined
   }
 
@@ -128,22 +128,21 @@ export class List {
    * Resolves to false if the list cannot be read. A reading that was ended resolves to
    * true, because what has ended it decides what the table shows.
    */
-  async #read(view: View): Promise<boolean> {
+  async #read(place: Place): Promise<boolean> {
     this.#reading.abort()
     const reading = new AbortController()
     this.#reading = reading
     showBusy(true)
-    this.#showStatus('Loading …')
     try {
-      const progress = await this.#readPages(view, reading.signal)
-      this.#showEnd(view, progress)
+      const progress = await this.#readPages(place, reading.signal)
+      this.#showEnd(place, progress)
       return true
     } catch (error) {
       if (reading.signal.aborted) {
         return true
       }
       this.#showStatus('')
-      this.#refuse(view, error)
+      this.#refuse(place, error)
       return false
     }
   }
@@ -152,62 +151,59 @@ export class List {
    * Shows the rows of a page. A search reads further pages of the store, until there are
    * `rowsMax` rows, no page follows, or the user stops it.
    */
-  async #readPages(view: View, signal: AbortSignal): Promise<Progress> {
-    const { entity, place } = view
-    const parameters = Object.fromEntries(place.parameters)
-    const { after = '', ...filters } = parameters
-    const progress: Progress = { rowCount: 0, hasMore: true, after }
-    const isSearch = entity.filters.some(({ name }) => isSearchFor(name, filters))
+  async #readPages(place: Place, signal: AbortSignal): Promise<Progress> {
+    const { after = '', ...filters } = Object.fromEntries(place.parameters)
+    const progress: Progress = { rowCount: 0, hasMore: true, after, total: '' }
+    // Only the pages of a search can be empty and yet have a next one.
+    const isSearch = filters['name_contains'] !== undefined
     const stopping = new AbortController()
     stop.onclick = () => stopping.abort()
     stop.hidden = !isSearch
+    this.#showStatus(isSearch ? 'Searching …' : 'Loading …')
     const signalOrStop = AbortSignal.any([signal, stopping.signal])
-    const query = toQuery(entity, filters, isSearch)
+    // The store does not count the finds of a search.
+    const query = isSearch ? filters : { ...filters, count: true }
     let body: HTMLElement | undefined
     try {
       do {
-        const page = await this.#readPage(view, { query, progress, signal: signalOrStop })
+        const page = await this.#readPage(query, progress, signalOrStop)
         // The rows of the previous list stay until the first page arrives.
-        body ??= showTable(entity)
-        const rows = page.items.map(item => createRow(item, entity.members, place))
-        body.append(...rows)
+        body ??= showTable()
+        body.append(...page.items.map(plant => createRow(plant, place)))
         progress.rowCount += page.items.length
         progress.hasMore = page.next !== undefined
         progress.after = `${page.next ?? ''}`
-        if (isSearch) {
-          this.#showStatus(toSearchStatus(progress))
-        }
-        total.textContent = toTotal(page.total)
+        progress.total = `${page.total ?? ''}`
+        total.textContent = isSearch ? toSearchProgress(progress) : ''
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
       const isStoppedByUser = stopping.signal.aborted && !signal.aborted
       if (!isStoppedByUser) {
         throw error
       }
-      if (body === undefined) {
-        showTable(entity)
-      }
+      body ??= showTable()
     }
     return progress
   }
 
-  #readPage({ records }: View, options: PageOptions) {
-    const { progress, signal } = options
-    const query: Query = { ...options.query, limit: rowsMax - progress.rowCount }
-    if (progress.after === '') {
-      return signedIn(() => records.list(query, { signal }))
-    }
+  #readPage(query: object, progress: Progress, signal: AbortSignal) {
+    const { after, rowCount } = progress
     // The URL may hold any text here. The store then says what is wrong with it.
-    const after = progress.after as unknown as bigint
-    return signedIn(() => records.list({ ...query, after }, { signal }))
+    const parameters = {
+      ...query,
+      limit: rowsMax - rowCount,
+      ...(after !== '' && { after }),
+    } as unknown as PlantListQuery
+    return signedIn(() => plants.list(parameters, { signal }))
   }
 
   #showStatus(text: string): void {
     rowsLine.textContent = text
     total.textContent = ''
+    range.textContent = ''
   }
 
-  #refuse(view: View, error: unknown): void {
+  #refuse(place: Place, error: unknown): void {
     showBusy(false)
     stop.hidden = true
     const words = toWords(error)
@@ -219,87 +215,70 @@ export class List {
     }
     refuse(`The list cannot be read: ${words}.`, () => {
       clearMessages()
-      this.show(view)
+      this.show(place)
     })
   }
 
-  #showEnd(view: View, { rowCount, hasMore, after }: Progress): void {
-    const { entity, place } = view
+  #showEnd(place: Place, progress: Progress): void {
+    const { rowCount, hasMore, after } = progress
     const noun = rowCount === 1 ? 'row' : 'rows'
     const rest = hasMore ? 'more follow' : 'no more'
     rowsLine.textContent = `${rowCount} ${noun}, ${rest}`
+    total.textContent = toTotal(progress.total)
     showBusy(false)
     stop.hidden = true
     if (rowCount === 0 && !hasMore) {
-      showEmpty(entity, place)
+      showEmpty(place)
     }
     // The ids after which pages begin, and `''` for the first page.
     const startOfThis = place.parameters.get('after') ?? ''
     const startsBefore = pagesBefore()
     const startOfPrevious = startsBefore.at(-1)
-    const startsBeforePrevious = startsBefore.slice(0, -1)
-    const startsBeforeNext = [...startsBefore, startOfThis]
+    const isKnown = startOfThis === '' || startsBefore[0] === ''
+    const rowsBefore = startOfThis === '' ? 0 : startsBefore.length * rowsMax
+    range.textContent = isKnown ? toRange(rowsBefore, progress) : ''
     first.disabled = startOfThis === ''
     first.onclick = () => this.#onGo(toPage(place, ''), [])
     previous.disabled = startOfPrevious === undefined
     previous.onclick = () =>
-      this.#onGo(toPage(place, startOfPrevious), startsBeforePrevious)
+      this.#onGo(toPage(place, startOfPrevious), startsBefore.slice(0, -1))
     next.disabled = !hasMore
-    next.onclick = () => this.#onGo(toPage(place, after), startsBeforeNext)
+    next.onclick = () => this.#onGo(toPage(place, after), [...startsBefore, startOfThis])
     keepFocus()
   }
 }
 
-interface PageOptions {
-  readonly query: Query
-  readonly progress: Progress
-  readonly signal: AbortSignal
-}
-
-/**
- * Returns whether a filter searches. Only the pages of a search can be empty and yet have
- * a next one.
- */
-function isSearchFor(name: string, filters: Readonly<Record<string, string>>): boolean {
-  return name.endsWith('_contains') && filters[name] !== undefined
-}
-
-/** Returns the query of a list. The store does not count the finds of a search. */
-function toQuery(
-  { canCount }: Entity,
-  filters: Readonly<Record<string, string>>,
-  isSearch: boolean,
-): Query {
-  if (canCount && !isSearch) {
-    return { ...filters, count: true }
-  }
-  return filters
-}
-
 /** Returns the place of a page that begins after an id, or of the first page. */
 function toPage(place: Place, after = ''): Place {
-  const parameters = new Map(place.parameters)
-  parameters.delete('after')
-  if (after !== '') {
-    parameters.set('after', after)
-  }
-  return { ...place, parameters }
+  return withParameter(place, 'after', after === '' ? undefined : after)
 }
 
-function toSearchStatus({ after, rowCount }: Progress): string {
-  return `Searching … Looked up to id ${after}, ${rowCount} found`
+function toSearchProgress({ after, rowCount }: Progress): string {
+  const found = `${rowCount} found`
+  return after === '' ? found : `Looked up to id ${after}, ${found}`
 }
 
 /** A total such as "10000+" is a text, because the store stops counting there. */
-function toTotal(total: number | string | undefined): string {
-  if (total === undefined) {
+function toTotal(total: string): string {
+  if (total === '') {
     return ''
   }
-  const count = Number.parseInt(`${total}`, 10).toLocaleString('en')
-  if (typeof total === 'number') {
-    return `${count} in all`
+  const end = total.endsWith('+') ? 'or more in all' : 'in all'
+  return `${toCount(total)} ${end}`
+}
+
+/** Returns where the rows of a page are in the list, such as `101–200 of 10,000+`. */
+function toRange(rowsBefore: number, { total, rowCount }: Progress): string {
+  if (total === '' || rowCount === 0) {
+    return ''
   }
-  return `${count} or more in all`
+  const first = toCount(rowsBefore + 1)
+  const last = toCount(rowsBefore + rowCount)
+  return `${first}–${last} of ${toCount(total)}${total.endsWith('+') ? '+' : ''}`
+}
+
+function toCount(count: string | number): string {
+  return Number.parseInt(`${count}`, 10).toLocaleString('en')
 }
 
 /** Gives the focus to the rows if the button that had it can no longer be used. */

@@ -1,25 +1,27 @@
 import { type Change, participle } from './change.ts'
-import { type Entity, int64, readEntities } from './description.ts'
-import { byId, element, ignoreHeldKeys } from './dom.ts'
-import { showFilters } from './filters.ts'
-import { List, type View } from './list.ts'
+import { byId, ignoreHeldKeys } from './dom.ts'
+import { describeFilters, showFilters } from './filters.ts'
+import { List } from './list.ts'
 import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
 import {
   addVisit,
   historyRest,
+  isInUrl,
   leaveFor,
   noteVisit,
   type Place,
   pagesBefore,
+  placeOfUrl,
   readPlace,
+  replaceVisit,
   toFragment,
   toList,
 } from './place.ts'
+import { PlantForm, toLabel } from './plant-form.ts'
+import { askForScope, readPlant, type StoredPlant } from './plants.ts'
 import { askToDiscard } from './question.ts'
-import { capitalized, RecordForm } from './record-form.ts'
-import { createRecords, readRecord, type Stored } from './records.ts'
 import {
-  showWhatIsAllowed,
+  hasOtherToken,
   signInButton,
   signOut,
   signOutButton,
@@ -28,22 +30,23 @@ import {
 } from './session.ts'
 import { integerProblem, readInteger } from './values.ts'
 
-const navigation = byId('entities', HTMLElement)
+const plantsLink = byId('plants-link', HTMLAnchorElement)
 const newButton = byId('new', HTMLButtonElement)
 
-let entities: readonly Entity[] = []
 const list = new List(go)
 /** The forms that are shown, or wait hidden. */
-let forms: readonly RecordForm[] = []
-/** The form of the record in the URL, if it is open. */
+let forms: readonly PlantForm[] = []
+/** The form of the plant in the URL, if it is open. */
 let formOfUrl: FormOfUrl | undefined
-/** Ends the reading of the record that is to be opened. */
+/** Ends the reading of the plant that is to be opened. */
 let opening = new AbortController()
 /** Whether a question is open that decides if a form is left. */
 let isLeaving = false
+/** The token whose scope was asked for. */
+let tokenAsked = ''
 
 interface FormOfUrl {
-  readonly form: RecordForm
+  readonly form: PlantForm
   readonly place: Place
 }
 
@@ -54,54 +57,40 @@ async function show(): Promise<void> {
     return
   }
   if (formOfUrl !== undefined && !isInUrl(formOfUrl.place)) {
-    isLeaving = true
-    const hasLeft = await leaveForms()
-    isLeaving = false
-    if (!hasLeft) {
+    const { place } = formOfUrl
+    if (!(await leaveForms())) {
       // The entries of the browser may be unknown, so the form gets a new one.
-      return addVisit(formOfUrl.place, pagesBefore())
+      return addVisit(place, pagesBefore())
     }
     formOfUrl = undefined
   }
-  const place = placeOfUrl()
-  const entity = entities.find(({ name }) => name === place.entity)
-  if (entity === undefined) {
-    return refuse(`There are no ${place.entity || 'entities'} in the description.`)
-  }
-  await showView({ entity, records: createRecords(entity), place })
-}
-
-/** Without an entity in its URL, the browser page shows the first one. */
-function placeOfUrl(): Place {
-  const place = readPlace(location.hash)
-  const entity = place.entity || entities[0]?.name
-  return { ...place, entity: entity ?? '' }
-}
-
-function isInUrl(place: Place): boolean {
-  return toFragment(place) === toFragment(placeOfUrl())
+  await showPlace(placeOfUrl())
 }
 
 /** Closes all forms, the uppermost first. Resolves to whether the user has agreed. */
 async function leaveForms(): Promise<boolean> {
-  for (const form of forms.toReversed()) {
-    if (form.isShown && !(await form.leave())) {
-      return false
+  isLeaving = true
+  try {
+    for (const form of forms.toReversed()) {
+      if (form.isShown && !(await form.leave())) {
+        return false
+      }
     }
+    return true
+  } finally {
+    isLeaving = false
   }
-  return true
 }
 
-async function showView(view: View): Promise<void> {
-  const { place } = view
+async function showPlace(place: Place): Promise<void> {
   const isNew = noteVisit(place)
-  const listView = { ...view, place: toList(place) }
-  showHead(listView)
-  const isListShown = list.isAt(listView.place)
-  if (!isListShown || place.record !== undefined) {
+  const listPlace = toList(place)
+  showFilters(listPlace, to => go(to, []))
+  const isListShown = list.isAt(listPlace)
+  if (!isListShown || place.plant !== undefined) {
     clearMessages()
   }
-  showRecord(view)
+  showPlant(place)
   if (isListShown) {
     return
   }
@@ -109,29 +98,12 @@ async function showView(view: View): Promise<void> {
   if (isNew) {
     scrollTo(0, 0)
   }
-  await list.show(listView)
-}
-
-/** Shows what is above the table of a list. */
-function showHead({ entity, place }: View): void {
-  document.title = `${entity.name} – Plant Store`
-  showEntities(entity)
-  showWhatIsAllowed(entity.name)
-  newButton.hidden = entity.creation === undefined
-  newButton.onclick = () => go({ ...place, record: 'new' }, [])
-  showFilters(entity, place, to => go(to, []))
-}
-
-function showEntities(shown: Entity): void {
-  const links = entities.map(({ name }) => {
-    const href = toFragment({ entity: name, record: undefined, parameters: new Map() })
-    const link = element('a', { href }, name)
-    if (name === shown.name) {
-      link.setAttribute('aria-current', 'page')
-    }
-    return link
-  })
-  navigation.replaceChildren(...links)
+  await list.show(listPlace)
+  // Not before the list, which is what the user waits for.
+  if (token() !== '' && token() !== tokenAsked) {
+    tokenAsked = token()
+    await askForScope()
+  }
 }
 
 /** Goes to a place, or reads the list again if it is already there. */
@@ -143,7 +115,7 @@ async function go(place: Place, pagesBefore: readonly string[]): Promise<void> {
   if (list.isAt(place)) {
     clearMessages()
     list.refresh()
-  } else if (place.record === undefined) {
+  } else if (place.plant === undefined) {
     scrollTo(0, 0)
   }
   await show()
@@ -166,66 +138,75 @@ function followLink(event: MouseEvent): void {
   go(place, list.isAt(toList(place)) ? pagesBefore() : [])
 }
 
-/** Opens the form of the place's record. */
-async function showRecord(view: View): Promise<void> {
+/** Names what the tab shows: a plant, or the filters of the list. */
+function showTitle(...words: readonly (Node | string)[]): void {
+  const texts = words.map(word => (typeof word === 'string' ? word : word.textContent))
+  document.title = [...texts, ' – Plant Store'].join('')
+}
+
+/** Opens the form of the place's plant. */
+async function showPlant(place: Place): Promise<void> {
   opening.abort()
   opening = new AbortController()
   const { signal } = opening
-  const { entity, records, place } = view
-  const { record } = place
-  if (record === undefined || formOfUrl !== undefined) {
+  const { plant } = place
+  if (formOfUrl !== undefined) {
     return
   }
-  if (record === 'new' && entity.creation !== undefined) {
-    return showFormOfUrl(view, undefined)
+  const filters = describeFilters(place)
+  showTitle('plants', filters.length > 0 ? ': ' : '', ...filters)
+  if (plant === undefined) {
+    return
   }
-  const idMember = entity.members.find(({ name }) => name === 'id')
-  const bounds = idMember?.bounds ?? int64
-  const id = readInteger(record, bounds)
+  if (plant === 'new') {
+    return showFormOfUrl(place, undefined)
+  }
+  const id = readInteger(plant)
   if (id === undefined) {
-    refuse(`The id ${integerProblem(record, bounds)}.`)
+    refuse(`The id ${integerProblem(plant)}.`)
     return leaveRecord(place)
   }
-  const takeBack = tell(`Loading ${entity.kind} ${id} …`)
+  const takeBack = tell(`Loading plant ${id} …`)
   try {
-    const stored = await readRecord(records, id, signal)
+    const stored = await readPlant(id, signal)
     signal.throwIfAborted()
     if (stored === undefined) {
-      showGone(view, id)
+      showGone(place, id)
     } else {
-      showFormOfUrl(view, stored)
+      showFormOfUrl(place, stored)
     }
   } catch (error) {
     if (!signal.aborted) {
-      showUnread(view, id, toWords(error))
+      showUnread(place, id, toWords(error))
     }
   } finally {
     takeBack()
   }
 }
 
-function showFormOfUrl(view: View, opened: Stored | undefined): void {
-  const form = openForm(view, opened)
-  formOfUrl = { form, place: view.place }
+function showFormOfUrl(place: Place, opened: StoredPlant | undefined): void {
+  formOfUrl = { form: openForm(opened), place }
+  if (opened === undefined) {
+    showTitle('New plant')
+  } else {
+    showTitle(toLabel(opened.item), ` (${opened.item.id})`)
+  }
 }
 
-function openForm(view: View, opened: Stored | undefined): RecordForm {
-  const { entity, records, place } = view
-  const toUrl = (id: bigint) => toFragment({ ...place, record: `${id}` })
-  const form = new RecordForm({
-    entity,
-    records,
+function openForm(opened: StoredPlant | undefined): PlantForm {
+  const id = opened?.item.id
+  const form = new PlantForm({
     opened,
-    toUrl,
-    onClose: hasChanged => returnAfterClosing(form, opened?.item.id, hasChanged),
-    onDone: change => returnAfterChange(form, entity, change),
+    onClose: hasChanged => returnAfterClosing(form, id, hasChanged),
+    onDone: change => returnAfterChange(form, change),
     onLateFailure: words => keepUnsaved(form, words),
+    onStep: side => step(id, side),
     async openBeside(id) {
-      const stored = await readRecord(records, id)
+      const stored = await readPlant(id)
       if (stored === undefined) {
-        throw new Error(`There is no ${entity.kind} ${id} any more.`)
+        throw new Error(`There is no plant ${id} any more.`)
       }
-      openForm(view, stored)
+      openForm(stored)
     },
   })
   forms = [...forms.filter(each => !each.isOver), form]
@@ -233,19 +214,38 @@ function openForm(view: View, opened: Stored | undefined): RecordForm {
   return form
 }
 
-function showGone({ entity, place }: View, id: bigint): void {
+/** Goes from a plant to the one beside it in the list. Returns whether there is one. */
+function step(id: bigint | undefined, side: 'next' | 'previous'): boolean {
+  const beside = id === undefined ? undefined : list.idBeside(id, side)
+  if (beside === undefined) {
+    return false
+  }
+  stepTo({ ...placeOfUrl(), plant: `${beside}` })
+  return true
+}
+
+/** Shows another plant in the same entry of the tab's history, so that Back closes it. */
+async function stepTo(place: Place): Promise<void> {
+  if (await leaveForms()) {
+    formOfUrl = undefined
+    replaceVisit(place)
+    await show()
+  }
+}
+
+function showGone(place: Place, id: bigint): void {
   const neighbour = list.neighbourOf(id)
   const hadRow = list.removeRow(id)
-  refuse(`There is no ${entity.kind} ${id}.`)
+  refuse(`There is no plant ${id}.`)
   leaveRecord(place)
   if (hadRow) {
     list.focusRow(neighbour)
   }
 }
 
-function showUnread({ entity, place }: View, id: bigint, reason: string): void {
+function showUnread(place: Place, id: bigint, reason: string): void {
   if (!list.failRow(id, `Not opened: ${reason}`)) {
-    refuse(`${capitalized(entity.kind)} ${id}: ${reason}`)
+    refuse(`Plant ${id}: ${reason}`)
   }
   // A place that needs a token is shown once there is one.
   if (token() !== '') {
@@ -255,7 +255,7 @@ function showUnread({ entity, place }: View, id: bigint, reason: string): void {
 
 /** Goes back to the list after a form was closed. */
 function returnAfterClosing(
-  form: RecordForm,
+  form: PlantForm,
   id: bigint | undefined,
   hasChanged: boolean,
 ): void {
@@ -267,9 +267,9 @@ function returnAfterClosing(
 }
 
 /** Goes back to the list after a form's change was made, and reads it again. */
-function returnAfterChange(form: RecordForm, { kind }: Entity, change: Change): void {
+function returnAfterChange(form: PlantForm, change: Change): void {
   const { id, verb } = change
-  tell(capitalized(`${kind} ${id} is ${participle(change)}.`))
+  tell(`Plant ${id} is ${participle(change)}.`)
   const neighbour = list.neighbourOf(id)
   leavePlaceOf(form)
   refreshList(verb === 'delete' ? neighbour : id)
@@ -281,7 +281,7 @@ async function refreshList(idToFocus: bigint | undefined): Promise<void> {
 }
 
 /** Leaves the place of a form that has ended, unless the browser has already left it. */
-function leavePlaceOf(form: RecordForm): void {
+function leavePlaceOf(form: PlantForm): void {
   if (formOfUrl?.form !== form) {
     return
   }
@@ -298,7 +298,7 @@ async function leaveRecord(place: Place): Promise<void> {
 }
 
 /**
- * Reads what the page shows again, the list and the record of the URL. Both ask for a
+ * Reads what the page shows again, the list and the plant of the URL. Both ask for a
  * token, in one dialog.
  */
 function signInAgain(): void {
@@ -308,21 +308,29 @@ function signInAgain(): void {
 }
 
 async function leaveAndSignOut(): Promise<void> {
-  const unsaved = forms.filter(form => form.isUnsaved)
-  const titles = unsaved.map(form => form.title).join(', ')
-  if (unsaved.length > 0 && !(await askToDiscard(document.body, titles))) {
+  const titles = forms.filter(form => form.isUnsaved).map(form => form.title)
+  if (titles.length > 0 && !(await askToDiscard(document.body, titles.join(', ')))) {
     return
   }
-  for (const form of unsaved) {
+  signOut()
+  await forget()
+}
+
+/** Leaves nothing on the page of what a token could see, and shows the place again. */
+async function forget(): Promise<void> {
+  for (const form of forms) {
     form.discard()
   }
+  forms = []
+  formOfUrl = undefined
   clearUnsaved()
   clearMessages()
-  signOut()
   list.clear()
   await show()
 }
 
+plantsLink.href = toFragment({ plant: undefined, parameters: new Map() })
+newButton.addEventListener('click', () => go({ ...placeOfUrl(), plant: 'new' }, []))
 signOutButton.addEventListener('click', leaveAndSignOut)
 signInButton.addEventListener('click', signInAgain)
 document.addEventListener('click', followLink)
@@ -331,13 +339,13 @@ addEventListener('beforeunload', event => {
     event.preventDefault()
   }
 })
+// A page that the browser has kept in memory may be older than a sign-out.
+addEventListener('pageshow', event => {
+  if (event.persisted && hasOtherToken()) {
+    forget()
+  }
+})
+addEventListener('popstate', show)
 ignoreHeldKeys()
-
-try {
-  const answer = await fetch('openapi.json')
-  entities = readEntities(await answer.text())
-  addEventListener('popstate', show)
-  await show()
-} catch (error) {
-  refuse(`The interface description cannot be read: ${toWords(error)}`)
-}
+byId('starting', HTMLElement).remove()
+await show()

@@ -1,5 +1,5 @@
 import { button, byId, element } from './dom.ts'
-import type { RecordForm } from './record-form.ts'
+import type { PlantForm } from './plant-form.ts'
 
 /** The messages in the bar above the table, which stays in view. */
 
@@ -8,16 +8,21 @@ const happened = byId('happened', HTMLElement)
 const refusal = byId('refusal', HTMLElement)
 const unsaved = byId('unsaved', HTMLElement)
 
+/** Grows with each message. A translated page has other texts than it was given. */
+let messageCount = 0
+
 export function clearMessages(): void {
-  happened.textContent = ''
+  tell('')
   refusal.textContent = ''
 }
 
 /** Says what has happened. Returns a function that takes these words back. */
 export function tell(text: string): () => void {
   happened.textContent = text
+  messageCount++
+  const count = messageCount
   return () => {
-    if (happened.textContent === text) {
+    if (messageCount === count) {
       happened.textContent = ''
     }
   }
@@ -35,7 +40,7 @@ export function refuse(text: string, tryAgain?: () => void): void {
  * Says that a change has failed after its form was closed. The user decides what becomes
  * of the form, unless it is over.
  */
-export function keepUnsaved(form: RecordForm, words: string): void {
+export function keepUnsaved(form: PlantForm, words: string): void {
   if (form.isOver) {
     refuse(words)
     return

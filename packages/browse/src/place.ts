@@ -1,32 +1,44 @@
 /** A place of the browser page, in the fragment of its URL: `#plants/7?after=99`. */
 export interface Place {
-  readonly entity: string
   /** An id, or `new`. */
-  readonly record: string | undefined
+  readonly plant: string | undefined
   /** The parameters of the list, with the names of the interface. */
   readonly parameters: ReadonlyMap<string, string>
 }
 
 export function readPlace(fragment: string): Place {
   const [path = '', query] = fragment.replace(/^#/, '').split('?', 2)
-  const [entity = '', record] = path.split('/', 2)
-  return { entity, record, parameters: new Map(new URLSearchParams(query)) }
+  const [, plant] = path.split('/', 2)
+  return { plant, parameters: new Map(new URLSearchParams(query)) }
 }
 
-export function toFragment({ entity, record, parameters }: Place): string {
+export function toFragment({ plant, parameters }: Place): string {
   const query = `${new URLSearchParams([...parameters])}`
-  const parts = ['#', entity]
-  if (record !== undefined) {
-    parts.push('/', record)
+  const path = plant === undefined ? '#plants' : `#plants/${plant}`
+  return query === '' ? path : `${path}?${query}`
+}
+
+export function placeOfUrl(): Place {
+  return readPlace(location.hash)
+}
+
+export function isInUrl(place: Place): boolean {
+  return toFragment(place) === toFragment(placeOfUrl())
+}
+
+/** Returns the same list with another value of a parameter, or without it. */
+export function withParameter(place: Place, name: string, value?: string): Place {
+  const parameters = new Map(place.parameters)
+  if (value === undefined) {
+    parameters.delete(name)
+  } else {
+    parameters.set(name, value)
   }
-  if (query !== '') {
-    parts.push('?', query)
-  }
-  return parts.join('')
+  return { plant: undefined, parameters }
 }
 
 export function toList(place: Place): Place {
-  return { ...place, record: undefined }
+  return { ...place, plant: undefined }
 }
 
 /** How many pages of a list "Previous" goes back. */
@@ -66,9 +78,14 @@ function isOfSameList(place: Place): boolean {
 
 /** Makes a place the next entry of the tab's history, after the one in the URL. */
 export function addVisit(place: Place, pagesBefore: readonly string[] = []): void {
-  const cameFrom = toFragment(readPlace(location.hash))
+  const cameFrom = toFragment(placeOfUrl())
   const next = { cameFrom, pagesBefore: pagesBefore.slice(-pagesBeforeMax) }
   history.pushState(next, '', toFragment(place))
+}
+
+/** Puts a place in the URL without a new entry in the tab's history. */
+export function replaceVisit(place: Place): void {
+  history.replaceState(history.state, '', toFragment(place))
 }
 
 export function pagesBefore(): readonly string[] {
@@ -90,7 +107,7 @@ export function historyRest(): Promise<void> {
 export function leaveFor(place: Place): Promise<void> {
   const here = history.state as Visit | null
   if (here?.cameFrom !== toFragment(place)) {
-    history.replaceState(here, '', toFragment(place))
+    replaceVisit(place)
     return returning
   }
   returning = new Promise(resolve => {

@@ -1,10 +1,10 @@
+import type { Plant } from '@plant-store/client'
 import { button, createDialog, element, removeDialog } from './dom.ts'
-import type { Item } from './records.ts'
-import { findDifference, toCell, toExcerpt, toText } from './values.ts'
+import { createSign, findDifference, toCell, toExcerpt, toText } from './values.ts'
 
 /** A question, and its two or three answers. */
 export interface Question<Answer extends string> {
-  readonly heading: string
+  readonly heading: string | readonly (Node | string)[]
   readonly content?: readonly Node[]
   /** The buttons, from the left. */
   readonly answers: readonly Answer[]
@@ -24,7 +24,7 @@ export function ask<Answer extends string>(
       removeDialog(dialog)
       resolve(answer)
     }
-    const title = element('h2', { translate: false }, heading)
+    const title = element('h2', { translate: false }, ...[heading].flat())
     const dialog = createDialog(title, () => end(harmless))
     dialog.className = 'question'
     const buttons = answers.map(answer => {
@@ -53,13 +53,13 @@ export async function askToDiscard(owner: HTMLElement, title: string): Promise<b
   return answer === discard
 }
 
-/** The states of a record when two people have changed it. */
+/** The states of a plant when two people have changed it. */
 export interface States {
-  readonly opened: Item
-  /** It is `undefined` if the record was removed. */
-  readonly now: Item | undefined
-  /** It is `undefined` if the record is to be deleted. */
-  readonly mine: Item | undefined
+  readonly opened: Plant
+  /** It is `undefined` if the plant was removed. */
+  readonly now: Plant | undefined
+  /** It is `undefined` if the plant is to be deleted. */
+  readonly mine: Plant | undefined
 }
 
 /** Returns a table with a row for each member, and a column for each state. */
@@ -67,7 +67,7 @@ export function compare(states: States): readonly HTMLElement[] {
   const columns = toColumns(states)
   const heads = columns.map(({ label }) => element('th', { scope: 'col' }, label))
   const head = element('tr', {}, element('td'), ...heads)
-  const names = new Set(columns.flatMap(({ item }) => Object.keys(item)))
+  const names = new Set(columns.flatMap(({ item }) => namesOf(item)))
   names.delete('id')
   const rows = [...names].map(name => createRow(name, states))
   const table = element('table', { className: 'states', translate: false })
@@ -77,7 +77,7 @@ export function compare(states: States): readonly HTMLElement[] {
 
 interface Column {
   readonly label: string
-  readonly item: Item
+  readonly item: Plant
 }
 
 function toColumns({ opened, now, mine }: States): readonly Column[] {
@@ -91,14 +91,19 @@ function toColumns({ opened, now, mine }: States): readonly Column[] {
   return columns
 }
 
-function createRow(name: string, states: States): HTMLElement {
+/** Returns the names of a plant's members, also of those that only a newer page knows. */
+function namesOf(plant: Plant): readonly (keyof Plant)[] {
+  return Object.keys(plant) as (keyof Plant)[]
+}
+
+function createRow(name: keyof Plant, states: States): HTMLElement {
   const show = createShow(name, states)
   const original = toText(states.opened[name])
   const cells = toColumns(states).map(({ label, item }) => {
     const value = item[name]
     const isChanged = toText(value) !== original
-    const star = isChanged && element('b', {}, ' *')
-    const cell = element('td', {}, show(value), star)
+    const star = isChanged && element('b', {}, createSign(' *', ''))
+    const cell = element('td', {}, show(value, item !== states.opened), star)
     cell.dataset['label'] = label
     return cell
   })
@@ -108,17 +113,17 @@ function createRow(name: string, states: States): HTMLElement {
 
 /** Returns how to show the values of a member: around their difference, if any. */
 function createShow(
-  name: string,
+  name: keyof Plant,
   { opened, now, mine }: States,
-): (value: unknown) => HTMLElement {
+): (value: unknown, isMarked: boolean) => HTMLElement {
   // The first two matter most: what is stored now, and what would overwrite it.
   const items = [now, mine, opened].filter(item => item !== undefined)
   const texts = items.map(item => toText(item[name]) ?? '')
   const [text = ''] = texts
   const other = texts.find(each => each !== text)
   if (other === undefined) {
-    return toCell
+    return value => toCell(value)
   }
   const difference = findDifference(text, other)
-  return value => toExcerpt(value, difference)
+  return (value, isMarked) => toExcerpt(value, difference, isMarked)
 }

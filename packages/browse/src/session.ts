@@ -1,13 +1,19 @@
 import { NoAnswerError, RefusedError } from '@plant-store/client'
-import { byId, createDialog, element, removeDialog, uniqueId } from './dom.ts'
+import { button, byId, createDialog, element, removeDialog, uniqueId } from './dom.ts'
+
+/** The address of the store, without a name and password that the page's may have. */
+export const base = new URL('.', `${location.origin}${location.pathname}`)
 
 /** The key of the access token in the tab's storage. The API reference uses the same. */
-const key = `${new URL('.', location.href).pathname} token`
+const key = `${base.pathname} token`
 
 export const signInButton = byId('sign-in', HTMLButtonElement)
 export const signOutButton = byId('sign-out', HTMLButtonElement)
 
-/** The token in a browser that blocks storage. It is lost at a reload. */
+/**
+ * The token that this page knows. In a browser that blocks storage it is the only one, and
+ * is lost at a reload.
+ */
 let tokenInMemory = ''
 
 export function token(): string {
@@ -18,8 +24,13 @@ export function token(): string {
   }
 }
 
+/** Returns whether another page of the tab has signed in or out. */
+export function hasOtherToken(): boolean {
+  return token() !== tokenInMemory
+}
+
 function keepToken(text: string): void {
-  unchangeable.clear()
+  showWhatIsAllowed(true)
   tokenInMemory = text
   try {
     if (text === '') {
@@ -40,27 +51,24 @@ function showSession(): void {
   signOutButton.hidden = !isSignedIn
 }
 
+tokenInMemory = token()
 showSession()
 
 export function signOut(): void {
   keepToken('')
 }
 
-/** The entities that the token may not change, as the store has said. */
-const unchangeable = new Set<string>()
-
-export function mayChange(entity: string): boolean {
-  return !unchangeable.has(entity)
+export function mayChange(): boolean {
+  return !document.body.classList.contains('may-only-read')
 }
 
-/** Takes away the buttons that change an entity, also those of open forms. */
-export function forbidChanges(entity: string): void {
-  unchangeable.add(entity)
-  showWhatIsAllowed(entity)
+/** Notes that the token may only read, as the store has said. */
+export function forbidChanges(): void {
+  showWhatIsAllowed(false)
 }
 
-export function showWhatIsAllowed(entity: string): void {
-  document.body.classList.toggle('may-only-read', !mayChange(entity))
+function showWhatIsAllowed(mayChange: boolean): void {
+  document.body.classList.toggle('may-only-read', !mayChange)
 }
 
 export const isRefused = (error: unknown, status: number): error is RefusedError =>
@@ -81,41 +89,44 @@ export function toWords(error: unknown): string {
 }
 
 /**
- * Runs a call, and asks for a token as long as the store accepts none. A call is repeated
- * after a 401.
+ * Runs a call, and asks for a token as long as the store accepts none for it. A call is
+ * repeated after a 401 or 403.
  */
 export async function signedIn<Result>(call: () => Promise<Result>): Promise<Result> {
-  let refusal: unknown
+  if (token() === '' && !(await askToken(''))) {
+    throw new Error('Sign in to see what is in the store.')
+  }
   for (;;) {
-    await requireToken(refusal)
     const tokenSent = token()
     try {
       return await call()
     } catch (error) {
-      if (!isRefused(error, 401)) {
-        throw error
-      }
-      refusal = error
+      noteRefusal(error, tokenSent)
       // Another call may have asked for a new token meanwhile.
-      if (token() === tokenSent) {
-        signOut()
+      const isOther = token() !== '' && token() !== tokenSent
+      if (!isOther && !(await askToken(toWords(error)))) {
+        throw error
       }
     }
   }
 }
 
-async function requireToken(refusal: unknown): Promise<void> {
-  if (token() === '' && !(await askToken(refusal))) {
-    throw refusal ?? new Error('Sign in to see what is in the store.')
+/** @throws the error if no other token would help */
+function noteRefusal(error: unknown, tokenSent: string): void {
+  const isForbidden = isRefused(error, 403)
+  if (!isForbidden && !isRefused(error, 401)) {
+    throw error
+  }
+  if (token() === tokenSent) {
+    isForbidden ? forbidChanges() : signOut()
   }
 }
 
 let question: Promise<boolean> | undefined
 
-/** Resolves to whether there is a token now. Calls that ask together share one dialog. */
-function askToken(refusal: unknown): Promise<boolean> {
-  const words = refusal === undefined ? '' : toWords(refusal)
-  question ??= openSignIn(words).finally(() => {
+/** Resolves to whether a token was given. Calls that ask together share one dialog. */
+function askToken(refusal: string): Promise<boolean> {
+  question ??= openSignIn(refusal).finally(() => {
     question = undefined
   })
   return question
@@ -124,12 +135,12 @@ function askToken(refusal: unknown): Promise<boolean> {
 function openSignIn(refusal: string): Promise<boolean> {
   return new Promise(resolve => {
     const heading = element('h2', {}, 'Sign in')
-    const end = () => {
+    const end = (isGiven: boolean) => {
       removeDialog(dialog)
       showSession()
-      resolve(token() !== '')
+      resolve(isGiven)
     }
-    const dialog = createDialog(heading, end)
+    const dialog = createDialog(heading, () => end(false))
     dialog.className = 'sign-in'
     const alert = element('p', { role: 'alert' }, refusal)
     const field = element('input', {
@@ -147,11 +158,14 @@ function openSignIn(refusal: string): Promise<boolean> {
         return
       }
       keepToken(text)
-      end()
+      end(true)
     }
     const label = element('label', { htmlFor: field.id }, 'Access token')
     const submit = element('button', { className: 'primary' }, 'Sign in')
-    const form = element('form', { onsubmit }, heading, alert, label, field, submit)
+    const isOverForm = document.querySelector('dialog.record') !== null
+    const back = isOverForm && button('Go on editing', () => end(false))
+    const buttons = element('footer', {}, submit, back)
+    const form = element('form', { onsubmit }, heading, alert, label, field, buttons)
     dialog.append(form, ...createHelp())
     document.body.append(dialog)
     dialog.showModal()
@@ -196,12 +210,12 @@ export function createCommands(command: string): readonly HTMLElement[] {
 }
 
 /** Returns a line to copy. */
-export function createCommand(where: string, text: string): HTMLElement {
+function createCommand(where: string, text: string): HTMLElement {
   const code = createCode(text)
   code.className = 'command'
   return element('p', {}, where, code)
 }
 
-function createCode(text: string): HTMLElement {
+export function createCode(text: string): HTMLElement {
   return element('code', { translate: false }, text)
 }

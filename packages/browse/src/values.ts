@@ -1,3 +1,4 @@
+import { setStoredText } from './clipboard.ts'
 import { element } from './dom.ts'
 
 /** Shows values, and reads the integers that a user types. */
@@ -24,25 +25,31 @@ export function toText(value: unknown): string | undefined {
 }
 
 /** Returns what a cell shows: the start of a value, with signs for what is invisible. */
-export function toCell(value: unknown): HTMLElement {
+export function toCell(value: unknown, countMax = cellCharactersMax): HTMLElement {
   const text = toText(value)
   if (!text) {
     return toAbsence(text)
   }
-  const start = firstCharacters(text, cellCharactersMax)
-  const restCount = countCharacters(text) - countCharacters(start)
-  const rest = createSign(`… ${restCount.toLocaleString('en')} more`)
-  return element('bdi', {}, ...withSigns(start, invisible), restCount > 0 && rest)
+  const start = firstCharacters(text, countMax)
+  const rest = text.slice(start.length)
+  const more = createSign(`… ${countCharacters(rest).toLocaleString('en')} more`, rest)
+  return element('bdi', {}, ...withSigns(start, invisible), rest !== '' && more)
 }
 
 /** Returns the sign of a value that has no text to show. */
 function toAbsence(text: string | undefined): HTMLElement {
-  return createSign(text === undefined ? '–' : '(empty)')
+  return createSign(text === undefined ? '–' : '(empty)', '')
 }
 
-/** Returns a sign, which looks different from a text of the same characters. */
-function createSign(text: string): HTMLElement {
-  return element('i', {}, text)
+/**
+ * Returns a sign, which looks different from a text of the same characters.
+ *
+ * @param stored the part of the stored text that it stands for
+ */
+export function createSign(text: string, stored: string): HTMLElement {
+  const sign = element('i', {}, text)
+  setStoredText(sign, stored)
+  return sign
 }
 
 /** Returns the first characters of a text. A surrogate pair is one character. */
@@ -61,8 +68,19 @@ function countCharacters(text: string): number {
   return text.length - pairs.length
 }
 
-const invisible = /(\r\n|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])/u
-const invisibleOrSpace = /(\r\n|[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}])/u
+// Joiners between letters, variation selectors, and the tags of a flag are spelling.
+const joiner = /(?<=[\p{L}\p{M}])(?:\u200c|\u200d|\u034f)(?=[\p{L}\p{M}])/u.source
+const emojiJoiner = /(?<=[\p{Emoji}\p{M}])\u200d(?=\p{Extended_Pictographic})/u.source
+const selector =
+  /(?<=[\p{L}\p{Extended_Pictographic}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}\u180b-\u180d]/u
+    .source
+const keycap = /(?<=[\d#*])\ufe0f(?=\u20e3)/u.source
+const flagTag = /(?<=\u{1f3f4}[\u{e0020}-\u{e007e}]*)[\u{e0020}-\u{e007f}]/u.source
+const spelling = [joiner, emojiJoiner, selector, keycap, flagTag].join('|')
+
+const hidden = String.raw`\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}`
+const invisible = RegExp(`(\\r\\n|(?!${spelling})[${hidden}])`, 'u')
+const invisibleOrSpace = RegExp(String.raw`(\r\n|[${hidden}\p{Z}])`, 'u')
 
 /** Returns a text with a sign in place of each character that the expression matches. */
 function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
@@ -71,7 +89,7 @@ function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
     const isMatch = index % 2 === 1
     if (isMatch) {
       // A line may break after a sign, as after a space.
-      nodes.push(createSign(toSign(part)), element('wbr'))
+      nodes.push(createSign(toSign(part), part), element('wbr'))
     } else {
       nodes.push(part)
     }
@@ -140,8 +158,14 @@ function isLowSurrogate(text: string, index: number): boolean {
  * Returns what a question shows of a value: its part around the difference. Within the
  * difference every space, tab and line break has a sign, because texts that differ must
  * look different.
+ *
+ * @param isMarked whether the value is one of the two that differ
  */
-export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
+export function toExcerpt(
+  value: unknown,
+  difference: Difference,
+  isMarked: boolean,
+): HTMLElement {
   const text = toText(value)
   if (!text) {
     return toAbsence(text)
@@ -156,15 +180,18 @@ export function toExcerpt(value: unknown, difference: Difference): HTMLElement {
   const after = text.slice(start + withinShown.length)
   const isWhole = withinShown === within
   const afterShown = isWhole ? firstCharacters(after, partCharactersMax) : ''
-  const marked = withSigns(withinShown, invisibleOrSpace)
+  const afterCut = after.slice(afterShown.length)
+  const beforeCut = before.slice(0, before.length - beforeShown.length)
+  const middle = withSigns(withinShown, invisibleOrSpace)
+  const marked = element('mark', {}, ...middle, createCode(withinShown))
   return element(
     'bdi',
     {},
-    beforeShown !== before && createSign('… '),
+    beforeCut !== '' && createSign('… ', beforeCut),
     ...withSigns(beforeShown, invisible),
-    element('mark', {}, ...marked, createCode(withinShown)),
+    ...(isMarked ? [marked] : middle),
     ...withSigns(afterShown, invisible),
-    afterShown !== after && createSign(' …'),
+    afterCut !== '' && createSign(' …', afterCut),
   )
 }
 
@@ -173,43 +200,29 @@ function createCode(text: string): HTMLElement | false {
   const [first = ''] = text
   const isBeyondAscii = first > '~'
   const mayLookAlike = isBeyondAscii && !invisibleOrSpace.test(first)
-  return mayLookAlike && createSign(` ${toCode(first)}`)
+  return mayLookAlike && createSign(` ${toCode(first)}`, '')
 }
 
-/** The least and the greatest integer that the server takes. */
-export interface IntegerBounds {
-  readonly minimum: bigint
-  readonly maximum: bigint
-}
+const int64Min = -9_223_372_036_854_775_808n
+const int64Max = 9_223_372_036_854_775_807n
 
-/** Returns the CSS class of a cell or a control. It aligns integers by their digits. */
-export function classOf(bounds: IntegerBounds | undefined): string {
-  return bounds === undefined ? '' : 'integer'
-}
-
-/** Returns the integer that a user has typed, or `undefined` if it is none in bounds. */
-export function readInteger(
-  text: string,
-  { minimum, maximum }: IntegerBounds,
-): bigint | undefined {
+/** Returns the integer that a user has typed, or `undefined` if it is no id. */
+export function readInteger(text: string): bigint | undefined {
   const digits = text.trim()
   if (!/^(0|-?[1-9]\d{0,18})$/.test(digits)) {
     return undefined
   }
   const integer = BigInt(digits)
-  if (integer < minimum || integer > maximum) {
+  if (integer < int64Min || integer > int64Max) {
     return undefined
   }
   return integer
 }
 
 /** Returns what is wrong with a text for which `readInteger` returns `undefined`. */
-export function integerProblem(
-  text: string,
-  { minimum, maximum }: IntegerBounds,
-): string {
+export function integerProblem(text: string): string {
   if (/[^\d-]/.test(text.trim())) {
     return 'takes digits and a minus sign only'
   }
-  return `must be an integer from ${minimum} to ${maximum}`
+  return `must be an integer from ${int64Min} to ${int64Max}`
 }

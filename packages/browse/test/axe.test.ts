@@ -26,9 +26,9 @@ describe('axe', needs('chromium', hasBrowser), () => {
     ['the list', ({ page }) => signIn(page, fixture.token())],
     [
       'a form',
-      async ({ follow, member }) => {
-        await follow('7')
-        await member('name').fill('mine')
+      async ({ openRow, member }) => {
+        await openRow('7')
+        await member('name').fill('Ficus mine')
       },
     ],
     [
@@ -42,7 +42,8 @@ describe('axe', needs('chromium', hasBrowser), () => {
       'a conflict',
       async ({ press, heading }) => {
         await press('Go on editing')
-        await replace(7n, 'theirs')
+        // It has a sign inside its mark.
+        await replace(7n, 'Ficus  theirs')
         await press('Save')
         await heading('Plant 7 was changed').waitFor()
       },
@@ -64,7 +65,7 @@ describe('axe', needs('chromium', hasBrowser), () => {
       async ({ press, heading }) => {
         await press('Go on editing')
         await press('Delete')
-        await heading('Delete plant 7?').waitFor()
+        await heading('Delete Ficus (7)?').waitFor()
       },
     ],
     [

@@ -8,8 +8,8 @@ describe('a change by another', needs('chromium', hasBrowser), () => {
   const { open, stored, fill, replace, remove } = usePage()
 
   /** Opens plant 7, and types a name. */
-  async function edit({ follow, member }: Opened): Promise<void> {
-    await follow('7')
+  async function edit({ openRow, member }: Opened): Promise<void> {
+    await openRow('7')
     await member('name').fill('mine')
   }
 
@@ -71,8 +71,8 @@ describe('a change by another', needs('chromium', hasBrowser), () => {
   test('is asked about before a plant is deleted', async () => {
     await fill([7n, 'Ficus', 'tree'])
     await using opened = await open()
-    const { press, follow, heading, status } = opened
-    await follow('7')
+    const { press, openRow, heading, status } = opened
+    await openRow('7')
     await replace(7n, 'theirs')
     await press('Delete')
 

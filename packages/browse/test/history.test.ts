@@ -9,8 +9,8 @@ describe('the history of the tab', needs('chromium', hasBrowser), () => {
   test('what is asked for while the tab goes back is shown', async () => {
     await fill([7n, 'Ficus', 'tree'], [8n, 'eight'])
     await using opened = await open({ prepare: holdBack })
-    const { page, follow, press, status, hash } = opened
-    await follow('7')
+    const { page, openRow, press, status, hash } = opened
+    await openRow('7')
     await press('Delete')
     await press('Delete 7')
     await shows(status, 'Plant 7 is deleted.')
@@ -26,12 +26,12 @@ describe('the history of the tab', needs('chromium', hasBrowser), () => {
   test('Back that is refused goes back once, also to an unknown entry', async () => {
     await fill([7n, 'Ficus'])
     await using opened = await open({ place: '#plants?tag=none' })
-    const { page, follow, press, member, heading, hash, dialog } = opened
+    const { page, openRow, press, member, heading, hash, dialog } = opened
     await page.evaluate(() => location.assign('#plants'))
     await shows(opened.rows, '1 row')
     // Firefox leaves such an entry after a click on a link to the place that is shown.
     await page.evaluate(() => history.replaceState(null, '', '#plants'))
-    await follow('7')
+    await openRow('7')
     await member('name').fill('typed')
 
     await page.evaluate(() => history.back())

@@ -6,7 +6,7 @@ import {
   launchBrowser,
   type Page,
 } from '@plant-store/harness/browser'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { beforeAll, expect } from 'vitest'
 import { startStore } from './store.ts'
 
 type Store = Awaited<ReturnType<typeof startStore>>
@@ -32,25 +32,34 @@ export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
 /** Acts on a page that is open. */
 export type Steps = (opened: Opened) => Promise<unknown>
 
-/** Starts a store and a browser for the tests of a file. */
+interface Shared {
+  readonly store: Store
+  readonly browser: Browser
+  readonly token: string
+}
+
+/** One store and one browser for all files, which run one after another. */
+let shared: Promise<Shared> | undefined
+
+async function startShared(): Promise<Shared> {
+  const store = await startStore()
+  return { store, browser: await launchBrowser(), token: store.token() }
+}
+
+/** Uses the store and the browser for the tests of a file. */
 export function usePage() {
   let store: Store
   let browser: Browser
   let token: string
   beforeAll(async () => {
-    store = await startStore()
-    browser = await launchBrowser()
-    token = store.token()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await store[Symbol.asyncDispose]()
+    shared ??= startShared()
+    ;({ store, browser, token } = await shared)
   })
 
   async function open(options: OpenOptions = {}) {
     const { place = '', as = token, url = store.url, viewport, prepare } = options
     const context = await browser.newContext(viewport && { viewport })
-    context.setDefaultTimeout(90_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const requested: string[] = []
     const complaints = watch(page, requested)
@@ -125,6 +134,7 @@ function createFinders(page: Page) {
   const button = (name: string) => named('button', name).last()
   const filters = page.locator('#filters')
   const form = page.locator('dialog.record').last()
+  const row = (id: string) => page.locator(`#table tr[data-id="${id}"]`)
   return {
     button,
     dialog: page.getByRole('dialog'),
@@ -135,12 +145,20 @@ function createFinders(page: Page) {
     status: page.getByRole('status').first(),
     rows: page.locator('#rows'),
     refusal: page.locator('#refusal'),
-    ids: () => page.locator('#table tbody th').allTextContents(),
-    cells: () => page.locator('#table tbody td').allTextContents(),
-    row: (id: string) => page.locator(`#table tr[data-id="${id}"]`),
+    ids: () => page.locator('#table td.integer').allTextContents(),
+    /** The name and the tag of each row. */
+    cells: () => page.locator('#table tbody :is(th, td:not(.integer))').allTextContents(),
+    row,
+    openRow: (id: string) => row(id).locator('a').first().click(),
     press: (name: string) => button(name).click(),
     follow: (name: string) => named('link', name).click(),
-    focused: () => page.evaluate(() => document.activeElement?.textContent),
+    /** The row that has the focus, or else the text of the element that has it. */
+    focused: () =>
+      page.evaluate(() => {
+        const { activeElement } = document
+        const focusedRow = activeElement?.closest('tr')
+        return focusedRow?.dataset['id'] ?? activeElement?.textContent
+      }),
     hash: () => new URL(page.url()).hash,
     filter: (name: string) => filters.getByLabel(name, { exact: true }),
     heading: (name: string | RegExp) => page.getByRole('heading', { name }),

@@ -12,8 +12,8 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('the status line stays in view, and Next begins at the top', async () => {
       await fixture.store().fill(several)
       await using opened = await open()
-      const { page, follow, press, member, status, rows } = opened
-      await follow('98')
+      const { page, openRow, press, member, status, rows } = opened
+      await openRow('98')
       await member('name').fill('mine')
       await press('Save')
       await shows(status, 'Plant 98 is saved.')
@@ -30,13 +30,13 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('a row that cannot be opened says so beside it', async () => {
       await fixture.store().fill(several)
       await using opened = await open()
-      const { page, follow, row, heading } = opened
+      const { page, openRow, row, heading } = opened
       const json = { error: 50001, message: 'broken' }
       const answer = { status: 500, json }
       await page.route('**/plants/80', route => route.fulfill(answer), { times: 1 })
-      await follow('80')
+      await openRow('80')
       await shows(row('80').getByRole('alert'), 'Not opened: broken (50001)')
-      await follow('80')
+      await openRow('80')
       await heading('Plant 80').waitFor()
     })
 
@@ -58,10 +58,10 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('a row that proves gone disappears', async () => {
       await fill([6n, 'six'], [7n, 'Ficus'], [8n, 'eight'])
       await using opened = await open()
-      const { follow, ids, refusal, rows, focused } = opened
+      const { openRow, ids, refusal, rows, focused } = opened
       await shows(rows, '3 rows, no more')
       await remove(7n)
-      await follow('7')
+      await openRow('7')
       await shows(refusal, 'There is no plant 7.')
       expect(await ids()).toEqual(['6', '8'])
       expect(await focused()).toBe('8')
@@ -72,16 +72,16 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('to the row, its neighbour, or New', async () => {
       await fill([6n, 'six'], [7n, 'Ficus'], [8n, 'eight'])
       await using opened = await open()
-      const { follow, press, member, status, focused, ids } = opened
-      await follow('7')
+      const { openRow, press, member, status, focused, ids } = opened
+      await openRow('7')
       await press('Close')
       await expect.poll(focused).toBe('7')
-      await follow('7')
+      await openRow('7')
       await member('name').fill('mine')
       await press('Save')
       await shows(status, 'Plant 7 is saved. 3 rows')
       await expect.poll(focused).toBe('7')
-      await follow('7')
+      await openRow('7')
       await press('Delete')
       await press('Delete 7')
       await expect.poll(ids).toEqual(['6', '8'])
@@ -94,9 +94,9 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('never below the head that sticks to the top', async () => {
       await fixture.store().fill(several)
       await using opened = await open()
-      const { page, rows } = opened
+      const { page, rows, row } = opened
       await shows(rows, '100 rows, more follow')
-      await page.getByRole('link', { name: '99', exact: true }).focus()
+      await row('99').locator('a').first().focus()
       for (let count = 0; count < 40; count++) {
         await page.keyboard.press('Shift+Tab')
       }
@@ -169,7 +169,7 @@ describe('the list', needs('chromium', hasBrowser), () => {
     test('rows and conflicts name their values, fields do not enlarge the page', async () => {
       await fill([7n, 'Ficus'])
       await using opened = await open({ viewport: phone })
-      const { page, follow, member, press, heading, form } = opened
+      const { page, openRow, member, press, heading, form } = opened
       const before = (selector: string) =>
         page.evaluate(
           each =>
@@ -178,7 +178,7 @@ describe('the list', needs('chromium', hasBrowser), () => {
             ),
           selector,
         )
-      await follow('7')
+      await openRow('7')
       const size = () =>
         getComputedStyle(document.activeElement ?? document.body).fontSize
       await form.waitFor()
@@ -187,7 +187,7 @@ describe('the list', needs('chromium', hasBrowser), () => {
       await replace(7n, 'theirs')
       await press('Save')
       await heading('Plant 7 was changed').waitFor()
-      expect(await before('#table tbody td')).toEqual(['"name "', '"tag "'])
+      expect(await before('#table tbody td')).toEqual(['"tag "', '"id "'])
       expect(await before('.states tbody td')).toEqual([
         '"when you opened it "',
         '"now in the store "',
@@ -206,7 +206,7 @@ describe('the list', needs('chromium', hasBrowser), () => {
     await fill([7n, 'Ficus', 'tree'])
     await using opened = await open()
     const { page, row, heading, press } = opened
-    const box = await page.getByRole('link', { name: '7', exact: true }).boundingBox()
+    const box = await row('7').locator('a').first().boundingBox()
     expect(box?.width).toBeGreaterThanOrEqual(24)
     expect(box?.height).toBeGreaterThanOrEqual(24)
     await row('7').locator('td').last().click()

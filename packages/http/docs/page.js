@@ -1,7 +1,8 @@
 /* global SwaggerUIBundle */
 
-// Requests go to the origin of the page, even if BASE_URL differs.
-const here = new URL('.', location.href)
+// Requests go to the origin of the page, even if BASE_URL differs. The URL of the page may
+// have a name and a password, with which no request can be made.
+const here = new URL('.', `${location.origin}${location.pathname}`)
 
 /** Keeps the digits of an id, which a JavaScript number would round. */
 const exactNumbers = (_name, value, { source }) =>
@@ -75,10 +76,12 @@ const tokenKept = () => ({
     auth: {
       wrapActions: {
         authorize: original => given => {
-          sessionStorage.setItem(tokenKey, given.bearerAuth.value)
+          tokenShown = given.bearerAuth.value
+          sessionStorage.setItem(tokenKey, tokenShown)
           return original(given)
         },
         logout: original => given => {
+          tokenShown = null
           sessionStorage.removeItem(tokenKey)
           return original(given)
         },
@@ -87,6 +90,16 @@ const tokenKept = () => ({
   },
 })
 const tokenKey = `${here.pathname} token`
+/** The token that this page has. Another page of the tab may sign in or out. */
+let tokenShown = sessionStorage.getItem(tokenKey)
+
+// A page that the browser has kept in memory may be older than a sign-out.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && sessionStorage.getItem(tokenKey) !== tokenShown) {
+    document.body.hidden = true
+    location.reload()
+  }
+})
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const followSystem = () =>

@@ -21,6 +21,19 @@ test('the specification is in the served description, unchanged', () => {
   expect(served).toMatchObject(specification as object)
 })
 
+test('a client that accepts gzip gets the description compressed', async () => {
+  await using service = await startService()
+  const get = (accepted: string) =>
+    fetch(`${service.url}/openapi.json`, { headers: { 'accept-encoding': accepted } })
+
+  const [compressed, plain] = await Promise.all([get('gzip'), get('identity')])
+
+  expect(compressed.headers.get('content-encoding')).toBe('gzip')
+  expect(compressed.headers.get('vary')).toContain('accept-encoding')
+  expect(plain.headers.get('content-encoding')).toBeNull()
+  expect(await compressed.text()).toBe(await plain.text())
+})
+
 test('docs/openapi.json is what the server serves', async () => {
   // Read the difference, then write the new one with `vitest run -u`.
   const lines = text.replaceAll('{"', '{\n"').replaceAll(',"', ',\n"')

@@ -1,8 +1,11 @@
+import { gzipSync } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { RequestError } from '../errors/error-numbers.ts'
+import { addVary } from '../request/cors.ts'
 import { about } from '../shared-schemas.ts'
 import type { RouteSchema, Routes } from '../typed-routes.ts'
+import { acceptsGzip } from './page-routes.ts'
 
 export interface Probes {
   /** Rejects while the store cannot serve. */
@@ -78,6 +81,9 @@ export function addServiceRoutes(
 }
 
 function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
+  /** The description, which never changes while the server runs. */
+  let compressed: Buffer | undefined
+
   routes.get('/healthz', { config: { scope: null }, schema: health }, async () => ({
     status: 'ok',
   }))
@@ -93,9 +99,17 @@ function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
   routes.get(
     '/openapi.json',
     { config: { scope: null }, schema: description },
-    async (_request, reply) => {
+    async (request, reply) => {
       reply.type('application/json')
-      return options.describe()
+      addVary(reply, 'accept-encoding')
+      const text = options.describe()
+      if (!acceptsGzip(request.headers['accept-encoding'])) {
+        return text
+      }
+      compressed ??= gzipSync(text)
+      reply.header('content-encoding', 'gzip')
+      // The type is that of the JSON before it is compressed.
+      return compressed as unknown as string
     },
   )
 

@@ -1,0 +1,402 @@
+import type { Plant } from '@plant-store/client'
+import { attempt, type Change, type Outcome, participle } from './change.ts'
+import { copyText } from './clipboard.ts'
+import { button, createDialog, element, removeDialog } from './dom.ts'
+import {
+  createIdField,
+  createOptionalTextField,
+  createTextField,
+  type Field,
+} from './field.ts'
+import { toFragment } from './place.ts'
+import { hints, type Members, type StoredPlant } from './plants.ts'
+import { ask, askToDiscard, compare } from './question.ts'
+import { mayChange, toWords } from './session.ts'
+import { toCell } from './values.ts'
+
+/** The plant of a form, and what the browser page does for it. */
+export interface PlantFormOptions {
+  /** The plant as it was read, `undefined` for a new one. */
+  readonly opened: StoredPlant | undefined
+  /**
+   * Called when the user has closed the form, which may still wait for an answer.
+   * `hasChanged` says that the store no longer has the plant as it was read.
+   */
+  readonly onClose: (hasChanged: boolean) => void
+  /** Called when the store has made a change. The form is then over. */
+  readonly onDone: (change: Change) => void
+  /** Called when a change has failed after the form was closed. */
+  readonly onLateFailure: (reason: string) => void
+  /** Opens the form of another plant over this one. */
+  readonly openBeside: (id: bigint) => Promise<void>
+  /** Goes to the plant beside this one in the list. Returns whether there is one. */
+  readonly onStep: (side: 'next' | 'previous') => boolean
+}
+
+const goOn = 'Go on editing'
+const keep = 'Keep what is there'
+
+/** The fields of a form. The id of a plant that exists cannot be changed. */
+type Fields = Omit<Members<Field<unknown>>, 'id' | 'name' | 'tag'> & {
+  readonly id: Field<bigint> | undefined
+  readonly name: Field<string>
+  readonly tag: Field<string | undefined>
+}
+
+/**
+ * The form of one plant. It shares neither its element nor its state, so that an answer
+ * of the store reaches only the form that has asked.
+ *
+ * - shown: its dialog is open. `leave` asks if something was typed, and then ends it.
+ * - hidden: it was closed while a change was under way. A success ends it. A failure
+ *   keeps what was typed, until `show` or `discard`.
+ * - over: nothing of it is on the browser page.
+ */
+export class PlantForm {
+  readonly #options: PlantFormOptions
+  readonly #canSave = mayChange()
+  readonly #fields: Fields
+  readonly #dialog: HTMLDialogElement
+  readonly #alert = element('p', { role: 'alert', tabIndex: 0 })
+  readonly #progress = element('p', { role: 'status' })
+  #state: 'shown' | 'hidden' | 'over' = 'shown'
+  /** The plant as the store had it when it was read, or saved from here. */
+  #base: StoredPlant | undefined
+  /** Whether a change waits for the answer of the store. */
+  #isSending = false
+  /** The open question whether to discard what was typed. */
+  #question: Promise<boolean> | undefined
+  /** How users see the plant named, such as `Plant 7`. */
+  readonly title: string
+
+  constructor(options: PlantFormOptions) {
+    const { opened } = options
+    this.#options = options
+    this.#base = opened
+    this.title = opened ? `Plant ${opened.item.id}` : 'New plant'
+    this.#fields = createFields(opened?.item)
+    this.#setReadOnly(!this.#canSave)
+    const heading = element('h2', { translate: false }, this.title)
+    if (opened) {
+      heading.append(' ', toLabel(opened.item))
+    }
+    this.#dialog = createDialog(heading, () => this.#close())
+    this.#dialog.classList.add('record')
+    this.#dialog.append(this.#createForm(heading))
+    this.#dialog.addEventListener('keydown', event => {
+      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+        this.#save()
+      }
+    })
+  }
+
+  show(): void {
+    this.#state = 'shown'
+    document.body.append(this.#dialog)
+    this.#dialog.showModal()
+  }
+
+  get isShown(): boolean {
+    return this.#state === 'shown'
+  }
+
+  get isOver(): boolean {
+    return this.#state === 'over'
+  }
+
+  /** Whether leaving the browser page now would lose something. */
+  get isUnsaved(): boolean {
+    return this.#state !== 'over' && (this.#isSending || this.#isEdited())
+  }
+
+  /**
+   * Closes the form, after a question if something was typed. Resolves to whether it is
+   * closed. A form that waits for an answer goes on waiting, hidden.
+   */
+  async leave(): Promise<boolean> {
+    if (this.#isSending) {
+      this.#end('hidden')
+      return true
+    }
+    if (this.#isEdited() && !(await this.#asksToDiscard())) {
+      return false
+    }
+    this.#end('over')
+    return true
+  }
+
+  /** Ends the form, whatever was typed. */
+  discard(): void {
+    this.#end('over')
+  }
+
+  async #close(): Promise<void> {
+    if (await this.leave()) {
+      this.#options.onClose(this.#base !== this.#options.opened)
+    }
+  }
+
+  get #allFields(): readonly Field<unknown>[] {
+    return Object.values(this.#fields).filter(field => field !== undefined)
+  }
+
+  #isEdited(): boolean {
+    return this.#allFields.some(field => field.isEdited())
+  }
+
+  #setReadOnly(isReadOnly: boolean): void {
+    for (const field of this.#allFields) {
+      field.setReadOnly(isReadOnly)
+    }
+  }
+
+  async #asksToDiscard(): Promise<boolean> {
+    this.#question ??= askToDiscard(this.#dialog, this.title)
+    const isDiscarded = await this.#question
+    this.#question = undefined
+    return isDiscarded
+  }
+
+  #end(state: 'hidden' | 'over'): void {
+    this.#state = state
+    removeDialog(this.#dialog)
+  }
+
+  #createForm(heading: HTMLElement): HTMLElement {
+    const { opened } = this.#options
+    const onsubmit = (event: Event) => {
+      event.preventDefault()
+      this.#save()
+    }
+    const save = element('button', { className: 'primary' }, 'Save')
+    const close = button('Close', () => this.#close())
+    const remove = button('Delete', () => this.#delete(), 'danger')
+    const buttons = element(
+      'div',
+      {},
+      this.#canSave && save,
+      close,
+      this.#progress,
+      this.#canSave && opened !== undefined && remove,
+    )
+    const form = element('form', { onsubmit, autocomplete: 'off', noValidate: true })
+    const tools = opened ? this.#createTools(opened) : ''
+    const fields = this.#allFields.map(field => field.element)
+    const footer = element('footer', {}, this.#alert, buttons)
+    form.append(heading, tools, ...fields, footer)
+    return form
+  }
+
+  /** Returns the buttons that copy parts of the plant, and go to the ones beside it. */
+  #createTools({ item }: StoredPlant): HTMLElement {
+    const createCopy = (name: string, toText: () => string) =>
+      button(`Copy ${name}`, () => {
+        copyText(toText())
+        this.#progress.textContent = `The ${name} is copied.`
+      })
+    const page = `${location.origin}${location.pathname}`
+    return element(
+      'div',
+      { className: 'tools' },
+      createCopy('id', () => `${item.id}`),
+      createCopy('link', () => `${page}${toLink(item.id)}`),
+      createCopy('JSON', () => toJson(item)),
+      button('Previous plant', () => this.#step('previous')),
+      button('Next plant', () => this.#step('next')),
+    )
+  }
+
+  async #step(side: 'next' | 'previous'): Promise<void> {
+    if (!this.#options.onStep(side)) {
+      this.#progress.textContent = `No ${side} plant on this page of the list.`
+    }
+  }
+
+  #save(): void {
+    if (!this.#canSave || this.#isSending) {
+      return
+    }
+    const wanted = this.#read()
+    if (wanted !== undefined) {
+      this.#make({ verb: 'save', id: wanted.id, wanted })
+    }
+  }
+
+  async #delete(): Promise<void> {
+    if (this.#base === undefined || this.#isSending) {
+      return
+    }
+    const { item } = this.#base
+    const { id, name } = item
+    const answer = await ask(this.#dialog, {
+      heading:
+        name === '' ? `Delete plant ${id}?` : ['Delete ', toLabel(item), ` (${id})?`],
+      answers: ['Keep it', `Delete ${id}`],
+      harmless: 'Keep it',
+      harmful: `Delete ${id}`,
+    })
+    if (answer !== 'Keep it') {
+      this.#make({ verb: 'delete', id, wanted: undefined })
+    }
+  }
+
+  /**
+   * Returns the plant as it was typed, with the members that only a newer page knows. If a
+   * field is wrong, it gets the focus.
+   */
+  #read(): Plant | undefined {
+    const { id: idField, name: nameField, tag: tagField } = this.#fields
+    const base = this.#base?.item
+    const id = base ? { value: base.id } : idField?.read()
+    const name = nameField.read()
+    const tag = tagField.read()
+    if (id === undefined || name === undefined || tag === undefined) {
+      const wrong = this.#dialog.querySelector<HTMLElement>('[aria-invalid="true"]')
+      wrong?.focus()
+      return undefined
+    }
+    const typed: Members<unknown> = { id: id.value, name: name.value, tag: tag.value }
+    // The store judges its texts.
+    return { ...base, ...typed } as Plant
+  }
+
+  #typedNow(): string {
+    return this.#allFields.map(field => field.state()).join('')
+  }
+
+  /** Makes a change, until it is made, given up, or the form has to be edited. */
+  async #make(change: Change): Promise<void> {
+    let base = this.#base
+    for (;;) {
+      const typed = this.#typedNow()
+      const outcome = await this.#attempt(change, base)
+      if (outcome.kind === 'done') {
+        return this.#finish(change, outcome.stored, this.#typedNow() !== typed)
+      }
+      if (outcome.kind === 'failed') {
+        return this.#fail(outcome.reason)
+      }
+      const { now } = outcome
+      if (!(await this.#asksToGoAhead(change, now))) {
+        return
+      }
+      base = now
+    }
+  }
+
+  async #attempt(change: Change, base: StoredPlant | undefined): Promise<Outcome> {
+    this.#alert.replaceChildren()
+    this.#progress.textContent = progressOf[change.verb]
+    this.#isSending = true
+    this.#setReadOnly(true)
+    this.#dialog.setAttribute('aria-busy', 'true')
+    const onUncertain = (text: string) => this.#alert.replaceChildren(text)
+    const outcome = await attempt(change, base, onUncertain)
+    this.#isSending = false
+    this.#setReadOnly(false)
+    this.#dialog.removeAttribute('aria-busy')
+    this.#progress.textContent = ''
+    return outcome
+  }
+
+  /**
+   * Ends the form, or goes on if something was typed while the change was sent. A page
+   * cannot hold back all that a phone's keyboard or an extension writes.
+   */
+  #finish(change: Change, stored: StoredPlant | undefined, hasMore: boolean): void {
+    if (hasMore && stored !== undefined) {
+      this.#base = stored
+      this.#fields.id?.setReadOnly(true)
+      this.#fail('Saved without what was typed meanwhile, which is still here.')
+      return
+    }
+    this.#end('over')
+    this.#options.onDone(change)
+  }
+
+  #fail(reason: string): void {
+    this.#alert.replaceChildren(reason)
+    if (this.#state !== 'shown') {
+      this.#options.onLateFailure(`${this.title}: ${reason}`)
+    }
+  }
+
+  /** Asks about a conflict. Only what the question shows can be overwritten. */
+  async #asksToGoAhead(change: Change, now: StoredPlant | undefined): Promise<boolean> {
+    const opened = this.#base
+    if (opened === undefined) {
+      this.#failBecauseTaken(change.id)
+      return false
+    }
+    const event = now ? 'changed' : 'removed'
+    const nothing = `Nothing was ${participle(change)}.`
+    const heading = `${this.title} was ${event} since you opened it. ${nothing}`
+    if (this.#state !== 'shown') {
+      this.#alert.replaceChildren(heading)
+      this.#options.onLateFailure(heading)
+      return false
+    }
+    const states = { opened: opened.item, now: now?.item, mine: change.wanted }
+    const goAhead = change.verb === 'save' ? 'Save mine over it' : `Delete ${change.id}`
+    const answer = await ask(this.#dialog, {
+      heading,
+      content: compare(states),
+      answers: [keep, goAhead, goOn],
+      harmless: goOn,
+      harmful: goAhead,
+    })
+    if (answer === keep) {
+      this.#end('over')
+      this.#options.onClose(true)
+    }
+    return answer === goAhead
+  }
+
+  async #openBeside(id: bigint): Promise<void> {
+    try {
+      await this.#options.openBeside(id)
+    } catch (error) {
+      this.#fail(toWords(error))
+    }
+  }
+
+  #failBecauseTaken(id: bigint): void {
+    const link = element('a', { href: toLink(id), translate: false }, `id ${id} exists`)
+    link.addEventListener('click', event => {
+      event.preventDefault()
+      this.#openBeside(id)
+    })
+    this.#fail(`Nothing was saved: id ${id} exists`)
+    this.#alert.replaceChildren('Nothing was saved: ', link)
+  }
+}
+
+const progressOf = { save: 'Saving …', delete: 'Deleting …' } as const
+
+function createFields(plant: Plant | undefined): Fields {
+  const isNew = plant === undefined
+  return {
+    id: isNew ? createIdField('id', hints.id) : undefined,
+    name: createTextField('name', hints.name, { original: plant?.name, isNew }),
+    tag: createOptionalTextField('tag', hints.tag, { original: plant?.tag, isNew }),
+  }
+}
+
+/** Returns the start of a plant's name. */
+export function toLabel({ name }: Plant): HTMLElement {
+  return toCell(name, 60)
+}
+
+/** Returns the JSON of a plant. A JavaScript number could not hold its id. */
+function toJson(plant: Plant): string {
+  const members = Object.entries(plant).map(([name, value]: [string, unknown]) => {
+    const text = typeof value === 'bigint' ? `${value}` : JSON.stringify(value)
+    return `${JSON.stringify(name)}:${text}`
+  })
+  return `{${members.join(',')}}`
+}
+
+/** Returns the fragment of a plant, without the list that it was opened from. */
+function toLink(id: bigint): string {
+  return toFragment({ plant: `${id}`, parameters: new Map() })
+}
