@@ -54,7 +54,7 @@ export async function listen(
   const url = `http://127.0.0.1:${await listenLocally(server)}/`
   await using storage = await openStorage({ url: databaseUrl })
   await storage.webhooks.add(
-    { id, url, allowsPrivate: true, createdAt: new Date() },
+    { id, url, allowsPrivate: true, events: ['added'], createdAt: new Date() },
     secret,
   )
   return {

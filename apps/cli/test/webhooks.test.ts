@@ -191,6 +191,7 @@ test('there may be 100 webhooks', async () => {
         id: mintWebhookId(),
         url: 'https://shop.example/',
         allowsPrivate: false,
+        events: ['added'] as const,
       }
       await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
     }

@@ -2,6 +2,8 @@ import { parseJsonRecord } from '@plant-store/json'
 import { NoAnswerError, RefusedError } from './errors.ts'
 import type { Answer, OperationRequest } from './request.ts'
 
+const successes = { GET: [200], POST: [200], PUT: [200, 201], DELETE: [204] }
+
 /** The store has refused these before it handled the request: nothing was changed. */
 const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
 
@@ -13,16 +15,16 @@ const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
  */
 export function readAnswer<Result>(
   { method, read }: OperationRequest<Result>,
-  { status, headers, text }: Answer,
+  answer: Answer,
   changedBefore: boolean,
 ): Result {
+  const { status, headers, text } = answer
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
   const isChange = method !== 'GET'
   try {
     const body = readBody(text)
-    const success = method === 'DELETE' ? 204 : 200
-    if (status === success) {
-      return read(body, headers)
+    if (successes[method].includes(status)) {
+      return read(body, answer)
     }
     const { number, message } = readRefusal(status, body)
     const mayHaveMade = isChange && status >= 500 && !unchanged.has(number)

@@ -9,7 +9,7 @@ import {
 } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers, RefusedError } from './errors.ts'
-import { type AnswerHeaders, type ClientOptions, operationUrl } from './request.ts'
+import { type Answer, type ClientOptions, operationUrl } from './request.ts'
 import { createSend, type Send } from './send.ts'
 
 /**
@@ -41,7 +41,7 @@ export interface EntityClient<Item extends Identified, Query> {
    * one gets 412 after an attempt without an answer, the item is read: the call resolves
    * if the item is as requested.
    */
-  replace(item: Input<Item>, options?: ChangeOptions): Promise<Versioned<Item>>
+  replace(item: Input<Item>, options?: ChangeOptions): Promise<Replaced<Item>>
   /**
    * Resolves once the item is gone, even if an earlier attempt without an answer removed
    * it. A repeated attempt also removes an item that another client created under this id
@@ -76,6 +76,14 @@ type Plain<Value> = Value extends bigint ? bigint : Value extends string ? strin
 export interface Versioned<Item> {
   readonly item: Item
   readonly version: Version
+}
+
+export interface Replaced<Item> extends Versioned<Item> {
+  /**
+   * Whether the item is new. A repeated attempt replaces what an earlier one created, and
+   * then this is false.
+   */
+  readonly created: boolean
 }
 
 export interface ListQuery {
@@ -144,7 +152,7 @@ function createReads<Item extends Identified, Query extends ListQuery>({
     for (const [name, value] of Object.entries(parseQuery(query))) {
       url.searchParams.set(name, `${value}`)
     }
-    const read = (body: unknown, headers: AnswerHeaders): Page<Item> => {
+    const read = (body: unknown, { headers }: Answer): Page<Item> => {
       const after = readNext(headers.get('link'))
       const total = readTotal(headers.get('total-count'))
       return {
@@ -165,7 +173,7 @@ function createReads<Item extends Identified, Query extends ListQuery>({
     },
     async readVersioned(input, { signal } = {}) {
       const id = parseId(input)
-      const read = (body: unknown, headers: AnswerHeaders) => {
+      const read = (body: unknown, { headers }: Answer) => {
         const version = readVersion(headers.get('etag'))
         return { item: parse(body, id), version }
       }
@@ -237,9 +245,9 @@ function createChanges<Item extends Identified, Query extends ListQuery>(
     async replace(input, options = {}) {
       const item = parse(input)
       const { id, ...rest } = item
-      const read = (answer: unknown, headers: AnswerHeaders): Versioned<Item> => {
+      const read = (answer: unknown, { headers, status }: Answer): Replaced<Item> => {
         const version = readVersion(headers.get('etag'))
-        return { item: parse(answer, id), version }
+        return { item: parse(answer, id), version, created: status === 201 }
       }
       const url = itemUrl(id)
       const body = writeJsonRecord(rest)
@@ -250,7 +258,7 @@ function createChanges<Item extends Identified, Query extends ListQuery>(
       } catch (error) {
         const current = await itemAfter(error, () => readVersioned(id, options), signal)
         if (current !== 'missing' && isSame(current.item, item)) {
-          return current
+          return { ...current, created: options.ifNoneMatch === '*' }
         }
         throw error
       }

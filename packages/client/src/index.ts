@@ -20,6 +20,7 @@ export {
   type EntityOptions,
   type Input,
   type ListQuery,
+  type Replaced,
   type Versioned,
 } from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'

@@ -97,7 +97,7 @@ export interface OperationRequest<Result> {
   readonly mayRepeat?: boolean
   readonly signal: AbortSignal | undefined
   /** @throws if the body is not an answer of the operation */
-  readonly read: (body: unknown, headers: AnswerHeaders) => Result
+  readonly read: (body: unknown, answer: Answer) => Result
 }
 
 /** An answer that arrived whole. */

@@ -174,15 +174,16 @@ const answers = plantOperations.flatMap(operation =>
 )
 
 test.each(answers.filter(({ status }) => status < 300))(
-  '$operationId understands its status $status, and no other good one',
+  '$operationId understands its status $status, and none that it has not',
   async operation => {
     const method = methodOf(operation)
     const goodBody = goodBodies[method]
     const { outcome } = await call(method, operation.status, goodBody)
     expect(outcome).not.toBeInstanceOf(Error)
 
-    const otherStatuses = new Set([200, 201, 202, 204])
-    otherStatuses.delete(operation.status)
+    const otherStatuses = [200, 201, 202, 204].filter(
+      status => !(status in operation.responses),
+    )
     for (const status of otherStatuses) {
       const answer = await call(method, status, status === 204 ? '' : goodBody)
       expect(answer.outcome, `the outcome of ${status}`).toBeInstanceOf(Error)

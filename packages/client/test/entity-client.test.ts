@@ -33,7 +33,11 @@ test('another entity has its own path, rules, query and number for 404', async (
   const page = await gardens.list({ limit: 1, owner: 'me' })
   expect(page).toEqual({ items: [garden], next: 7n })
 
-  expect(await gardens.replace(garden)).toEqual({ item: garden, version })
+  expect(await gardens.replace(garden)).toEqual({
+    item: garden,
+    version,
+    created: false,
+  })
 
   await gardens.remove(7n, { ifMatch: version })
   const removal = gardens.remove(7n, { ifMatch: version })

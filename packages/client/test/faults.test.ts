@@ -30,7 +30,7 @@ const changedByOthers = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' }
 const inAnotherState = refuse(412, 41201)
 const v1 = 'v1' as Version
 const v2 = 'v2' as Version
-const replaced = { item: plant, version: v2 }
+const replaced = { item: plant, version: v2, created: false }
 const removed: Step = response => response.writeHead(204).end()
 const missing = refuse(404, 40402)
 const forbidden = refuse(403, 40301)

@@ -20,11 +20,11 @@ export {
 } from './page.ts'
 export {
   type Plant,
-  type PlantAdded,
   type PlantId,
   parsePlant,
   parsePlantId,
   plantMembers,
+  type SavedPlant,
   type VersionedPlant,
 } from './plants/plant.ts'
 export {

@@ -133,7 +133,7 @@ const rows: readonly Row[] = [
  */
 async function storeWithPlant(condition: Condition) {
   const plants = createMemoryPlantRepository()
-  const stored = await plants.save(plant('old'))
+  const { version: stored } = await plants.save(plant('old'))
   const translate = (list: Condition['matches']) =>
     typeof list === 'object' ? list.map(name => (name === current ? stored : name)) : list
 
@@ -176,8 +176,10 @@ describe.each(judged)('a condition of $what', ({ condition, ofStored, ofMissing 
 
     const replaced = await store.replace(plant('new'), storedCondition).catch(codeOf)
 
-    const after = ofStored ? { plant: plant('new'), version: replaced } : before
-    expect(await plants.find(id)).toEqual(after)
+    const stored = await plants.find(id)
+    const version = stored?.version
+    expect(stored?.plant).toEqual(ofStored ? plant('new') : before?.plant)
+    expect(replaced).toEqual(ofStored ? { version, created: false } : 'condition-failed')
     expect(replaced === 'condition-failed').toBe(!ofStored)
   })
 
@@ -186,9 +188,10 @@ describe.each(judged)('a condition of $what', ({ condition, ofStored, ofMissing 
 
     const created = await store.replace(plant('new'), condition).catch(codeOf)
 
-    const after = ofMissing ? { plant: plant('new'), version: created } : undefined
-    expect(await plants.find(id)).toEqual(after)
-    expect(created === 'condition-failed').toBe(!ofMissing)
+    const stored = await plants.find(id)
+    const version = stored?.version
+    expect(stored?.plant).toEqual(ofMissing ? plant('new') : undefined)
+    expect(created).toEqual(ofMissing ? { version, created: true } : 'condition-failed')
   })
 
   test('decides whether a stored plant is found', async () => {
@@ -248,7 +251,7 @@ describe('a refusal says', () => {
 
   test('that the plant has an excluded version', async () => {
     const { store, plants } = emptyStore()
-    const stored = await plants.save(plant('a'))
+    const { version: stored } = await plants.save(plant('a'))
 
     const replacing = store.replace(plant('b'), { differs: [stored] })
 
@@ -259,12 +262,12 @@ describe('a refusal says', () => {
 
 test('a change of one expected version reads nothing', async () => {
   const plants = createMemoryPlantRepository()
-  const first = await plants.save(plant('a'))
+  const { version: first } = await plants.save(plant('a'))
   const find = () => Promise.reject(new Error('it was read'))
   const store = createPlantUseCases({ plants: { ...plants, find } })
 
   const second = await store.replace(plant('b'), { matches: [first] })
-  await store.remove(id, { matches: [second] })
+  await store.remove(id, { matches: [second.version] })
 
   expect(await plants.find(id)).toBeUndefined()
 })

@@ -93,7 +93,7 @@ const breaks: Readonly<Record<string, Break>> = {
     async saveIf(plant, expected) {
       const isExpected = (await right.find(plant.id))?.version === expected
       await later()
-      return isExpected ? right.save(plant) : undefined
+      return isExpected ? (await right.save(plant)).version : undefined
     },
   }),
   'looks at the version first and removes later': right => ({

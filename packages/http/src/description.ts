@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { failures } from './errors/error-numbers.ts'
-import { plantAdded, plantSchemas } from './plants/plant-schemas.ts'
+import { plantSchemas, plantWebhooks } from './plants/plant-schemas.ts'
 import { pathOf } from './request/paths.ts'
 import { Status } from './service/service-routes.ts'
 import { about, FailureBody, header } from './shared-schemas.ts'
@@ -87,7 +87,7 @@ export function describeInterface(
         ]),
       ),
     },
-    webhooks: { '/plant/webhook': plantAdded },
+    webhooks: plantWebhooks,
   }
   return JSON.stringify(description, writeReference)
 }

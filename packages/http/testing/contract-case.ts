@@ -78,8 +78,8 @@ export function jsonOf(answer: Answer): unknown {
   return readExactly(`${answer.body}`)
 }
 
-export function assertSuccess(answer: Answer, value: unknown): void {
-  assert.equal(answer.status, 200, `${answer.body}`)
+export function assertSuccess(answer: Answer, value: unknown, status = 200): void {
+  assert.equal(answer.status, status, `${answer.body}`)
   assert.deepEqual(jsonOf(answer), value)
 }
 

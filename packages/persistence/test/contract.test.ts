@@ -7,8 +7,8 @@ import {
   openStorage,
   type Storage,
 } from '@plant-store/persistence'
+import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { outboxContract } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
@@ -24,7 +24,10 @@ type EntityName = keyof typeof entities
 const contracts: { readonly [Name in EntityName]: readonly Case<Storage[Name]>[] } = {
   plants: plantRepositoryContract,
   tokens: tokenRepositoryContract,
-  webhooks: outboxContract,
+  webhooks: outboxContract.map(({ name, run }) => ({
+    name,
+    run: (_, storage) => run(storage),
+  })),
 }
 
 function casesOf<Name extends EntityName>(entity: Name) {

@@ -1,22 +1,32 @@
 import type { Runner } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import type { WebhookFigures, WebhookId } from '@plant-store/webhooks'
+import {
+  mintSecret,
+  type WebhookFigures,
+  type WebhookId,
+  webhookEvents,
+} from '@plant-store/webhooks'
 import pg from 'pg'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { postgresWebhooks } from '../src/webhooks/postgres.ts'
 import { createOutbox } from '../src/webhooks/repository.ts'
 import { sqliteWebhooks } from '../src/webhooks/sqlite.ts'
 import { databases, useStore } from './each-database.ts'
-import { addWebhook } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
 
 const webhookId = 'webhook' as WebhookId
 
-/** Returns the plants that wait for the webhook, in the order as added. */
-async function announcedBy({ webhooks }: Storage): Promise<string[]> {
-  const deliveries = await webhooks.outbox.deliveriesOf(webhookId, 10_000)
-  return deliveries.map(({ added }) => `${added.plant.id} ${added.plant.name}`)
+/** Adds a webhook of this name. */
+function addWebhook({ webhooks }: Storage, name: string = webhookId) {
+  const webhook = {
+    id: name as WebhookId,
+    url: `https://${name}.example/`,
+    allowsPrivate: false,
+    events: webhookEvents,
+    createdAt: new Date(0),
+  }
+  return webhooks.add(webhook, mintSecret())
 }
 
 function plantsUpTo(count: number) {
@@ -24,115 +34,6 @@ function plantsUpTo(count: number) {
 }
 
 const tables = ['outbox', 'webhooks', 'plants']
-
-describe.each(databases)('on %s a plant is announced', name => {
-  const store = useStore(name, tables)
-  beforeEach(() => addWebhook(store.storage))
-
-  test('if it is inserted, and not if its id is taken', async () => {
-    const { plants } = store.storage
-    await plants.insert(plant(1, 'insert'))
-    await plants.insert(plant(1, 'taken'))
-    await plants.insertAll([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
-
-    expect(await announcedBy(store.storage)).toEqual(['1 insert', '2 insertAll'])
-  })
-
-  test('if it is saved as a new one, and not if it replaces another', async () => {
-    const { plants } = store.storage
-    await plants.insert(plant(1, 'insert'))
-    await plants.save(plant(3, 'save'))
-    await plants.save(plant(3, 'replaced'))
-    await plants.saveAll([
-      plant(6, 'saveAll'),
-      plant(1, 'replaced'),
-      plant(3, 'replaced'),
-      plant(6, 'again'),
-    ])
-
-    expect(await announcedBy(store.storage)).toEqual(['1 insert', '3 save', '6 saveAll'])
-  })
-
-  test('if it is saved where none is stored, and not over a version', async () => {
-    const { plants } = store.storage
-    const version = await plants.save(plant(3, 'save'))
-    await plants.saveIf(plant(4, 'saveIf'), undefined)
-    await plants.saveIf(plant(4, 'taken'), undefined)
-    await plants.saveIf(plant(3, 'replaced'), version)
-    await plants.saveIf(plant(4, 'of another version'), version)
-
-    expect(await announcedBy(store.storage)).toEqual(['3 save', '4 saveIf'])
-  })
-
-  test('once more if it was removed in between', async () => {
-    const { plants } = store.storage
-    await plants.insert(plant(4, 'first'))
-    await plants.remove(plantId(4))
-    await plants.save(plant(4, 'once more'))
-
-    expect(await announcedBy(store.storage)).toEqual(['4 first', '4 once more'])
-  })
-
-  test('with the version and the time of its insert', async () => {
-    const beforeMs = Date.now()
-    await store.storage.plants.insert(plant(1))
-
-    const stored = await store.storage.plants.find(plantId(1))
-    const { outbox } = store.storage.webhooks
-    const [delivery] = await outbox.deliveriesOf(webhookId, 1)
-    expect(delivery?.added).toMatchObject({ ...stored })
-    const clockMs = Number(delivery?.added.addedAt)
-    expect(Math.abs(clockMs - beforeMs)).toBeLessThan(60_000)
-  })
-})
-
-describe.each(databases)('on %s a plant that is added unannounced', name => {
-  const store = useStore(name, tables)
-  beforeEach(() => addWebhook(store.storage))
-
-  test('is not announced, however it is added', async () => {
-    const { unannounced } = store.storage.plants
-    await unannounced.insert(plant(1))
-    await unannounced.insertAll([plant(2), plant(3)])
-    await unannounced.insertAll([])
-    await unannounced.save(plant(4))
-    await unannounced.saveAll([plant(5), plant(3), plant(5)])
-    await unannounced.saveIf(plant(6), undefined)
-
-    expect(await announcedBy(store.storage)).toEqual([])
-    expect(await store.storage.plants.page({ limit: 10 })).toHaveLength(6)
-  })
-
-  test('tells its outcome', async () => {
-    const { insert, unannounced } = store.storage.plants
-    await insert(plant(1))
-
-    const first = await unannounced.insertAll([plant(3), plant(1), plant(4)])
-    const second = await unannounced.insertAll([plant(6), plant(3)])
-
-    expect(first).toEqual(['inserted', 'id-taken', 'inserted'])
-    expect(second).toEqual(['inserted', 'id-taken'])
-  })
-
-  test('hides none that is announced at the same time', async () => {
-    const { plants } = store.storage
-    const { unannounced } = plants
-    await Promise.all([
-      plants.insertAll([plant(1), plant(2)]),
-      unannounced.insertAll([plant(3), plant(4)]),
-      plants.insert(plant(5)),
-      unannounced.insertAll([plant(6)]),
-      plants.save(plant(7)),
-      unannounced.save(plant(8)),
-      plants.saveAll([plant(9)]),
-    ])
-
-    const announced = await announcedBy(store.storage)
-    // PostgreSQL makes changes of one kind together.
-    const ids = announced.map(line => Number.parseFloat(line))
-    expect(ids.toSorted()).toEqual([1, 2, 5, 7, 9])
-  })
-})
 
 describe.each(databases)('on %s a webhook', name => {
   const store = useStore(name, tables)
@@ -157,15 +58,6 @@ describe.each(databases)('on %s a webhook', name => {
     expect(await store.storage.webhooks.retry(many)).toBe(true)
 
     expect(await figuresOf(many)).toMatchObject({ waiting: count, givenUp: 0 })
-  })
-
-  test('has figures if nothing waits for it', async () => {
-    expect(await figuresOf(none)).toEqual({
-      webhook: none,
-      state: 'active',
-      waiting: 0,
-      givenUp: 0,
-    })
   })
 
   test('is removed with all that waits for it, however much', async () => {
@@ -204,6 +96,20 @@ describe.each(databases)('on %s', name => {
       expect(text).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
     },
   )
+
+  test('the index finds what failed before, however much waits', async () => {
+    await addWebhook(store.storage)
+    await store.storage.plants.insertAll(plantsUpTo(4_000))
+    if (name === 'PostgreSQL') {
+      await store.place.ask('analyze plants, webhooks, outbox')
+    }
+    const explain = name === 'SQLite' ? 'explain query plan' : 'explain'
+    const statements = name === 'SQLite' ? sqliteWebhooks() : postgresWebhooks()
+
+    const plan = await store.place.ask(`${explain} ${statements.due.sql}`)
+
+    expect(plan.flat().join('\n')).toContain('outbox_retries')
+  })
 })
 
 test('a claim releases a webhook with nothing due, and tries the next', async () => {
@@ -213,6 +119,7 @@ test('a claim releases a webhook with nothing due, and tries the next', async ()
     allows_private: 0n,
     created_at: 0n,
     secret: 's',
+    events: 'added',
     is_stopped: 0n,
     failures: 0n,
     failing_since: null,
@@ -220,6 +127,7 @@ test('a claim releases a webhook with nothing due, and tries the next', async ()
   }
   const delivery = {
     position: 7n,
+    event: 'added',
     version: 1n,
     added_at: 0n,
     attempts: 0n,
@@ -264,7 +172,7 @@ test('a claim releases a webhook with nothing due, and tries the next', async ()
   expect(released).toHaveProperty('lease', (leased as { lease: string }).lease)
 })
 
-test('on PostgreSQL adding a webhook waits for plants that are being added', async () => {
+test('on PostgreSQL adding a webhook waits for changes that are being made', async () => {
   await using database = await createTestDatabase()
   await using first = await openStorage({ url: database.url })
   await using second = await openStorage({ url: database.url })
@@ -299,5 +207,5 @@ test('on PostgreSQL adding a webhook waits for plants that are being added', asy
     await other.end()
   }
 
-  expect(await announcedBy(first)).toEqual([])
+  expect(await first.webhooks.outbox.deliveriesOf(webhookId, 10)).toEqual([])
 })

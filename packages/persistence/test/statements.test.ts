@@ -35,11 +35,22 @@ function written({ name, statement }: Named): string {
   if (statement.kind === 'read' && statement.bound !== undefined) {
     lines.push(statement.bound.guarded.sql, '-- or, if a text was 0')
   }
-  if (statement.kind === 'change' && statement.before !== undefined) {
-    lines.push(statement.before.onlyIf, '-- if it returns a row, first')
-    lines.push(statement.before.sql, '-- then')
+  if (statement.kind === 'change') {
+    lines.push(...change(statement))
+    if (statement.otherwise !== undefined) {
+      lines.push('-- or, if it changed nothing', ...change(statement.otherwise))
+    }
+  } else {
+    lines.push(statement.sql)
   }
-  return [...lines, statement.sql, ''].join('\n')
+  return [...lines, ''].join('\n')
+}
+
+function change({ before, sql }: Pick<ChangeStatement, 'before' | 'sql'>) {
+  if (before === undefined) {
+    return [sql]
+  }
+  return [before.onlyIf, '-- if it returns a row, first', before.sql, '-- then', sql]
 }
 
 test.each([sqliteDialect, postgresDialect])(

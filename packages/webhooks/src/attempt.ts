@@ -24,7 +24,7 @@ export type SendPost = (post: Post) => Promise<PostAnswer>
 
 export type AttemptOutcome =
   | { readonly kind: 'received'; readonly isExcessive: boolean }
-  /** The listener wants no more plants. */
+  /** The listener wants no more deliveries. */
   | { readonly kind: 'gone' }
   /** The attempt was ended by its signal. */
   | { readonly kind: 'aborted' }
@@ -37,13 +37,14 @@ export type AttemptOutcome =
 export async function attempt(
   send: SendPost,
   { webhook, secret }: Claim,
-  { added }: Delivery,
+  { event, plant, version }: Delivery,
   signal: AbortSignal,
 ): Promise<AttemptOutcome> {
   const { url, allowsPrivate } = webhook
-  const body = writeJsonRecord(added.plant)
-  const message = { id: `added_${added.version}`, sentAtMs: Date.now(), body }
-  const headers = signedHeaders(message, secret)
+  const body = writeJsonRecord(plant)
+  // A version names one state, which was stored once and ended once.
+  const message = { id: `${event}_${version}`, sentAtMs: Date.now(), body }
+  const headers = { ...signedHeaders(message, secret), 'webhook-event': `plant.${event}` }
   try {
     const answer = await send({ url, allowsPrivate, headers, body, signal })
     return outcomeOf(answer)

@@ -141,7 +141,7 @@ export class Courier {
 
   #beginRound(claim: Claim, askedAtMs: number, signals: CourierSignals): void {
     const textBytesOfClaim = claim.deliveries.reduce(
-      (sum, { added }) => sum + textBytes(added.plant),
+      (sum, { plant }) => sum + textBytes(plant),
       0,
     )
     this.#heldTextBytes += textBytesOfClaim
@@ -210,7 +210,7 @@ export class Courier {
     const isGivenUp = retryInMs === undefined
     const isStopped = claimInMs === undefined
     const event = isGivenUp ? 'given-up' : 'attempt-failed'
-    report({ event, webhook, reason, plantId: `${delivery.added.plant.id}` })
+    report({ event, webhook, reason, plantId: `${delivery.plant.id}` })
     if (isStopped) {
       report({ event: 'stopped', webhook, reason })
     }

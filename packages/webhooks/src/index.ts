@@ -16,8 +16,11 @@ export { parseRetryAfter } from './retry-after.ts'
 export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
 export {
   mintWebhookId,
+  parseWebhookEvents,
   parseWebhookUrl,
   type Webhook,
+  type WebhookEvent,
   type WebhookId,
   type WebhookState,
+  webhookEvents,
 } from './webhook.ts'

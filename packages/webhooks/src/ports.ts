@@ -1,21 +1,23 @@
-import type { PlantAdded } from '@plant-store/domain'
+import type { VersionedPlant } from '@plant-store/domain'
 import type { WebhookSecret } from './signature.ts'
-import type { Webhook, WebhookId, WebhookState } from './webhook.ts'
+import type { Webhook, WebhookEvent, WebhookId, WebhookState } from './webhook.ts'
 
 /**
  * The port where webhooks are stored. A resolved change is durable and visible to every
  * process on the store. A change of an unknown webhook resolves to false.
  */
 export interface WebhookRepository {
-  /** Adds a webhook. Every plant added from now on is announced to it. */
+  /** Adds a webhook. Every change from now on that it wants is announced to it. */
   add(
-    webhook: Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>,
+    webhook: Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'events' | 'createdAt'>,
     secret: WebhookSecret,
   ): Promise<void>
   /** Resolves to all webhooks in order of creation. */
   list(): Promise<readonly Webhook[]>
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
+  /** Changes which events it wants from now on. What waits for it stays. */
+  setEvents(id: WebhookId, events: readonly WebhookEvent[]): Promise<boolean>
   rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
   /**
    * Makes every delivery that waits or was given up due at once, with no failed attempts.
@@ -25,14 +27,15 @@ export interface WebhookRepository {
 }
 
 /**
- * The port of pending announcements. A plant and its deliveries, one for each webhook,
- * are stored in one transaction. Times are durations, as only the store has a clock that
+ * The port of pending announcements. A change of a plant and its deliveries, one for each
+ * webhook that wants it, are stored in one transaction. Times are durations, as only the store has a clock that
  * all processes share.
  */
 export interface Outbox {
   /**
    * Leases an active webhook that has due deliveries and no lease, the one leased the
-   * longest time ago. Resolves to `undefined` if there is none.
+   * longest time ago. A delivery is not due while an earlier one of its plant waits for
+   * another attempt. Resolves to `undefined` if there is none.
    */
   claim(limits: ClaimLimits): Promise<Claim | undefined>
   /**
@@ -41,7 +44,7 @@ export interface Outbox {
    */
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
   /**
-   * Stops a webhook, until `retry` starts it. It misses plants that are added meanwhile.
+   * Stops a webhook, until `retry` starts it. It misses what is changed meanwhile.
    */
   stop(webhook: WebhookId): Promise<void>
   figures(): Promise<readonly WebhookFigures[]>
@@ -71,11 +74,15 @@ export interface Claim {
   readonly deliveries: readonly Delivery[]
 }
 
-/** A plant to announce to one webhook. */
-export interface Delivery {
+/**
+ * A change to announce to one webhook, with the plant as it was then: after the change,
+ * or before its removal.
+ */
+export interface Delivery extends VersionedPlant {
   /** Ascending in order of creation. */
   readonly id: bigint
-  readonly added: PlantAdded
+  readonly event: WebhookEvent
+  readonly addedAt: Date
   /** The number of failed attempts. */
   readonly attempts: number
 }

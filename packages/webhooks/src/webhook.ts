@@ -7,16 +7,22 @@ export type WebhookId = string & { readonly __brand: 'WebhookId' }
 
 export type WebhookState = 'active' | 'stopped'
 
-/** A URL to which every new plant is announced. */
+/** What can happen to a plant. */
+export const webhookEvents = ['added', 'changed', 'removed'] as const
+
+export type WebhookEvent = (typeof webhookEvents)[number]
+
+/** A URL to which changes of plants are announced. */
 export interface Webhook {
   readonly id: WebhookId
   readonly url: string
   /** Whether `http:` and private addresses are allowed. */
   readonly allowsPrivate: boolean
+  /** The events that are announced to it, at least one. */
+  readonly events: readonly WebhookEvent[]
   readonly createdAt: Date
   /**
-   * A stopped webhook gets nothing, and plants that are added meanwhile are not announced
-   * to it.
+   * A stopped webhook gets nothing, and what is changed meanwhile is not announced to it.
    */
   readonly state: WebhookState
   /** The number of failed attempts since the last success. */
@@ -27,6 +33,20 @@ export interface Webhook {
 
 export function mintWebhookId(): WebhookId {
   return `wh_${randomBytes(6).toString('hex')}` as WebhookId
+}
+
+/**
+ * Returns the events in a list that commas separate, each once.
+ *
+ * @throws Error that says what it must be
+ */
+export function parseWebhookEvents(text: string): readonly WebhookEvent[] {
+  const names = new Set(text.split(',').map(name => name.trim()))
+  const events = webhookEvents.filter(event => names.delete(event))
+  if (names.size > 0) {
+    throw new Error('must be some of added, changed and removed, separated by commas')
+  }
+  return events
 }
 
 const urlLengthMax = 2_000

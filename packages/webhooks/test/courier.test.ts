@@ -6,11 +6,20 @@ import {
   courierLimits,
   type Post,
   type WebhookId,
+  webhookEvents,
 } from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createMemoryOutbox, outage, secret } from './memory-outbox.ts'
-import { createVirtualWorld, dayMs, hourMs, minuteMs, secondMs } from './virtual.ts'
+import {
+  createOutbox,
+  createVirtualWorld,
+  dayMs,
+  hourMs,
+  minuteMs,
+  outage,
+  secondMs,
+  secret,
+} from './virtual.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -74,6 +83,26 @@ test('each plant is delivered once, in order, signed, with every digit', async (
     { event: 'delivered', count: 100 },
     { event: 'delivered', count: 100 },
     { event: 'delivered', count: 3 },
+  ])
+})
+
+test('a delivery names its event in its signed id and in a field', async () => {
+  const world = createVirtualWorld(() => 204)
+  await world.webhooks.setEvents(webhook as WebhookId, webhookEvents)
+  for (const event of webhookEvents) {
+    world.announceVersion(1n, 'v1', event)
+  }
+
+  await world.runFor(secondMs)
+
+  const named = world.attempts.map(({ headers }) => [
+    headers['webhook-id'],
+    headers['webhook-event'],
+  ])
+  expect(named).toEqual([
+    ['added_v1', 'plant.added'],
+    ['changed_v1', 'plant.changed'],
+    ['removed_v1', 'plant.removed'],
   ])
 })
 
@@ -302,7 +331,7 @@ test('a stop begins no more deliveries, and returns the lease', async () => {
   await world.runUntil(() => false)
 
   expect(world.attempts).toHaveLength(3)
-  expect(outcomes()).toEqual([{ delivered: [0n, 1n, 2n] }])
+  expect(outcomes()).toEqual([{ delivered: [1n, 2n, 3n] }])
 })
 
 test('a stop waits, and an aborted delivery neither failed nor succeeded', async () => {
@@ -322,7 +351,7 @@ test('a stop waits, and an aborted delivery neither failed nor succeeded', async
 
   await world.runUntil(() => false)
 
-  expect(outcomes()).toEqual([{ delivered: [0n] }])
+  expect(outcomes()).toEqual([{ delivered: [1n] }])
 })
 
 test('an outage of the store passes, and only what it has kept is reported', async () => {
@@ -458,7 +487,7 @@ test('without work it polls twice a second and counts every ten seconds', async 
 })
 
 test('on the clock of the system it delivers, and stops while it waits', async () => {
-  const outbox = createMemoryOutbox(Date.now, ['shop'])
+  const outbox = createOutbox(Date.now, ['shop'])
   outbox.announce(1n)
   const { webhooks } = outbox
   const stop = new AbortController()

@@ -1,16 +1,10 @@
-import {
-  Courier,
-  courierLimits,
-  type Outbox,
-  type Post,
-  type PostAnswer,
-} from '@plant-store/webhooks'
+import { Courier, courierLimits, type Outbox, type Post } from '@plant-store/webhooks'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createMemoryOutbox, outage } from './memory-outbox.ts'
-import { minuteMs } from './virtual.ts'
+import { createOutbox, minuteMs, outage } from './virtual.ts'
 
 const names = ['a', 'b']
+const plants = 3
 /**
  * The fate of one attempt. After a lost answer, the listener has the plant and the
  * courier does not know it.
@@ -18,7 +12,7 @@ const names = ['a', 'b']
 const fates = ['received', 'failed', 'answer lost'] as const
 
 interface Scenario {
-  readonly plants: number
+  readonly changes: number
   readonly couriers: number
   readonly fates: readonly (typeof fates)[number][]
   /** The attempt at which the first courier dies. The last courier never dies. */
@@ -28,14 +22,14 @@ interface Scenario {
 }
 
 const scenarios: fc.Arbitrary<Scenario> = fc.record({
-  plants: fc.integer({ min: 1, max: 8 }),
+  changes: fc.integer({ min: 1, max: 8 }),
   couriers: fc.integer({ min: 1, max: 3 }),
   fates: fc.array(fc.constantFrom(...fates), { maxLength: 8 }),
   diesAt: fc.option(fc.nat(10), { nil: undefined }),
   outages: fc.array(fc.nat(6), { maxLength: 2 }),
 })
 
-test('every webhook gets every plant, by one courier at a time', async () => {
+test('every webhook gets every change, those of a plant in order', async () => {
   const property = fc.asyncProperty(
     fc.scheduler(),
     scenarios,
@@ -45,12 +39,16 @@ test('every webhook gets every plant, by one courier at a time', async () => {
       await scheduler.waitFor(world.run())
 
       expect(world.violations).toEqual([])
-      const ids = Array.from({ length: scenario.plants }, (_, n) => BigInt(n))
+      const changes = Array.from({ length: scenario.changes }, (_, n) => n)
       for (const name of names) {
-        // A late settlement, whose lease has ended, repeats plants.
+        // A late settlement, whose lease has ended, repeats deliveries.
         const received = [...new Set(world.receivedBy(name))]
-        const inOrder = world.isCalm() ? received : received.sort()
-        expect(inOrder, `the plants of ${name}`).toEqual(ids)
+        const inOrder = world.isCalm() ? received : received.toSorted()
+        expect(inOrder, `the changes for ${name}`).toEqual(changes)
+        for (let plant = 0; plant < plants; plant++) {
+          const own = received.filter(change => change % plants === plant)
+          expect(own, `those of plant ${plant}, for ${name}`).toEqual(own.toSorted())
+        }
       }
     },
   )
@@ -67,7 +65,7 @@ class World {
   readonly #scenario
   readonly #outbox
   readonly #received: string[] = []
-  /** The requests that have no answer yet, as URL and body. */
+  /** The requests that have no answer yet, as URL and webhook-id. */
   readonly #underWay = new Set<string>()
   readonly #stop = new AbortController()
   #isFirstDead = false
@@ -79,34 +77,35 @@ class World {
   constructor(scheduler: fc.Scheduler, scenario: Scenario) {
     this.#scheduler = scheduler
     this.#scenario = scenario
-    this.#outbox = createMemoryOutbox(() => this.#nowMs, names)
+    this.#outbox = createOutbox(() => this.#nowMs, names)
   }
 
-  /** Resolves once all plants are delivered and each courier that lives has stopped. */
+  /** Resolves once all changes are delivered and each courier that lives has stopped. */
   async run() {
     const { couriers } = this.#scenario
-    const announcement = this.#announcePlants()
+    const announcement = this.#announceChanges()
     const runs = Array.from({ length: couriers }, (_, n) => this.#runCourier(n))
     // If there are several couriers, the first may never end.
     const lasting = runs.slice(couriers > 1 ? 1 : 0)
     await Promise.all([announcement, ...lasting])
   }
 
-  /** Returns whether nothing failed, so that the plants come in their order. */
+  /** Returns whether nothing failed, so that the changes come in their order. */
   isCalm() {
     const { fates, outages } = this.#scenario
     return fates.length === 0 && outages.length === 0 && !this.#isFirstDead
   }
 
   receivedBy(name: string) {
-    const bodies = this.#received.filter(key => key.startsWith(`https://${name}.`))
-    return bodies.map(body => BigInt(/"id":(\d+)/.exec(body)?.[1] ?? -1))
+    const requests = this.#received.filter(key => key.startsWith(`https://${name}.`))
+    return requests.map(request => Number(/added_(\d+)/.exec(request)?.[1] ?? -1))
   }
 
-  async #announcePlants() {
-    while (this.#announcedCount < this.#scenario.plants) {
+  async #announceChanges() {
+    while (this.#announcedCount < this.#scenario.changes) {
       await this.#turn()
-      this.#outbox.announce(BigInt(this.#announcedCount))
+      const change = this.#announcedCount
+      this.#outbox.announceVersion(BigInt(change % plants), `${change}`)
       this.#announcedCount++
     }
   }
@@ -164,7 +163,7 @@ class World {
     }
     const figures = await this.#outbox.figures()
     const isIdle = figures.every(({ waiting }) => waiting === 0)
-    if (isIdle && this.#announcedCount === this.#scenario.plants) {
+    if (isIdle && this.#announcedCount === this.#scenario.changes) {
       this.#stop.abort()
     }
     // Time passes only while nothing is under way, so each attempt ends within its time.
@@ -173,7 +172,7 @@ class World {
     }
   }
 
-  async #receive(courier: number, { url, body }: Post) {
+  async #receive(courier: number, { url, headers }: Post) {
     const { fates, couriers, diesAt } = this.#scenario
     const fate = fates[this.#attempts] ?? 'received'
     if (courier === 0 && couriers > 1 && this.#attempts === diesAt) {
@@ -181,7 +180,7 @@ class World {
     }
     this.#attempts++
 
-    const request = `${url} ${body}`
+    const request = `${url} ${headers['webhook-id']}`
     if ([...this.#underWay].some(other => other.startsWith(url))) {
       this.violations.push(`${request} was sent while another was under way`)
     }

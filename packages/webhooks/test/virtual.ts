@@ -1,18 +1,56 @@
 import assert from 'node:assert/strict'
+import { DomainError, parsePlant, type Version } from '@plant-store/domain'
 import {
   Courier,
   type CourierReport,
   courierLimits,
+  mintSecret,
   type Post,
   type PostAnswer,
+  type WebhookEvent,
+  type WebhookId,
 } from '@plant-store/webhooks'
+import { createMemoryStore } from '@plant-store/webhooks/testing'
 import type { CourierLimits } from '../src/courier-limits.ts'
-import { createMemoryOutbox } from './memory-outbox.ts'
 
 export const secondMs = 1_000
 export const minuteMs = 60 * secondMs
 export const hourMs = 60 * minuteMs
 export const dayMs = 24 * hourMs
+
+export const secret = mintSecret()
+
+/** Returns the error of a store that cannot be used. */
+export function outage(): DomainError {
+  return new DomainError('store-unavailable', 'the store cannot be used')
+}
+
+/** Returns the outbox of a store in memory, with webhooks of these names. */
+export function createOutbox(now: () => number, names: readonly string[]) {
+  const { webhooks, announce } = createMemoryStore(now)
+  for (const name of names) {
+    const id = name as WebhookId
+    const url = `https://${name}.example/`
+    const events = ['added'] as const
+    const webhook = { id, url, allowsPrivate: false, events, createdAt: new Date(0) }
+    void webhooks.add(webhook, secret)
+  }
+  return {
+    ...webhooks.outbox,
+    webhooks,
+    /** Announces plants with these ids, as storing them does. */
+    announce(...ids: readonly bigint[]) {
+      for (const [n, id] of ids.entries()) {
+        const plant = parsePlant({ id, name: `plant ${id}` })
+        announce('added', { plant, version: `${n} of ${id}` as Version })
+      }
+    },
+    announceVersion(id: bigint, version: string, event: WebhookEvent = 'added') {
+      const plant = parsePlant({ id, name: `plant ${id}` })
+      announce(event, { plant, version: version as Version })
+    },
+  }
+}
 
 interface Attempt extends Post {
   readonly atMs: number
@@ -29,7 +67,7 @@ export function createVirtualWorld(
   webhooks: readonly string[] = ['shop'],
 ) {
   const clock = { ms: 0 }
-  const memory = createMemoryOutbox(() => clock.ms, webhooks)
+  const memory = createOutbox(() => clock.ms, webhooks)
   const attempts: Attempt[] = []
   const reports: CourierReport[] = []
   const stopping = new AbortController()

@@ -1,4 +1,9 @@
-import { isPublicAddress, mintWebhookId, parseWebhookUrl } from '@plant-store/webhooks'
+import {
+  isPublicAddress,
+  mintWebhookId,
+  parseWebhookEvents,
+  parseWebhookUrl,
+} from '@plant-store/webhooks'
 import { describe, expect, test } from 'vitest'
 
 test.each([
@@ -102,3 +107,18 @@ describe('a webhook that allows private addresses', () => {
 test('names can be typed', () => {
   expect(mintWebhookId()).toMatch(/^wh_[0-9a-f]{12}$/)
 })
+
+test.each([
+  { text: 'added', events: ['added'] },
+  { text: 'removed,added,removed', events: ['added', 'removed'] },
+  { text: ' changed , removed ', events: ['changed', 'removed'] },
+])('the list "$text" has its events once each, in order', ({ text, events }) => {
+  expect(parseWebhookEvents(text)).toEqual(events)
+})
+
+test.each(['', 'added,', 'Added', 'add', 'added removed', 'all', '*'])(
+  'the list "%s" is refused, because it names no event',
+  text => {
+    expect(() => parseWebhookEvents(text)).toThrow(/^must be some of added, changed/)
+  },
+)

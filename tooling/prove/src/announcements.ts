@@ -203,6 +203,7 @@ async function addWebhooks(
       id: mintWebhookId(),
       url: listener.url,
       allowsPrivate: true,
+      events: ['added'] as const,
       createdAt: new Date(n),
     }
     await storage.webhooks.add(webhook, mintSecret())

@@ -99,7 +99,7 @@ function outcomeOf(asked: string, answer: Answer): Outcome & { body?: unknown } 
   }
   const body = jsonOf(answer) as { error?: bigint }
   const version = answer.headers.get('etag')?.slice(1, -1)
-  if (answer.status === 200) {
+  if (answer.status === 200 || answer.status === 201) {
     return { is: 'done', body, ...(version !== undefined && { version }) }
   }
   const is = outcomes[`${body.error}`]
@@ -186,10 +186,8 @@ export function operationsOn(store: PlantUseCases): Operations {
     } else if (kind === 'remove' || kind === 'removeIf') {
       await store.remove(parsePlantId(id), condition)
     } else {
-      return {
-        is: 'done',
-        version: await store.replace(parsePlant({ id, ...text }), condition),
-      }
+      const saved = await store.replace(parsePlant({ id, ...text }), condition)
+      return { is: 'done', version: saved.version }
     }
     return { is: 'done' }
   }

@@ -69,7 +69,7 @@ test('racing clients catch a store that checks the version before it writes', as
       async saveIf(plant, expected) {
         const version = (await sound.find(plant.id))?.version
         await new Promise(setImmediate)
-        return version === expected ? sound.save(plant) : undefined
+        return version === expected ? (await sound.save(plant)).version : undefined
       },
     }))
   expect(await runSequentialModel(wrong(), { seed, runs: 50 })).toBe(undefined)

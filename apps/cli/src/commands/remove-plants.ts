@@ -15,6 +15,7 @@ export const removePlants = new Command('remove')
   .argument('<file>', 'to read, plain or gzipped; - for standard input')
   .addOption(inputFormatOption)
   .option('--dry-run', 'count the plants, and remove none')
+  .option('--no-announce', 'send no webhooks for these plants')
   .addOption(jsonOption)
   .addHelpText(
     'after',
@@ -37,12 +38,12 @@ async function runRemove(
   from: string,
   options: ReturnType<typeof removePlants.opts>,
 ): Promise<void> {
-  const { dryRun = false, json } = options
+  const { dryRun = false, announce, json } = options
   using interruption = new Interruption()
   const { signal } = interruption
   const lines = await openLines(from, idReading, options, signal)
   await using opened = new AsyncDisposableStack()
-  const removeOne = await openRemoval(dryRun, opened)
+  const removeOne = await openRemoval({ dryRun, announce }, opened)
   const startedMs = performance.now()
   const counts = { read: 0, removed: 0, missing: 0 }
   {
@@ -76,7 +77,7 @@ async function runRemove(
 type RemoveOne = (id: PlantId) => Promise<boolean>
 
 async function openRemoval(
-  dryRun: boolean,
+  { dryRun, announce }: { dryRun: boolean; announce: boolean },
   opened: AsyncDisposableStack,
 ): Promise<RemoveOne> {
   if (dryRun) {
@@ -85,7 +86,8 @@ async function openRemoval(
   }
   // PostgreSQL may wait for another program's lock.
   const { plants } = opened.use(await changeStore({ timeoutMs: 30_000 }))
-  return id => plants.remove(id)
+  const repository = announce ? plants : plants.unannounced
+  return id => repository.remove(id)
 }
 
 interface Counts {

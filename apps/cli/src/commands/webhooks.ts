@@ -1,10 +1,12 @@
-import { Command } from '@commander-js/extra-typings'
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { explain } from '@plant-store/engine'
 import {
   courierLimits,
   mintSecret,
   mintWebhookId,
+  parseWebhookEvents,
   parseWebhookUrl,
+  type WebhookEvent,
   type WebhookId,
   type WebhookRepository,
 } from '@plant-store/webhooks'
@@ -18,14 +20,20 @@ const addWebhook = new Command('add')
   .description(
     'Add a webhook and print its secret. This is the only time that it is shown.',
   )
-  .argument('<url>', 'to POST every new plant to, https')
+  .argument('<url>', 'to POST plants to, https')
+  .option(
+    '--events <events>',
+    'what it hears of: some of added,changed,removed',
+    eventsOf,
+    ['added'],
+  )
   .option(
     '--allow-private',
     'take http too, and addresses of this machine and of private networks',
     false,
   )
   .addOption(jsonOption)
-  .action(async (text, { allowPrivate, json }) => {
+  .action(async (text, { allowPrivate, events, json }) => {
     const url = webhookUrl(text, allowPrivate)
     await using storage = await changeStore()
     const { webhooksMax } = courierLimits
@@ -36,15 +44,15 @@ const addWebhook = new Command('add')
     const id = mintWebhookId()
     const secret = mintSecret()
     await storage.webhooks.add(
-      { id, url, allowsPrivate: allowPrivate, createdAt: new Date() },
+      { id, url, allowsPrivate: allowPrivate, events, createdAt: new Date() },
       secret,
     )
-    const result = { id, url, allowPrivate, secret }
+    const result = { id, url, allowPrivate, events, secret }
     await printSecret({ json }, result, secret, () => storage.webhooks.remove(id))
     // Write this to standard error, so that a script receives only the secret.
     if (!json) {
       process.stderr.write(
-        `The webhook ${id} gets every plant that is added from now on.\n`,
+        `The webhook ${id} gets every plant that is ${inWords(events)} from now on.\n`,
       )
       const twin = webhooks.find(webhook => webhook.url === url)
       if (twin !== undefined) {
@@ -76,13 +84,23 @@ const listWebhooks = new Command('list')
     const rows = results.map(result => [
       result.id,
       result.state,
+      result.events.join(','),
       grouped(result.waiting),
       grouped(result.givenUp),
       describeAge(result.oldestSeconds),
       minute(result.failingSince),
       result.url,
     ])
-    const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'OLDEST', 'FAILING SINCE', 'URL']
+    const head = [
+      'ID',
+      'STATE',
+      'EVENTS',
+      'WAITING',
+      'GIVEN UP',
+      'OLDEST',
+      'FAILING SINCE',
+      'URL',
+    ]
     await print(output, results, table(head, rows, 'There are no webhooks.'))
   })
 
@@ -105,7 +123,7 @@ const logWebhook = new Command('log')
     'List what was given up and what waits, with the reason of the last failure.',
   )
   .argument('<id>', 'of the webhook')
-  .option('--limit <count>', 'how many plants', countOf, 20)
+  .option('--limit <count>', 'how many deliveries', countOf, 20)
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
@@ -116,21 +134,37 @@ const logWebhook = new Command('log')
     }
     const deliveries = await store.webhooks.outbox.deliveriesOf(webhook.id, limit)
     const all = deliveries.map(
-      ({ added, attempts, nextAttemptAt = null, reason = null }) => {
+      ({ plant, event, addedAt, attempts, nextAttemptAt = null, reason = null }) => ({
         // Print the id as text, because most readers of JSON would round it.
-        const plant = `${added.plant.id}`
-        return { plant, addedAt: added.addedAt, attempts, nextAttemptAt, reason }
-      },
+        plant: `${plant.id}`,
+        event,
+        addedAt,
+        attempts,
+        nextAttemptAt,
+        reason,
+      }),
     )
-    const rows = all.map(({ plant, addedAt, attempts, nextAttemptAt, reason }) => [
+    const rows = all.map(({ plant, event, addedAt, attempts, nextAttemptAt, reason }) => [
       plant,
+      event,
       minute(addedAt),
       `${attempts}`,
       minute(nextAttemptAt, 'given up'),
       reason ?? '-',
     ])
-    const head = ['PLANT', 'ADDED', 'FAILED', 'NEXT ATTEMPT', 'REASON']
+    const head = ['PLANT', 'EVENT', 'SINCE', 'FAILED', 'NEXT ATTEMPT', 'REASON']
     await print({ json }, all, table(head, rows, `Nothing waits for ${id}.`))
+  })
+
+const changeEvents = new Command('events')
+  .description('Change what a webhook hears of, from now on. What waits for it stays.')
+  .argument('<id>', 'of the webhook')
+  .argument('<events>', 'some of added,changed,removed', eventsOf)
+  .addOption(jsonOption)
+  .action(async (id, events, output) => {
+    await changeWebhook(id, webhooks => webhooks.setEvents(id as WebhookId, events))
+    const words = `${id} gets every plant that is ${inWords(events)} from now on.`
+    await print(output, { id, events }, words)
   })
 
 const rotateSecret = new Command('rotate')
@@ -168,7 +202,7 @@ const commandOnOne = (name: 'remove' | 'retry', description: string, done: strin
     })
 
 export const webhook = new Command('webhook')
-  .description('Manage the webhooks that get every new plant.')
+  .description('Manage the webhooks that hear of new, changed and removed plants.')
   .addCommand(addWebhook)
   .addCommand(listWebhooks)
   .addCommand(
@@ -181,6 +215,7 @@ export const webhook = new Command('webhook')
       'retried',
     ),
   )
+  .addCommand(changeEvents)
   .addCommand(rotateSecret)
   .addCommand(logWebhook)
 
@@ -197,6 +232,20 @@ async function changeWebhook(
 
 const noWebhook = (id: string) =>
   new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
+
+function eventsOf(text: string): readonly WebhookEvent[] {
+  try {
+    return parseWebhookEvents(text)
+  } catch (error) {
+    throw new InvalidArgumentError(`It ${(error as Error).message}.`)
+  }
+}
+
+const listFormat = new Intl.ListFormat('en', { type: 'disjunction' })
+
+function inWords(events: readonly WebhookEvent[]): string {
+  return listFormat.format(events)
+}
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {

@@ -1,13 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { isInstalled } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { mintSecret, signedHeaders } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from '../place.ts'
-import { addProgram, block, runBlock } from './pages.ts'
+import { addProgram, runBlock } from './pages.ts'
 
 let place: Place
 beforeEach(() => {
@@ -129,39 +127,4 @@ test('the loop of docs/http.md prints every page as one array', async () => {
 
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(JSON.parse(stdout)).toMatchObject([0, 1, 2, 3, 4].map(id => ({ id })))
-})
-
-describe('the listener of docs/webhooks.md in Python', () => {
-  const python = needs('python3', isInstalled('python3'))
-  const secret = mintSecret()
-  const body = '{"id":9223372036854775807,"name":"é"}'
-
-  function readDelivery(sentAtMs: number, received = body) {
-    const headers = signedHeaders({ id: 'added_1', sentAtMs, body }, secret)
-    const input = JSON.stringify({ secret, headers, body: received })
-    const read = `
-import sys
-given = json.load(sys.stdin)
-print(plant_in(given['secret'], given['headers'], given['body'].encode())['id'])`
-    const script = block('python', 'def plant_in') + read
-    return spawnSync('python3', ['-c', script], { input, encoding: 'utf8' })
-  }
-
-  test('reads a delivery, with every digit of its id', python, () => {
-    const { stdout, stderr } = readDelivery(Date.now())
-
-    expect({ stdout, stderr }).toEqual({ stdout: '9223372036854775807\n', stderr: '' })
-  })
-
-  test('refuses another body', python, () => {
-    const { stderr } = readDelivery(Date.now(), body.replace('é', 'e'))
-
-    expect(stderr).toMatch(/ValueError: the signature is wrong/)
-  })
-
-  test('refuses a delivery of an hour ago', python, () => {
-    const { stderr } = readDelivery(Date.now() - 3_600_000)
-
-    expect(stderr).toMatch(/ValueError: the delivery is too old/)
-  })
 })

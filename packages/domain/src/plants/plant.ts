@@ -29,12 +29,11 @@ export interface VersionedPlant {
   readonly version: Version
 }
 
-/**
- * A plant was stored under an id that was free: created, alone or with others, saved as a
- * new one, or imported. The version also names this event, and no other.
- */
-export interface PlantAdded extends VersionedPlant {
-  readonly addedAt: Date
+/** What became of a plant that was saved. */
+export interface SavedPlant {
+  readonly version: Version
+  /** Whether it is new. Otherwise it replaced the plant with this id. */
+  readonly created: boolean
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Version } from '../version.ts'
-import type { Plant, PlantId, VersionedPlant } from './plant.ts'
+import type { Plant, PlantId, SavedPlant, VersionedPlant } from './plant.ts'
 import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query.ts'
 
 /**
@@ -43,11 +43,12 @@ export interface PlantRepository {
   search(query: PlantSearch): Promise<PlantPage>
   /**
    * Creates or replaces. Resolves to the new version, even if the plant is the same as
-   * before.
+   * before, and to which of both it did. Of several saves of an id that is free, racing
+   * or not, exactly one creates.
    */
-  save(plant: Plant): Promise<Version>
+  save(plant: Plant): Promise<SavedPlant>
   /** Does the same as one `save` for each plant, in order. */
-  saveAll(plants: readonly Plant[]): Promise<readonly Version[]>
+  saveAll(plants: readonly Plant[]): Promise<readonly SavedPlant[]>
   /**
    * Saves the plant if the stored one has the expected version, or with `undefined` if
    * none is stored. Resolves to the new version, or to `undefined` if nothing was

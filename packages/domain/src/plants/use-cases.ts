@@ -1,7 +1,7 @@
 import { DomainError, idTaken } from '../errors.ts'
 import { readPage, type Total, totalMax } from '../page.ts'
 import { isSame } from '../values.ts'
-import { type Condition, isMet, type Version } from '../version.ts'
+import { type Condition, isMet } from '../version.ts'
 import {
   attemptsMax,
   changeIf,
@@ -9,7 +9,7 @@ import {
   keepsChanging,
   plantNotFound,
 } from './change-if.ts'
-import type { Plant, PlantId, VersionedPlant } from './plant.ts'
+import type { Plant, PlantId, SavedPlant, VersionedPlant } from './plant.ts'
 import {
   type PlantListQuery,
   type PlantPage,
@@ -36,12 +36,12 @@ export interface PlantUseCases {
    */
   list(query: PlantListQuery): Promise<PlantPage>
   /**
-   * Creates or replaces, and resolves to the new version. A repeat stores the same plant,
-   * in another version.
+   * Creates or replaces, and resolves to the new version and which of both it did. A
+   * repeat stores the same plant, in another version.
    *
    * @throws DomainError `condition-failed`
    */
-  replace(plant: Plant, condition?: Condition): Promise<Version>
+  replace(plant: Plant, condition?: Condition): Promise<SavedPlant>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
   replaceAll(plants: readonly Plant[]): Promise<readonly ReplaceOutcome[]>
   /**
@@ -103,20 +103,18 @@ export function createPlantUseCases({
         return repository.save(plant)
       }
       return changeIf(repository, plant.id, condition, {
-        change: expected => repository.saveIf(plant, expected),
+        change: async expected => {
+          const version = await repository.saveIf(plant, expected)
+          return version && { version, created: expected === undefined }
+        },
         missing: () =>
           new DomainError('condition-failed', `there is no plant with id ${plant.id}`),
       })
     },
 
     async replaceAll(plants) {
-      // Saving does not tell a new plant from a replaced one.
-      const outcomes = await repository.insertAll(plants)
-      const taken = plants.filter((_, index) => outcomes[index] === 'id-taken')
-      if (taken.length > 0) {
-        await repository.saveAll(taken)
-      }
-      return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
+      const saved = await repository.saveAll(plants)
+      return saved.map(({ created }) => (created ? 'inserted' : 'replaced'))
     },
 
     async remove(id, condition) {

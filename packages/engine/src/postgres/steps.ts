@@ -65,8 +65,8 @@ function rowCounter(
   if (key === undefined) {
     return () => rowCount ?? 0
   }
-  const changedKeys = new Set(rows.map(row => row[key]))
-  return value => Number(changedKeys.has(value))
+  const rowsByKey = new Map(rows.map(row => [row[key], row.rows ?? 1]))
+  return value => rowsByKey.get(value) ?? 0
 }
 
 /**

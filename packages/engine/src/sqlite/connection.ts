@@ -139,7 +139,26 @@ export type PreparedChange = (values: readonly Value[]) => {
 
 export function prepareChange(
   connection: Database.Database,
-  { sql, before }: ChangeStatement,
+  { otherwise, ...statement }: Pick<ChangeStatement, 'sql' | 'before' | 'otherwise'>,
+): PreparedChange {
+  const change = prepareAlone(connection, statement)
+  if (otherwise === undefined) {
+    return change
+  }
+  const second = prepareAlone(connection, otherwise)
+  return values => {
+    const outcome = change(values)
+    if (outcome.rows > 0) {
+      return outcome
+    }
+    const { rows, rowsOfPreceding } = second(values)
+    return { rows: 2 * rows, rowsOfPreceding }
+  }
+}
+
+function prepareAlone(
+  connection: Database.Database,
+  { sql, before }: Pick<ChangeStatement, 'sql' | 'before'>,
 ): PreparedChange {
   const change = connection.prepare(sql)
   if (before === undefined) {

@@ -68,6 +68,11 @@ interface DialectOfSqlite extends Dialect {
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
   ): ChangeStatement<Values>
+  /** Defines a change, and another one of the same values if the first changes nothing. */
+  changeOr<Values>(
+    first: ChangeStatement<Values>,
+    otherwise: ChangeStatement<Values>,
+  ): ChangeStatement<Values>
 }
 
 /** See `before` of {@link ChangeStatement}. */
@@ -79,7 +84,7 @@ export interface PrecedingStatement<Values> {
 interface DialectOfPostgres extends Dialect {
   /**
    * Defines a statement for any number of changes: each parameter is an array. The
-   * statement returns `order.by` of the rows that it changed. One statement for each
+   * statement returns `order.by` of the rows that it changed, and may return `rows`. One statement for each
    * change would cost this process seven times the processor time.
    */
   changeMany<Values>(
@@ -133,14 +138,25 @@ export const sqliteDialect: DialectOfSqlite = {
   changePrecededBy(before, order, build) {
     const statement = ofSqlite.change(order, build)
     const first = compile(before.build, sqlite)
-    if (`${first.parameters}` !== `${statement.parameters}`) {
-      throw new Error(
-        `its parameters are ${first.parameters}, and those of the change after it ${statement.parameters}: ${first.sql}`,
-      )
-    }
+    requireSameParameters(first, statement)
     const onlyIf = compile(() => before.onlyIf, sqlite)
     return { ...statement, before: { onlyIf: onlyIf.sql, sql: first.sql } }
   },
+  changeOr(first, otherwise) {
+    requireSameParameters(first, otherwise)
+    return { ...first, otherwise }
+  },
+}
+
+type Compiled = Pick<ChangeStatement, 'sql' | 'parameters'>
+
+/** Requires that two statements take the same values, whose names are not compared later. */
+function requireSameParameters(first: Compiled, second: Compiled): void {
+  if (`${first.parameters}` !== `${second.parameters}`) {
+    throw new Error(
+      `its parameters are ${first.parameters}, and those of the change after it ${second.parameters}: ${first.sql}`,
+    )
+  }
 }
 
 const plainText: PageText = column => sql`${column}`

@@ -57,7 +57,8 @@ export interface ChangeStatement<Values = never> extends Statement {
   readonly order: Order<string>
   /**
    * Whether each parameter is an array, so that several changes are one statement. It
-   * then returns `order.by` of each row that it changed.
+   * then returns `order.by` of each row that it changed, and in a column `rows` how many
+   * rows that counts for, if not one.
    */
   readonly takesArrays: boolean
   /**
@@ -65,6 +66,11 @@ export interface ChangeStatement<Values = never> extends Statement {
    * parameters, if the query `onlyIf` returns a row.
    */
   readonly before?: { readonly onlyIf: string; readonly sql: string }
+  /**
+   * SQLite: the change that is made if this one changes nothing. Its rows count twice,
+   * which tells the two apart.
+   */
+  readonly otherwise?: Pick<ChangeStatement, 'sql' | 'before'>
   readonly [valuesType]?: (values: Values) => void
 }
 

@@ -121,9 +121,12 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
       const id = readId(request)
       const sent = readJsonBody(request)
       const plant = parsePlant(sent, id)
-      const version = await plants.replace(plant, readCondition(request))
+      const { version, created } = await plants.replace(plant, readCondition(request))
       if (hasOnlyMembers(sent)) {
         reply.header('etag', toEntityTag(version))
+      }
+      if (created) {
+        reply.code(201)
       }
       return plant
     },

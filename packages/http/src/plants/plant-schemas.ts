@@ -168,7 +168,11 @@ export const replaceSchema = {
   headers: conditionFields,
   body: inBytes('The new plant', PlantWithoutId),
   response: {
-    200: { ...about('The stored plant', PlantWithoutId), headers: entityTag },
+    200: {
+      ...about('The plant, which replaced another', PlantWithoutId),
+      headers: entityTag,
+    },
+    201: { ...about('The plant, which is new', PlantWithoutId), headers: entityTag },
   },
   failureStatuses: [412],
 } as const satisfies RouteSchema
@@ -214,39 +218,71 @@ const field = (name: string, description: string) => ({
   schema: { type: 'string' },
 })
 
-/** The request that a webhook gets, as OpenAPI describes it. */
-export const plantAdded = {
-  post: {
+const webhookFields = [
+  field(
+    'webhook-id',
+    'added_, changed_ or removed_, and the version. The same at every attempt (Standard Webhooks)',
+  ),
+  field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
+  field(
+    'webhook-signature',
+    'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret',
+  ),
+  field('webhook-event', 'plant.added, plant.changed or plant.removed'),
+]
+
+interface Announcement {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly plant: string
+}
+
+/** Returns the request that a webhook gets, as OpenAPI describes it. */
+function announcement({ plant, ...texts }: Announcement) {
+  return {
+    post: {
+      ...texts,
+      tags,
+      security: [],
+      parameters: webhookFields,
+      requestBody: {
+        description: plant,
+        required: true,
+        content: { 'application/json': { schema: NewPlant } },
+      },
+      responses: {
+        200: {
+          description:
+            'Return a 200 status to indicate that the data was received successfully',
+        },
+        410: {
+          description:
+            'Removes the webhook. After any other status but 2xx, it is tried again',
+        },
+      },
+    },
+  }
+}
+
+/** The first one is that of the specification. */
+export const plantWebhooks = {
+  '/plant/webhook': announcement({
     operationId: 'plantAdded',
-    tags,
     summary: 'A plant was added',
     description: 'Information about a new plant added to the store',
-    security: [],
-    parameters: [
-      field(
-        'webhook-id',
-        'The same at every attempt to deliver this plant (Standard Webhooks)',
-      ),
-      field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
-      field(
-        'webhook-signature',
-        'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret',
-      ),
-    ],
-    requestBody: {
-      description: 'Plant added to the store',
-      required: true,
-      content: { 'application/json': { schema: NewPlant } },
-    },
-    responses: {
-      200: {
-        description:
-          'Return a 200 status to indicate that the data was received successfully',
-      },
-      410: {
-        description:
-          'Removes the webhook. After any other status but 2xx, it is tried again',
-      },
-    },
-  },
+    plant: 'Plant added to the store',
+  }),
+  'plant.changed': announcement({
+    operationId: 'plantChanged',
+    summary: 'A plant was changed',
+    description: 'Only for webhooks that want it',
+    plant: 'The plant after the change',
+  }),
+  'plant.removed': announcement({
+    operationId: 'plantRemoved',
+    summary: 'A plant was removed',
+    description: 'Only for webhooks that want it',
+    plant: 'The plant before its removal',
+  }),
 }

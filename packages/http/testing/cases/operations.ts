@@ -67,15 +67,28 @@ export const operationCases: readonly ContractCase[] = [
       const put = (body: string) => client.ask('PUT', `/plants/${id}`, { body })
 
       const first = await put('{"name":"first","tag":"t"}')
-      assertSuccess(first, { name: 'first', tag: 't' })
+      assertSuccess(first, { name: 'first', tag: 't' }, 201)
       await assertKept(client, { id, name: 'first', tag: 't' })
 
+      const tagged = await put('{"name":"tagged","tag":"u"}')
+      assertSuccess(tagged, { name: 'tagged', tag: 'u' })
       const second = await put('{"name":"second"}')
       const again = await put('{"name":"second"}')
       assertSuccess(second, { name: 'second' })
       assertSuccess(again, { name: 'second' })
       await assertKept(client, { id, name: 'second' })
       assertFailure(await client.post(toJson({ id, name: 'third' })), 40003)
+    },
+
+    'gives 201 to exactly one of many that race to create': async client => {
+      const id = ownId()
+      const put = (_: unknown, n: number) =>
+        client.ask('PUT', `/plants/${id}`, { body: `{"name":"racer ${n}"}` })
+
+      const answers = await Promise.all(Array.from({ length: racers }, put))
+
+      const statuses = answers.map(({ status }) => status).toSorted()
+      assert.deepEqual(statuses, [...Array(racers - 1).fill(200), 201])
     },
 
     'refuses Content-Range: a part is not the whole (RFC 9110, 14.5)': async client => {
@@ -102,7 +115,7 @@ export const operationCases: readonly ContractCase[] = [
       }
       await assertAbsent(client, id)
 
-      assertSuccess(await put(`${id}.0`), { name: 'n' })
+      assertSuccess(await put(`${id}.0`), { name: 'n' }, 201)
       await free(client, [id])
     },
 

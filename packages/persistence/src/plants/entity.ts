@@ -1,15 +1,15 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
-import type { Dialect, Entity, Runner } from '@plant-store/engine'
+import type { Dialect, Entity } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
-import { postgresPlants } from './postgres.ts'
+import { postgresChanges, postgresSilentChanges } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
-import { sqlitePlants } from './sqlite.ts'
-import type { PlantStatements } from './statements.ts'
+import { sqliteChanges, sqliteSilentChanges } from './sqlite.ts'
+import { type PlantChanges, readsOn } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
 /** The plants of a store. */
 export interface Plants extends PlantRepository {
-  /** The same plants. What is added here is not announced to webhooks. */
+  /** The same plants. What is changed here is not announced to webhooks. */
   readonly unannounced: PlantRepository
 }
 
@@ -22,24 +22,33 @@ export const plants: Entity<Plants, Plant> = {
     from: toPlant,
     parse: (row: PlantRow) => parsePlant(toPlant(row)),
   },
-  compile({ name }) {
-    const statements = statementsOn[name]()
+  compile(dialect) {
+    const reads = readsOn(dialect)
+    const { announced, silent } = changesOn[dialect.name]()
     return {
-      statements: { ...statements },
-      port: runner => createPlants(runner, statements),
+      statements: { ...reads, ...announced, ...named(silent) },
+      port: (runner): Plants => ({
+        ...createPlantRepository(runner, { ...reads, ...announced }),
+        unannounced: createPlantRepository(runner, { ...reads, ...silent }),
+      }),
     }
   },
 }
 
-const statementsOn = { sqlite: sqlitePlants, postgres: postgresPlants }
+const changesOn = {
+  sqlite: () => ({ announced: sqliteChanges(), silent: sqliteSilentChanges() }),
+  postgres: () => ({ announced: postgresChanges(), silent: postgresSilentChanges() }),
+}
 
-function createPlants(runner: Runner, statements: PlantStatements): Plants {
-  const unannounced = createPlantRepository(runner, {
-    ...statements,
-    insert: statements.insertUnannounced,
-    save: statements.saveUnannounced,
-  })
-  return { ...createPlantRepository(runner, statements), unannounced }
+/** Returns the changes that nobody is told of, under names of their own. */
+function named(silent: PlantChanges) {
+  return {
+    insertUnannounced: silent.insert,
+    saveUnannounced: silent.save,
+    saveIfUnannounced: silent.saveIf,
+    removeUnannounced: silent.remove,
+    removeIfUnannounced: silent.removeIf,
+  }
 }
 
 async function createTable(

@@ -1,18 +1,31 @@
 import { type Parameter, postgresDialect, type Query } from '@plant-store/engine'
+import type { WebhookEvent } from '@plant-store/webhooks'
 import { type RawBuilder, sql } from 'kysely'
-import { byId, type PlantStatements, sharedStatements } from './statements.ts'
+import { byId, changesOn, type PlantChanges } from './statements.ts'
 import type { VersionedRow } from './tables.ts'
 
-const { now, changeMany } = postgresDialect
+const { now, change, changeMany } = postgresDialect
+const { saveIf, remove, removeIf } = changesOn(postgresDialect)
 
-/** Returns the statements of plants as PostgreSQL gets them. */
-export function postgresPlants(): PlantStatements {
+/** Returns the changes of plants as PostgreSQL gets them, each with its announcement. */
+export function postgresChanges(): PlantChanges {
   return {
-    ...sharedStatements(postgresDialect),
-    insert: changeMany(byId, p => announcing(insert(p))),
-    insertUnannounced: changeMany(byId, p => sql`${insert(p)} returning id`),
-    save: changeMany(byId, p => announcing(save(p))),
-    saveUnannounced: changeMany(byId, p => sql`${save(p)} returning id`),
+    insert: changeMany(byId, p => announcing(insert(p), eventOf('added'))),
+    save: changeMany(byId, p => announcing(save(p), savedEvent)),
+    saveIf: change(byId, p => announcing(saveIf(p), eventOf('changed'))),
+    remove: change(byId, p => announcing(remove(p), eventOf('removed'))),
+    removeIf: change(byId, p => announcing(removeIf(p), eventOf('removed'))),
+  }
+}
+
+/** Returns the same changes, which nobody is told of. */
+export function postgresSilentChanges(): PlantChanges {
+  return {
+    insert: changeMany(byId, p => sql`${insert(p)} returning id`),
+    save: changeMany(byId, p => sql`${save(p)} returning id, ${savedRows} as rows`),
+    saveIf: change(byId, saveIf),
+    remove: change(byId, remove),
+    removeIf: change(byId, removeIf),
   }
 }
 
@@ -32,24 +45,28 @@ const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 
+const eventOf = (event: WebhookEvent) => sql`${sql.lit(event)}`
+
+/** A plant that replaced another has a new version, but `added` is that of its insert. */
+const savedEvent = sql`case when added = version then 'added' else 'changed' end`
+const savedRows = sql`case when added = version then 1 else 2 end`
+
 /**
- * Returns a change that also adds a delivery of each added plant for each active webhook.
- * A plant that replaced another has a new version, but its `added` is the version of its
- * insert. The lock keeps a webhook from being removed until the commit. It waits for a
- * concurrent removal, but for no other change of the webhook.
+ * Returns a change that also adds a delivery of each changed plant for each active webhook
+ * that wants its event. The lock keeps a webhook from being removed until the commit. It
+ * waits for a concurrent removal, but for no other change of the webhook.
  */
-const announcing = (change: Query<unknown>): Query<unknown> => sql`
+const announcing = (change: Query<unknown>, event: RawBuilder<unknown>) => sql`
   with changed as (
-    ${change} returning id, name, tag, version, added = version as is_added
+    ${change} returning id, name, tag, version, ${event} as event
   ),
-  added as (select * from changed where is_added),
   webhook as materialized (
-    select id from webhooks where is_stopped = 0 and exists (select from added)
+    select id, events from webhooks where is_stopped = 0 and exists (select from changed)
     for key share
   ),
   announced as (
-    insert into outbox (webhook, version, id, name, tag, added_at)
-    select webhook.id, added.version, added.id, added.name, added.tag, ${now}
-    from added cross join webhook
+    insert into outbox (webhook, event, version, id, name, tag, added_at)
+    select webhook.id, event, version, changed.id, name, tag, ${now}
+    from changed join webhook on strpos(events, event) > 0
   )
-  select id from changed`
+  select id, case event when 'changed' then 2 else 1 end as rows from changed`

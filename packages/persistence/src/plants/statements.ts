@@ -10,25 +10,26 @@ import { type Expression, sql } from 'kysely'
 import { plantColumns, type VersionedRow } from './tables.ts'
 
 /** The statements of plants. A list is either all plants or, `…OfTag`, those of a tag. */
-export type PlantStatements = ReturnType<typeof sharedStatements> & AddingStatements
+export type PlantStatements = ReturnType<typeof readsOn> & PlantChanges
 
-/** The changes that `sqlite.ts` and `postgres.ts` have as each database gets them. */
-export interface AddingStatements {
+/** The changes of plants, which are announced to webhooks or not. */
+export interface PlantChanges {
   /** Under a taken id, it changes nothing. */
   readonly insert: ChangeStatement<VersionedRow>
-  readonly insertUnannounced: ChangeStatement<VersionedRow>
-  /** Inserts or replaces. */
+  /** Inserts, or replaces and counts two rows. */
   readonly save: ChangeStatement<VersionedRow>
-  readonly saveUnannounced: ChangeStatement<VersionedRow>
+  readonly saveIf: ChangeStatement<VersionedRow & Expected>
+  readonly remove: ChangeStatement<Id>
+  readonly removeIf: ChangeStatement<Id & Expected>
 }
 
 /** Changes of one plant keep their order. */
 export const byId = { of: 'plants', by: 'id' } as const
 
-type Id = Pick<VersionedRow, 'id'>
+export type Id = Pick<VersionedRow, 'id'>
 
 /** Changes only the plant of this version. `null` equals none. */
-interface Expected {
+export interface Expected {
   readonly expected: bigint | null
 }
 
@@ -59,14 +60,13 @@ interface Searched {
   readonly name_contains: string
 }
 
-/** Returns the statements that both databases say alike. */
-export function sharedStatements(dialect: Dialect) {
+/** Returns the statements that read. Both databases have the same. */
+export function readsOn(dialect: Dialect) {
   const db = dialect.tables<{ plants: VersionedRow }>()
-  const { read, change } = dialect
   const all = listStatements(dialect, ({ tag: _, ...others }) => others)
   const ofTag = listStatements(dialect, filters => filters)
   return {
-    find: read((p: Parameter<Id>) =>
+    find: dialect.read((p: Parameter<Id>) =>
       db
         .selectFrom('plants')
         .select(['id', 'name', 'tag', 'version'])
@@ -78,23 +78,23 @@ export function sharedStatements(dialect: Dialect) {
     countedOfTag: ofTag.counted,
     windowOfTag: ofTag.window,
     searchOfTag: ofTag.search,
+  }
+}
 
-    saveIf: change(byId, (p: Parameter<VersionedRow & Expected>) =>
+/** Returns the changes that both databases say alike. */
+export function changesOn(dialect: Dialect) {
+  const db = dialect.tables<{ plants: VersionedRow }>()
+  const remove = (p: Parameter<Id>) => db.deleteFrom('plants').where('id', '=', p('id'))
+  return {
+    saveIf: (p: Parameter<VersionedRow & Expected>) =>
       db
         .updateTable('plants')
         .set({ name: p('name'), tag: p('tag'), version: p('version') })
         .where('id', '=', p('id'))
         .where('version', '=', p('expected')),
-    ),
-    remove: change(byId, (p: Parameter<Id>) =>
-      db.deleteFrom('plants').where('id', '=', p('id')),
-    ),
-    removeIf: change(byId, (p: Parameter<Id & Expected>) =>
-      db
-        .deleteFrom('plants')
-        .where('id', '=', p('id'))
-        .where('version', '=', p('expected')),
-    ),
+    remove,
+    removeIf: (p: Parameter<Id & Expected>) =>
+      remove(p).where('version', '=', p('expected')),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { orderByBytes } from '../byte-order.ts'
 import { postgresWebhooks } from './postgres.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
@@ -8,7 +8,7 @@ import { sqliteWebhooks } from './sqlite.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
-  migrations: { 1: createTables, 2: orderIdsByBytes },
+  migrations: { 1: createTables, 2: orderIdsByBytes, 3: addEvents },
   rows: null,
   compile({ name }) {
     const statements = statementsOn[name]()
@@ -27,6 +27,25 @@ const statementsOn = { sqlite: sqliteWebhooks, postgres: postgresWebhooks }
 async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await orderByBytes('webhooks', ['id'])(db, dialect)
   await orderByBytes('outbox', ['webhook'])(db, dialect)
+}
+
+/** A webhook of an earlier release hears only of new plants, as all its deliveries are. */
+async function addEvents(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('webhooks')
+    .addColumn('events', 'text', column => column.notNull().defaultTo('added'))
+    .execute()
+  await db.schema
+    .alterTable('outbox')
+    .addColumn('event', 'text', column => column.notNull().defaultTo('added'))
+    .execute()
+  // Has only deliveries that failed, for which later ones of the same plant wait.
+  await db.schema
+    .createIndex('outbox_retries')
+    .on('outbox')
+    .columns(['webhook', 'id', 'position'])
+    .where(sql.ref('next_at'), '>', 0)
+    .execute()
 }
 
 async function createTables(

@@ -6,7 +6,7 @@ import { sharedStatements, type WebhookStatements } from './statements.ts'
 export function postgresWebhooks(): WebhookStatements {
   return {
     ...sharedStatements(postgresDialect),
-    awaitAdding: postgresDialect.change(
+    awaitChanges: postgresDialect.change(
       'barrier',
       () => sql`lock table webhooks in exclusive mode`,
     ),

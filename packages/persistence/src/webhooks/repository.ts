@@ -7,6 +7,7 @@ import type {
   FailedAttempt,
   Outbox,
   Webhook,
+  WebhookEvent,
   WebhookFigures,
   WebhookRepository,
   WebhookState,
@@ -22,17 +23,18 @@ export function createWebhookRepository(
   statements: WebhookStatements,
 ): WebhookRepository {
   return {
-    async add({ id, url, allowsPrivate, createdAt }, secret) {
+    async add({ id, url, allowsPrivate, events, createdAt }, secret) {
       const row = {
         id,
         url,
         allows_private: flag(allowsPrivate),
         created_at: milliseconds(createdAt),
         secret,
+        events: events.join(' '),
       }
-      // A plant that is being added may not have read the webhook, and would appear later
+      // A change that is being made may not have read the webhook, and would appear later
       // without being announced.
-      const wait = bind(statements.awaitAdding, {})
+      const wait = bind(statements.awaitChanges, {})
       await submitAll([wait, bind(statements.insert, row)])
     },
 
@@ -50,6 +52,13 @@ export function createWebhookRepository(
         }
       }
       return false
+    },
+
+    async setEvents(id, events) {
+      const wait = bind(statements.awaitChanges, {})
+      const set = bind(statements.setEvents, { id, events: events.join(' ') })
+      const [, changedRows = 0] = await submitAll([wait, set])
+      return changedRows > 0
     },
 
     async rotate(id, secret) {
@@ -109,7 +118,7 @@ export function createOutbox(runner: Runner, statements: WebhookStatements): Out
       return rows.map(row => ({
         ...toDelivery(row),
         ...(row.reason !== null && { reason: row.reason }),
-        // A new delivery is due from when its plant was added.
+        // A new delivery is due from when it was added.
         ...(row.next_at !== null && {
           nextAttemptAt: toDate(row.next_at || row.added_at),
         }),
@@ -175,6 +184,8 @@ function toWebhook(row: KnownWebhookRow): Webhook {
     id: row.id,
     url: row.url,
     allowsPrivate: row.allows_private === 1n,
+    // Events were checked before they were written.
+    events: row.events.split(' ') as WebhookEvent[],
     createdAt: toDate(row.created_at),
     state: stateOf(row.is_stopped),
     failures: Number(row.failures),
@@ -186,13 +197,14 @@ function toWebhook(row: KnownWebhookRow): Webhook {
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
-  const { position, version, id, name, tag, added_at, attempts } = row
-  const added = {
-    plant: toPlant({ id, name, tag }),
-    version: toVersion(version),
-    addedAt: toDate(added_at),
+  return {
+    id: row.position,
+    event: row.event,
+    plant: toPlant(row),
+    version: toVersion(row.version),
+    addedAt: toDate(row.added_at),
+    attempts: Number(row.attempts),
   }
-  return { id: position, added, attempts: Number(attempts) }
 }
 
 function stateOf(isStopped: bigint): WebhookState {

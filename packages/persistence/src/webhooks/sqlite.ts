@@ -7,7 +7,7 @@ export function sqliteWebhooks(): WebhookStatements {
   return {
     ...sharedStatements(sqliteDialect),
     // SQLite has a single writer, so there is nothing to wait for: this changes no row.
-    awaitAdding: sqliteDialect.change(
+    awaitChanges: sqliteDialect.change(
       'barrier',
       () => sql`delete from webhooks where false`,
     ),

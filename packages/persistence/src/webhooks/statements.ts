@@ -20,10 +20,10 @@ import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
  */
 export type WebhookStatements = ReturnType<typeof sharedStatements> & {
   /**
-   * Waits until the plants that others are adding are stored, and keeps others from
-   * adding any until the transaction ends.
+   * Waits until the changes of plants that others are making are stored, and keeps others
+   * from making any until the transaction ends.
    */
-  readonly awaitAdding: ChangeStatement<object>
+  readonly awaitChanges: ChangeStatement<object>
 }
 
 interface Id {
@@ -37,7 +37,7 @@ interface DueBounds {
 
 type NewWebhookRow = Pick<
   KnownWebhookRow,
-  'id' | 'url' | 'allows_private' | 'created_at' | 'secret'
+  'id' | 'url' | 'allows_private' | 'created_at' | 'secret' | 'events'
 >
 
 interface Lease {
@@ -94,15 +94,26 @@ export function sharedStatements(dialect: Dialect) {
 function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
   const webhooks = db
     .selectFrom('webhooks')
-    .select(['id', 'url', 'allows_private', 'created_at', 'secret', 'is_stopped'])
+    .select(['id', 'url', 'allows_private', 'created_at', 'secret', 'events'])
+    .select('is_stopped')
     .select(['failures', 'failing_since', 'lease'])
     .select(sql<bigint>`coalesce(${now} - failing_since, 0)`.as('failing_for_ms'))
-  const firstDue = sql<bigint | null>`(
-    select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0
+  // A delivery waits for an earlier one of its plant that failed. The index
+  // `outbox_retries` has only those that did.
+  const isNext = sql`not exists (
+    select 1 from outbox as earlier
+    where earlier.webhook = outbox.webhook and earlier.id = outbox.id
+      and earlier.position < outbox.position
+      and earlier.next_at > 0 and earlier.next_at > ${now}
   )`
+  // With its own order, PostgreSQL reads the index for each webhook, and not all rows.
+  const hasDue = sql<boolean>`(
+    select 1 from outbox where webhook = webhooks.id and next_at <= ${now} and ${isNext}
+    order by next_at desc, position limit 1
+  ) = 1`
   const deliveries = db
     .selectFrom('outbox')
-    .select(['position', 'version', 'id', 'name', 'tag', 'added_at'])
+    .select(['position', 'event', 'version', 'id', 'name', 'tag', 'added_at'])
     .select(['attempts', 'next_at', 'reason'])
   const givenUpFirst = sql`next_at is not null, position`
 
@@ -114,7 +125,7 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
         .where('is_stopped', '=', no)
         .where(sql<boolean>`next_claim_at <= ${now}`)
         .where(sql<boolean>`leased_until <= ${now}`)
-        .where(sql<boolean>`${firstDue} <= ${now}`)
+        .where(hasDue)
         .orderBy('leased_at')
         .orderBy('created_at')
         .limit(webhooksMax),
@@ -131,7 +142,7 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
             from (
               select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes
               from outbox
-              where webhook = ${p('id')} and next_at <= ${now}
+              where webhook = ${p('id')} and next_at <= ${now} and ${isNext}
               order by next_at desc, position limit ${p('rowsMax')}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${p('textBytesMax')}
@@ -180,6 +191,7 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
           allows_private: p('allows_private'),
           created_at: p('created_at'),
           secret: p('secret'),
+          events: p('events'),
         })
         .onConflict(conflict => conflict.doNothing()),
     ),
@@ -191,6 +203,9 @@ function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
     ),
     rotate: change('barrier', (p: Parameter<Id & Pick<WebhookRow, 'secret'>>) =>
       update(p('id')).set({ secret: p('secret') }),
+    ),
+    setEvents: change('barrier', (p: Parameter<Id & { events: string }>) =>
+      update(p('id')).set({ events: p('events') }),
     ),
     /** Changes nothing if the webhook was leased since it was read. */
     lease: change('barrier', (p: Parameter<Id & Lease>) =>

@@ -1,4 +1,4 @@
-import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
+import type { WebhookEvent, WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import type { Generated, Selectable } from 'kysely'
 import type { PlantRow } from '../plants/tables.ts'
 
@@ -9,6 +9,8 @@ export interface WebhookRow {
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
+  /** Separated by single spaces. */
+  events: Generated<string>
   is_stopped: Generated<bigint>
   failures: Generated<bigint>
   failing_since: bigint | null
@@ -27,7 +29,9 @@ export interface KnownWebhookRow
 
 export interface DeliveryRow extends PlantRow {
   position: bigint
+  event: WebhookEvent
   version: bigint
+  /** When the delivery was added, which is when the plant was changed. */
   added_at: bigint
   attempts: bigint
   /** 0 for a new delivery, `null` for one that was given up. */

@@ -1,4 +1,4 @@
-import type { Plant, PlantId, VersionedPlant } from '../../plants/plant.ts'
+import type { Plant, PlantId, SavedPlant, VersionedPlant } from '../../plants/plant.ts'
 import type { PlantPageQuery } from '../../plants/query.ts'
 import type { PlantRepository } from '../../plants/repository.ts'
 import { textBytes } from '../../values.ts'
@@ -18,11 +18,12 @@ export function createMemoryPlantRepository(): PlantRepository {
     return stored.get(id)?.version === expected
   }
 
-  function saveNow(plant: Plant): Version {
+  function saveNow(plant: Plant): SavedPlant {
     // A version of this form is valid, and none is used twice.
     const version = `v${++changes}` as Version
+    const created = !stored.has(plant.id)
     stored.set(plant.id, { plant, version })
-    return version
+    return { version, created }
   }
 
   function insertNow(plant: Plant): 'inserted' | 'id-taken' {
@@ -62,7 +63,7 @@ export function createMemoryPlantRepository(): PlantRepository {
     save: async plant => saveNow(plant),
     saveAll: async plants => plants.map(saveNow),
     async saveIf(plant, expected) {
-      return isExpected(plant.id, expected) ? saveNow(plant) : undefined
+      return isExpected(plant.id, expected) ? saveNow(plant).version : undefined
     },
     remove: async id => stored.delete(id),
     async removeIf(id, expected) {

@@ -106,6 +106,39 @@ export const changes: readonly PlantRepositoryCase[] = [
     },
   },
   {
+    name: 'tells whether a save created or replaced',
+    async run(repository) {
+      const save = async () => (await repository.save(plant(1n))).created
+
+      assert.equal(await save(), true, 'the first')
+      assert.equal(await save(), false, 'the same again')
+      await repository.remove(plantId(1n))
+      assert.equal(await save(), true, 'after a removal')
+      await repository.remove(plantId(1n))
+      await repository.insert(plant(1n))
+      assert.equal(await save(), false, 'after an insert')
+    },
+  },
+  {
+    name: 'tells racing saves, inserts and removals apart',
+    async run(repository) {
+      const rounds = firstIds(20).map(async n => {
+        const inserted = repository.insert(plant(1n, `insert ${n}`))
+        const saved = repository.save(plant(1n, `save ${n}`))
+        const removed = repository.remove(plantId(1n))
+        return [(await inserted) === 'inserted', (await saved).created, await removed]
+      })
+      const outcomes = await Promise.all(rounds)
+
+      // The id is taken and freed in turns.
+      const creations = outcomes.filter(([inserted]) => inserted).length
+      const creatingSaves = outcomes.filter(([, created]) => created).length
+      const removals = outcomes.filter(([, , removed]) => removed).length
+      const isLeft = (await repository.find(plantId(1n))) !== undefined
+      assert.equal(creations + creatingSaves, removals + Number(isLeft), `${outcomes}`)
+    },
+  },
+  {
     name: 'inserts many together as one after the other',
     async run(repository) {
       await repository.insert(plant(2n, 'was here'))
@@ -132,14 +165,17 @@ export const changes: readonly PlantRepositoryCase[] = [
   {
     name: 'saves many together as one after the other',
     async run(repository) {
-      const before = await repository.save(plant(2n, 'was here'))
-      const versions = await repository.saveAll([
+      const { version: before } = await repository.save(plant(2n, 'was here'))
+      const saved = await repository.saveAll([
         plant(3n, 'first', 'a'),
         fullPlant(2n, 'replaced'),
         plant(1n),
         plant(3n, 'last'),
       ])
+      const versions = saved.map(({ version }) => version)
       const [, of2, of1, of3] = versions
+      const created = saved.map(each => each.created)
+      assert.deepEqual(created, [true, false, true, false])
 
       const ids = [1n, 2n, 3n].map(plantId)
       const stored = await Promise.all(ids.map(id => repository.find(id)))
@@ -152,7 +188,10 @@ export const changes: readonly PlantRepositoryCase[] = [
       assert.deepEqual(await repository.saveAll([]), [])
 
       const more = await repository.saveAll([plant(1n, 'again'), plant(4n)])
-      assert.equal(more.length, 2)
+      assert.deepEqual(
+        more.map(each => each.created),
+        [false, true],
+      )
       assert.deepEqual(await storedPlant(repository, 1n), plant(1n, 'again'))
       assert.deepEqual(await storedPlant(repository, 4n), plant(4n))
     },

@@ -3,7 +3,13 @@ import type { PlantRepository } from '../../../plants/repository.ts'
 import { isVersion, type Version } from '../../../version.ts'
 import type { PlantRepositoryCase } from '../contract.ts'
 import { fullPlant, plant, plantId } from '../samples.ts'
-import { allPlants, firstIds, storedPlant, storedVersion } from './stored.ts'
+import {
+  allPlants,
+  firstIds,
+  savedVersion,
+  storedPlant,
+  storedVersion,
+} from './stored.ts'
 
 /** Promises of versions, and of changes that depend on them. */
 export const conditions: readonly PlantRepositoryCase[] = [
@@ -35,7 +41,7 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'resolves to the version of what was saved, until the next change',
     async run(repository) {
-      const saved = await repository.save(plant(1n, 'a'))
+      const saved = await savedVersion(repository, plant(1n, 'a'))
       await repository.save(plant(2n))
       assert.equal(await repository.insert(plant(1n, 'b')), 'id-taken')
       const afterSave = await repository.find(plantId(1n))
@@ -53,8 +59,8 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'saves over the expected version only, and nothing but that',
     async run(repository) {
-      const versionBefore = await repository.save(fullPlant(1n, 'a'))
-      const other = await repository.save(plant(2n, 'other'))
+      const versionBefore = await savedVersion(repository, fullPlant(1n, 'a'))
+      const other = await savedVersion(repository, plant(2n, 'other'))
       const version = await repository.saveIf(plant(1n, 'b'), versionBefore)
       assert(version)
       assert.deepEqual(await storedPlant(repository, 1n), plant(1n, 'b'))
@@ -75,9 +81,9 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'removes the expected version only, and nothing but that',
     async run(repository) {
-      const versionBefore = await repository.save(plant(1n, 'a'))
-      const version = await repository.save(plant(1n, 'a'))
-      const other = await repository.save(plant(2n))
+      const versionBefore = await savedVersion(repository, plant(1n, 'a'))
+      const version = await savedVersion(repository, plant(1n, 'a'))
+      const other = await savedVersion(repository, plant(2n))
 
       for (const wrong of [versionBefore, other, ...otherThan(version)]) {
         const isRemoved = await repository.removeIf(plantId(1n), wrong)
@@ -99,14 +105,14 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'lets exactly one of twenty racing changes of a version win',
     async run(repository) {
-      await raceFrom(repository, await repository.save(plant(1n)))
+      await raceFrom(repository, await savedVersion(repository, plant(1n)))
     },
   },
   {
     name: 'returns the outcome of each of many conditional changes',
     async run(repository) {
       const ids = firstIds(100)
-      const saves = ids.map(id => repository.save(plant(id, 'old')))
+      const saves = ids.map(id => savedVersion(repository, plant(id, 'old')))
       const versions = await Promise.all(saves)
       const isMade = (id: bigint) => id % 3n !== 0n
       const change = async (id: bigint, index: number) => {
@@ -128,13 +134,13 @@ export const conditions: readonly PlantRepositoryCase[] = [
   {
     name: 'makes the changes of one caller in the order of its calls',
     async run(repository) {
-      const version = await repository.save(plant(1n, 'a'))
+      const version = await savedVersion(repository, plant(1n, 'a'))
       const outcomes = await Promise.all([
         repository.insert(plant(1n, 'b')),
         repository.saveIf(plant(1n, 'c'), version),
         repository.saveIf(plant(1n, 'd'), version),
         repository.removeIf(plantId(1n), version),
-        repository.save(plant(1n, 'e')),
+        savedVersion(repository, plant(1n, 'e')),
         repository.saveIf(plant(1n, 'f'), undefined),
         repository.remove(plantId(1n)),
         repository.saveIf(plant(1n, 'g'), version),

@@ -46,3 +46,12 @@ export function tagOf(text: string): UnicodeText {
 export function firstIds(count: number): bigint[] {
   return Array.from({ length: count }, (_, index) => BigInt(index))
 }
+
+/** Saves a plant, and resolves to the version that it has then. */
+export async function savedVersion(
+  repository: PlantRepository,
+  plant: Plant,
+): Promise<Version> {
+  const { version } = await repository.save(plant)
+  return version
+}
