@@ -93,7 +93,8 @@ function toColumns({ opened, now, mine }: States): readonly Column[] {
 
 /** Returns the names of a plant's members, also of those that only a newer page knows. */
 function namesOf(plant: Plant): readonly (keyof Plant)[] {
-  return Object.keys(plant) as (keyof Plant)[]
+  const names = Object.keys(plant) as (keyof Plant)[]
+  return names.filter(name => plant[name] !== undefined)
 }
 
 function createRow(name: keyof Plant, states: States): HTMLElement {

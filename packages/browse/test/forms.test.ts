@@ -166,6 +166,8 @@ describe('a form', needs('chromium', hasBrowser), () => {
     await fill([7n, 'a line\n'.repeat(140_000)])
     await using opened = await open()
     const { page, rows, member } = opened
+    // A megabyte is slow by nature on a busy machine.
+    page.setDefaultTimeout(90_000)
     await shows(rows, '1 row, no more')
 
     await page.evaluate(() => location.assign('#plants/7'))
