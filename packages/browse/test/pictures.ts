@@ -1,0 +1,62 @@
+import { join } from 'node:path'
+import { type Browser, launchBrowser, type Page } from '@plant-store/harness/browser'
+import { startStore } from './store.ts'
+
+/** Takes the pictures of the page, light, dark and on a phone, into docs/. */
+
+const docs = join(import.meta.dirname, '../../../docs')
+
+const plants: readonly { id: bigint; name: string; tag?: string }[] = [
+  { id: -(2n ** 63n), name: 'Ginkgo biloba', tag: 'tree' },
+  { id: -42n, name: 'Hedera helix', tag: 'climber' },
+  { id: 0n, name: 'Welwitschia mirabilis' },
+  { id: 1n, name: 'Monstera deliciosa', tag: 'climber' },
+  { id: 2n, name: 'Ficus lyrata', tag: 'tree' },
+  { id: 3n, name: 'Aloe vera', tag: 'succulent' },
+  { id: 5n, name: 'Сирень обыкновенная', tag: 'shrub' },
+  { id: 8n, name: 'Salvia rosmarinus\nsouth wall, two pots', tag: 'herb' },
+  { id: 34n, name: 'Dionaea muscipula', tag: '' },
+  { id: 9007199254740993n, name: 'Nepenthes rajah', tag: 'climber' },
+  { id: 2n ** 63n - 1n, name: 'Sequoiadendron giganteum', tag: 'tree' },
+]
+
+const views = [
+  { name: 'light', colorScheme: 'light', width: 960 },
+  { name: 'dark', colorScheme: 'dark', width: 960 },
+  { name: 'phone', colorScheme: 'light', width: 375 },
+] as const
+
+await using store = await startStore()
+await using browser = await launchBrowser()
+for (const view of views) {
+  await store.fill(plants)
+  await takePictures(browser, view)
+}
+
+async function takePictures(
+  browser: Browser,
+  { name, colorScheme, width }: (typeof views)[number],
+): Promise<void> {
+  const viewport = { width, height: 700 }
+  const page = await browser.newPage({ colorScheme, viewport, deviceScaleFactor: 1.5 })
+  const take = (state: string) =>
+    page.screenshot({ path: join(docs, `page${state}-${name}.png`) })
+  await page.goto(store.url)
+  await page.getByLabel('Access token').fill(store.token())
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('no more').waitFor()
+  await page.getByRole('heading', { name: 'Plant Store' }).click()
+  await take('')
+  await openMonstera(page)
+  await take('-record')
+  await store.fill([{ id: 1n, name: 'Swiss cheese plant', tag: 'climber' }])
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByRole('button', { name: 'Save mine over it' }).waitFor()
+  await take('-conflict')
+  await page.close()
+}
+
+async function openMonstera(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Monstera deliciosa' }).click()
+  await page.getByLabel('name', { exact: true }).last().fill('Monstera, north window')
+}
