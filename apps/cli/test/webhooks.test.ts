@@ -31,9 +31,11 @@ test('a secret is printed once, alone, and is in no list', async () => {
     ),
   })
   const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
-  const head = 'ID +STATE +WAITING +GIVEN UP +OLDEST +FAILING SINCE +URL'
+  const head = 'ID +STATE +EVENTS +WAITING +GIVEN UP +OLDEST +FAILING SINCE +URL'
   expect((await place.run('webhook list')).stdout).toMatch(
-    new RegExp(`^${head}\n${id} +active +0 +0 +- +- +https://shop.example/plants\n$`),
+    new RegExp(
+      `^${head}\n${id} +active +added +0 +0 +- +- +https://shop.example/plants\n$`,
+    ),
   )
   expect(await json('list')).toEqual([
     {
@@ -119,7 +121,9 @@ test('what was given up and what waits is listed, retried and removed', async ()
   await place.load(4, 1)
 
   expect((await place.run('webhook list')).stdout).toMatch(
-    new RegExp(`\n${id} +stopped +2 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
+    new RegExp(
+      `\n${id} +stopped +added +2 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`,
+    ),
   )
   expect(await json('list')).toMatchObject([
     {
@@ -200,6 +204,7 @@ test('there may be 100 webhooks', async () => {
     ...{
       id: expect.stringMatching(/^wh_/),
       url: 'https://shop.example/',
+      events: ['added'],
       allowPrivate: false,
     },
     secret: expect.stringMatching(/^whsec_/),

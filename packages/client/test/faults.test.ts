@@ -30,7 +30,8 @@ const changedByOthers = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' }
 const inAnotherState = refuse(412, 41201)
 const v1 = 'v1' as Version
 const v2 = 'v2' as Version
-const replaced = { item: plant, version: v2, created: false }
+const current = { item: plant, version: v2 }
+const replaced = { ...current, created: false }
 const removed: Step = response => response.writeHead(204).end()
 const missing = refuse(404, 40402)
 const forbidden = refuse(403, 40301)
@@ -191,7 +192,7 @@ type ChangeCase = readonly [
 ]
 
 const lostChanges: readonly ChangeCase[] = [
-  ['was made by the attempt before', [die, inAnotherState, versioned], replaced],
+  ['was made by the attempt before', [die, inAnotherState, versioned], current],
   [
     'is refused, because others have changed it',
     [die, inAnotherState, changedByOthers],
@@ -305,7 +306,7 @@ test.each([
   const reading = await store.client.readVersioned(1n)
   await store.client.remove(1n, { ifMatch: reading.version })
 
-  expect(reading).toEqual(replaced)
+  expect(reading).toEqual(current)
   expect(store.requests[1]?.headers['if-match']).toBe('"v2"')
 })
 
