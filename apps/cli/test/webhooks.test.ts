@@ -40,6 +40,7 @@ test('a secret is printed once, alone, and is in no list', async () => {
   expect(await json('list')).toEqual([
     {
       ...{ id, url: 'https://shop.example/plants', allowsPrivate: false },
+      events: ['added'],
       createdAt: expect.stringMatching(/^\d{4}-/),
       ...{ state: 'active', failures: 0, failingSince: null },
       ...{ waiting: 0, oldestSeconds: null, givenUp: 0 },
@@ -52,6 +53,17 @@ test('a secret is printed once, alone, and is in no list', async () => {
   expect(await place.run('webhook list')).toMatchObject({
     stdout: 'There are no webhooks.\n',
   })
+})
+
+test('a webhook hears of the events that it was given', async () => {
+  const url = 'https://shop.example/'
+  const { id } = await json('add', url, '--events', 'removed,added')
+  const change = await place.run(`webhook events ${id} changed`)
+
+  expect(change.stdout).toBe(`${id} gets every plant that is changed from now on.\n`)
+  expect(await json('list')).toMatchObject([{ events: ['changed'] }])
+  await place.fails(`webhook events ${id} gone`, 2, /must be some of added, changed/)
+  await place.fails('webhook events wh_none added', 1, /there is no webhook wh_none/)
 })
 
 test('a URL that is added twice is added, and named', async () => {
@@ -138,16 +150,17 @@ test('what was given up and what waits is listed, retried and removed', async ()
   const { stdout } = await place.run(`webhook log ${id}`)
   const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ'
   expect(stdout.trimEnd().split('\n')).toEqual([
-    expect.stringMatching(/^PLANT +ADDED +FAILED +NEXT ATTEMPT +REASON$/),
-    expect.stringMatching(`^1 +${minute} +1 +given up +answered 410$`),
-    expect.stringMatching(`^2 +${minute} +1 +${minute} +answered 500$`),
-    expect.stringMatching(`^3 +${minute} +0 +${minute} +-$`),
+    expect.stringMatching(/^PLANT +EVENT +SINCE +FAILED +NEXT ATTEMPT +REASON$/),
+    expect.stringMatching(`^1 +added +${minute} +1 +given up +answered 410$`),
+    expect.stringMatching(`^2 +added +${minute} +1 +${minute} +answered 500$`),
+    expect.stringMatching(`^3 +added +${minute} +0 +${minute} +-$`),
   ])
   const log = await json('log', id, '--limit', '1')
   const addedAt = expect.stringMatching(/^\d{4}-/)
   expect(log).toEqual([
     {
       plant: '1',
+      event: 'added',
       addedAt,
       attempts: 1,
       nextAttemptAt: null,
