@@ -109,7 +109,7 @@ test('backup --keep keeps the newest backups of this store', async () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     return stdout
   }
-  const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z\.backup/
+  const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z-[\da-f]{8}\.backup/
   expect(await printed(3)).toMatch(
     new RegExp(`^to/backups/${name.source}: 10 plants\\b.* and checked\n$`),
   )
@@ -153,6 +153,32 @@ test('backup --keep keeps the newest backups of this store', async () => {
   writeFileSync(place.store, 'no database'.repeat(1_000))
   await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
   expect(readdirSync(backups).sort()).toEqual(kept)
+})
+
+test('backups that several processes make at once all stay', async () => {
+  await using other = new Place()
+  await Promise.all([place.load(0, 10), other.load(0, 3)])
+  const shared = place.path('shared')
+  const runs = [place, place, place, other].map(each =>
+    each.start(['backup', shared, '--keep', each === place ? '3' : '1']),
+  )
+
+  const results = await Promise.all(runs.map(run => run.result))
+
+  expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+  expect(readdirSync(shared)).toHaveLength(4)
+})
+
+test('backup --keep creates no folder if the store cannot be backed up', async () => {
+  await place.createStore()
+  await using onServer = new Place('postgres://127.0.0.1:9/plants')
+  writeFileSync(place.store, 'no database'.repeat(1_000))
+
+  await place.fails('backup new/folder --keep 1', 1, /could not be backed up/)
+  await onServer.fails('backup new/folder --keep 1', 1, /use pg_dump to back it up/)
+
+  expect(readdirSync(place.folder)).toEqual(['data'])
+  expect(readdirSync(onServer.folder)).toEqual([])
 })
 
 test('backup --keep leaves the backups of another store of the same name', async () => {

@@ -40,10 +40,15 @@ export interface EngineOptions extends StorageObserver {
    */
   readonly timeoutMs?: number
   /**
-   * SQLite: how long an opening or a change waits for the lock of another process, by
-   * default 5 s. Then it fails.
+   * SQLite: how long an opening or a change waits for the lock of another process, or for
+   * a full WAL that another program reads, by default 5 s. Then it fails.
    */
   readonly lockTimeoutMs?: number
+  /**
+   * SQLite: how long the WAL may become while another program reads an old state, in
+   * bytes, by default 4 GiB.
+   */
+  readonly walBytesMax?: number
   /**
    * PostgreSQL: connections of each thread for reading, by default 4. Changes use one
    * more.
@@ -213,6 +218,8 @@ export interface SalvageOf<Item> {
 
 export interface BackupReport<Entered extends Entities = Entities>
   extends StoreReport<Entered> {
+  /** The id of the store, by which its backups are told from those of others. */
+  readonly storeId: number
   /** Why the time of the backup could not be recorded beside the store, if so. */
   readonly unrecorded?: string
 }
@@ -238,6 +245,8 @@ export interface RestoredRows {
 export interface CopyOptions {
   /** Replaces an existing target. */
   readonly force?: boolean
+  /** Creates the folder of the target, once the store has turned out to be readable. */
+  readonly createsFolder?: boolean
   readonly onProgress?: (done: {
     readonly pages: number
     readonly ofPages: number

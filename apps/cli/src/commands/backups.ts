@@ -14,7 +14,7 @@ import {
   type StoreReport,
 } from '@plant-store/persistence'
 import { Interruption, throwWithAdvice } from '../command-error.ts'
-import { backupFolder } from '../files/backup-folder.ts'
+import { nextBackup, removeOldBackups } from '../files/backup-folder.ts'
 import { refuseStore } from '../files/output-file.ts'
 import { countOf, filePath, forceOption, jsonOption } from '../options.ts'
 import { type Output, print } from '../output.ts'
@@ -43,13 +43,14 @@ export const backup = new Command('backup')
       return
     }
 
-    const folder = backupFolder(path, storageName(url))
-    const copy = await backUp(url, folder.next, options)
-    const removed = folder.keepNewest(keep)
+    const made = nextBackup(path, storageName(url))
+    const copy = await backUp(url, made, { ...options, createsFolder: true })
+    const removed = removeOldBackups(path, { made, storeId: copy.storeId, keep })
     await printBackup(copy, url, options, removed)
   })
 
-type CopyFlags = Output & { readonly force?: boolean | undefined }
+type CopyFlags = Output &
+  Pick<CopyOptions, 'createsFolder'> & { readonly force?: boolean | undefined }
 
 async function backUp(
   url: string,
@@ -65,7 +66,7 @@ async function backUp(
 }
 
 async function printBackup(
-  report: BackupReport,
+  { storeId: _, ...report }: BackupReport,
   url: string,
   output: Output,
   removed = 0,
@@ -180,7 +181,7 @@ async function checkFile(file: string, output: Output): Promise<void> {
 }
 
 async function withProgress<Report>(
-  { json, force = false }: CopyFlags,
+  { json, force = false, createsFolder = false }: CopyFlags,
   copy: (options: CopyOptions) => Promise<Report>,
 ): Promise<Report> {
   using interruption = new Interruption()
@@ -189,6 +190,7 @@ async function withProgress<Report>(
   try {
     return await copy({
       force,
+      createsFolder,
       signal,
       onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
     })

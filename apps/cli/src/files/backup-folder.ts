@@ -1,61 +1,58 @@
-import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readStoreId } from '@plant-store/engine'
 import { CommandError, withFile } from '../command-error.ts'
 
-/** A folder of backups, perhaps of several stores. */
-export interface BackupFolder {
-  /** The path of a backup of now. */
-  readonly next: string
-  /**
-   * Removes the older backups of the store that `next` is a backup of. Its newest stay,
-   * and `next` among them.
-   *
-   * @returns how many it removed
-   */
-  keepNewest(count: number): number
-}
-
-const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z\.backup$/
+/**
+ * The time and the suffix in the name of a backup. Earlier releases wrote no random part.
+ */
+const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z(?:-[\da-f]{8})?\.backup$/
 
 /**
- * Returns a folder of backups, which it creates if needed. A backup is named after its
- * store and the time. Stores are told apart by the id inside, because several may have
- * one name.
+ * Returns the path of a backup of now in a folder. It is named after its store and the
+ * time. A random part tells it from those that other processes make in the same second,
+ * perhaps of a store of the same name.
+ *
+ * @throws CommandError if the folder is a file
  */
-export function backupFolder(folder: string, store: string): BackupFolder {
+export function nextBackup(folder: string, store: string): string {
   const stat = withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))
   if (stat?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   }
-  withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
-
   const time = new Date().toISOString().replace(/\.\d+/, '').replaceAll(':', '')
-  const nextName = `${basename(store)}-${time}.backup`
-  const next = join(folder, nextName)
+  const random = randomBytes(4).toString('hex')
+  return join(folder, `${basename(store)}-${time}-${random}.backup`)
+}
 
-  return {
-    next,
-    keepNewest(count) {
-      const storeId = readStoreId(next)
-      if (storeId === undefined) {
-        return 0
-      }
-      // The clock may have been set back, so `next` is not among those to choose from.
-      const names = withFile(folder, () => readdirSync(folder))
-      const otherBackups = names.filter(
-        name =>
-          namePattern.test(name) &&
-          name !== nextName &&
-          readStoreId(join(folder, name)) === storeId,
-      )
-      const oldBackups = otherBackups.sort(compareTimes).slice(count - 1)
-      for (const name of oldBackups) {
-        withFile(name, () => rmSync(join(folder, name)))
-      }
-      return oldBackups.length
-    },
+/**
+ * Removes the older backups of a store from a folder. Its newest stay, and `made` among
+ * them. Stores are told apart by their id, because several may have one name.
+ *
+ * Several processes may do this at once. They keep the same backups, because all put them
+ * into the same order.
+ *
+ * @param made the path of the backup that was just made
+ * @returns how many it removed
+ */
+export function removeOldBackups(
+  folder: string,
+  { made, storeId, keep }: { made: string; storeId: number; keep: number },
+): number {
+  const names = withFile(folder, () => readdirSync(folder))
+  const backups = names.filter(
+    name => namePattern.test(name) && readStoreId(join(folder, name)) === storeId,
+  )
+  // The clock may have been set back, so `made` need not be the newest by name.
+  const oldBackups = backups
+    .sort(compareTimes)
+    .slice(keep)
+    .filter(name => name !== basename(made))
+  for (const name of oldBackups) {
+    withFile(name, () => rmSync(join(folder, name), { force: true }))
   }
+  return oldBackups.length
 }
 
 /** Sorts the newest first, whatever the store was called. */

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
@@ -70,8 +70,12 @@ export async function backUpSqlite(
     await using source = await openReadOnly(file, entities)
     const contents = await contentsOf(source, entities)
     const copy = { source, entities, options }
+    if (options.createsFolder) {
+      createFolder(dirname(resolve(target)))
+    }
+    const storeId = storeIdOf(source.connection)
     await replaceFile(target, options, partial => writeCopy(copy, partial, target))
-    const report = { store: target, bytes: sizeOf(target), ...contents }
+    const report = { store: target, bytes: sizeOf(target), ...contents, storeId }
     return { ...report, ...recordIfPossible(file, at) }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)

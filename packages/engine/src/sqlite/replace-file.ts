@@ -1,9 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from '../types.ts'
-import { syncFile, syncFolder } from './private-file.ts'
+import { isCreatedBy, privateMode, syncFile, syncFolder } from './private-file.ts'
 
 /** The names that {@link partialBeside} gives. SQLite's suffixes may follow. */
 const partialPattern = /^\.plant-store-[\da-f]{12}\.part/
@@ -45,10 +53,14 @@ export async function replaceFile<Result>(
 
   // A file may have come to the target in the meantime.
   refuseTarget(file, named, force)
-  // The lock keeps other processes out of a store. A file that SQLite cannot read is no
-  // store in use.
-  const locked = existsSync(file) ? openExclusively(file) : undefined
-  stack.defer(() => locked?.close())
+  if (force && existsSync(file)) {
+    // The lock keeps other processes out of a store. A file that SQLite cannot read is no
+    // store in use.
+    const locked = openExclusively(file)
+    stack.defer(() => locked?.close())
+  } else {
+    reserve(file, named)
+  }
 
   // They are removed durably before, because SQLite would apply the WAL of the old file
   // to the new one.
@@ -57,6 +69,20 @@ export async function replaceFile<Result>(
   renameSync(partial, file)
   syncFolder(dirname(file))
   return result
+}
+
+/**
+ * Creates an empty file in the place of the target, which is then replaced. Of several
+ * processes that write to one target, all others are refused.
+ */
+function reserve(file: string, named: string): void {
+  if (!isCreatedBy(() => closeSync(openSync(file, 'wx', privateMode)))) {
+    throw alreadyExists(named)
+  }
+}
+
+function alreadyExists(path: string): Error {
+  return new Error(`${path} already exists: use --force to replace it`)
 }
 
 /** Returns a name in the same folder for a file that is renamed once it is complete. */
@@ -103,7 +129,7 @@ function refuseTarget(file: string, named: string, force: boolean): void {
 
   const present = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
   if (present !== undefined && !force) {
-    throw new Error(`${named}${present} already exists: use --force to replace it`)
+    throw alreadyExists(`${named}${present}`)
   }
 }
 
