@@ -94,6 +94,7 @@ async function openStore(
       migrates: true,
       timeoutMs: config.databaseTimeoutMs,
       lockTimeoutMs: config.databaseTimeoutMs,
+      walBytesMax: config.walBytesMax,
       readConnectionsMax: config.databasePoolMax,
       queueChangesMax: config.queueChangesMax,
       onCommit,

@@ -47,6 +47,7 @@ export interface Config {
   readonly databaseUrl: string
   readonly databaseTimeoutMs: number
   readonly databasePoolMax: number
+  readonly walBytesMax: number
   readonly baseUrl: string | undefined
   /** Tokens with every scope. */
   readonly accessTokens: readonly string[]
@@ -109,6 +110,7 @@ function readSettings(read: Read): Config {
     databaseUrl: read('DATABASE_URL', defaultStoreUrl, storeUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
     databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
+    walBytesMax: read('WAL_LIMIT', '4096MiB', bytes(2 ** 27, 2 ** 40)),
     baseUrl: read('BASE_URL', '', optional(plainUrl)),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     jwt: {

@@ -253,6 +253,7 @@ const wrongValues: SettingValues = {
     '1GiB',
     '1toString',
   ],
+  WAL_LIMIT: ['127MiB', '1099511627777', '0'],
   PAGE_LIMIT: ['0', '65MiB', 'long'],
   HELD_LIMIT: ['0', '4097MiB', 'all'],
   HEADER_LIMIT: ['1023', '0', '2MiB', 'x'],

@@ -76,7 +76,7 @@ export async function changeStore(options: OpenOptions = {}): Promise<Storage> {
   return openStore(options)
 }
 
-type OpenOptions = Pick<StorageOptions, 'timeoutMs'>
+type OpenOptions = Pick<StorageOptions, 'timeoutMs' | 'lockTimeoutMs' | 'walBytesMax'>
 
 /**
  * Opens the store to change it, and creates it if needed. Only a server migrates one: an

@@ -1,17 +1,24 @@
-import { copyFileSync, renameSync, statSync } from 'node:fs'
+import { once } from 'node:events'
+import { copyFileSync, renameSync, type StatsFs, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   Checkpointer,
+  longPages,
   type RecentChanges,
-  walPagesMax,
 } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
 import { failStatements } from './failing-disk.ts'
+
+vi.mock('node:fs', async importOriginal => {
+  const fs = await importOriginal<typeof import('node:fs')>()
+  return { ...fs, statfsSync: vi.fn(fs.statfsSync) }
+})
 
 /** Pages are small, because the limits count pages and not bytes. */
 const pageBytes = 512
@@ -19,6 +26,8 @@ const pageBytes = 512
 const onlySingle: RecentChanges = { single: true, bulk: false }
 const onlyBulk: RecentChanges = { single: false, bulk: true }
 const mixed: RecentChanges = { single: true, bulk: true }
+
+const pagesMax = 3 * longPages
 
 /** Creates an empty store and opens it as the writer does. */
 function openStore() {
@@ -37,12 +46,14 @@ function open({ file, connection } = openStore()) {
   const checkpointer = new Checkpointer({
     connection,
     descriptor: guard.descriptor,
+    walBytesMax: pagesMax * pageBytes,
     onPass: () => passed.resolve(),
     handleErrors: work => work(),
     onFailureChange: reason => failures.push(reason),
     onLoss: reason => losses.push(reason),
   })
-  const copyIfLong = (recent = onlySingle) => checkpointer.copyIfLong(recent)
+  const copyIfLong = (recent = onlySingle, waitMs = 0) =>
+    checkpointer.copyIfLong(recent, waitMs)
   const close = async () => {
     if (connection.open) {
       await checkpointer.stop()
@@ -154,24 +165,87 @@ test('the writer copies the WAL itself once it is three times as long', () => {
   expect(countWal().left).toBe(0)
 })
 
-test('a WAL that another connection reads stays below 64,000 pages', async () => {
-  const { file, write, countWal, copyIfLong } = open()
-  const endReading = readFrom(file)
-  let reason: string | undefined
-  while (reason === undefined) {
-    write(4_000)
-    reason = copyIfLong()
-    await nextTurn()
-  }
+describe('a WAL that another connection reads', () => {
+  test('grows up to its limit', async () => {
+    const { file, write, countWal, copyIfLong } = open()
+    const endReading = readFrom(file)
+    let reason: string | undefined
+    while (reason === undefined) {
+      write(4_000)
+      reason = copyIfLong()
+      await nextTurn()
+    }
 
-  expect(reason).toMatch(/an old state/)
-  expect(countWal().pages).toBeGreaterThanOrEqual(walPagesMax)
-  expect(countWal().pages).toBeLessThan(2 * walPagesMax)
+    expect(reason).toMatch(/an old state/)
+    expect(countWal().pages).toBeGreaterThanOrEqual(pagesMax)
+    expect(countWal().pages).toBeLessThan(pagesMax + 8_000)
 
-  endReading()
-  expect(copyIfLong(), 'once the reader has ended').toBeUndefined()
-  write(1)
-  expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
+    endReading()
+    expect(copyIfLong(), 'once the reader has ended').toBeUndefined()
+    write(1)
+    expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
+  })
+
+  test('is copied by the thread once nobody reads it', async () => {
+    const { file, write, countWal, copyIfLong, waitForPass } = open()
+    const endReading = readFrom(file)
+    write(longPages + 100)
+    endReading()
+
+    await waitForPass()
+    copyIfLong()
+
+    expect(countWal().left).toBe(0)
+  })
+
+  test('is copied by the writer from half of its limit on', () => {
+    const { file, write, countWal, copyIfLong } = open()
+    const endReading = readFrom(file)
+    write(longPages + 100)
+    endReading()
+    write(pagesMax / 2)
+
+    copyIfLong()
+
+    expect(countWal().left).toBe(0)
+  })
+
+  test('is waited for at its limit, like a lock', async () => {
+    const { file, write, copyIfLong } = open()
+    const reader = new Worker(
+      `const Database = require('better-sqlite3')
+      const reader = new Database(process.argv[2], { readonly: true })
+      reader.exec('begin').pragma('user_version')
+      const { parentPort } = require('node:worker_threads')
+      parentPort.once('message', () => reader.close())
+      parentPort.postMessage('reads')`,
+      { eval: true, argv: [file] },
+    )
+    await once(reader, 'message')
+    write(pagesMax)
+    expect(copyIfLong(), 'without a wait').toMatch(/an old state/)
+
+    reader.postMessage('end')
+
+    expect(copyIfLong(onlySingle, 30_000), 'with a wait').toBeUndefined()
+  })
+
+  test('is too long if the disk would be full', () => {
+    const { file, write, copyIfLong } = open()
+    const endReading = readFrom(file)
+    write(longPages + 100)
+    const bsize = pageBytes
+    const need = 2 * longPages
+    const leave = (bavail: number) =>
+      vi.mocked(statfsSync).mockReturnValueOnce({ bsize, bavail } as StatsFs)
+
+    leave(need + 1_000)
+    expect(copyIfLong(), 'with enough space').toBeUndefined()
+    leave(need - 1_000)
+    expect(copyIfLong(), 'with too little').toMatch(/^the disk is nearly full/)
+
+    endReading()
+  })
 })
 
 test('a pass that fails is reported once, and the first that works again', () => {
@@ -179,7 +253,7 @@ test('a pass that fails is reported once, and the first that works again', () =>
   const store = openStore()
   failStatements(store.connection, 'passive', () => isFailing)
   const { write, copyIfLong, failures, losses } = open(store)
-  write(walPagesMax - 4_000)
+  write(longPages - 4_000)
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
 
   expect(copyIfLong(mixed), 'the first failure').toBeUndefined()

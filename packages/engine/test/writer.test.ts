@@ -12,7 +12,7 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { ChangeKind } from '../src/sqlite/arrivals.ts'
-import { walPagesMax } from '../src/sqlite/checkpointer.ts'
+import { longPages } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { Writer } from '../src/sqlite/writer.ts'
 import { valuesOf } from '../src/statements/statement.ts'
@@ -44,7 +44,11 @@ async function open(
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
   prepare(connection)
-  const writer = new Writer(connection, changeStatements)
+  const writer = new Writer(connection, {
+    changeStatements,
+    lockTimeoutMs: 0,
+    walBytesMax: longPages * pageBytes,
+  })
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
@@ -240,7 +244,7 @@ test('a change that makes the WAL too long is stored, the next refused', async (
   const [one] = threads
   const reader = new Database(file, { readonly: true })
   reader.exec('begin').pragma('user_version')
-  lengthenWal(connection, walPagesMax)
+  lengthenWal(connection, longPages)
   hurryClock()
   const full = expect.stringMatching(/WAL is full/)
 

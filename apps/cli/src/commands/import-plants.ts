@@ -104,6 +104,16 @@ function refuseRejects(rejectsPath: string, from: string): void {
   refuseStore(rejectsPath, storeUrl())
 }
 
+/**
+ * An import waits for the locks of other programs. Beside a backup on SQLite, it waits at
+ * a shorter WAL than a server, which can go on meanwhile.
+ */
+const patience = {
+  timeoutMs: 30_000,
+  lockTimeoutMs: 600_000,
+  walBytesMax: 512 * 1024 * 1024,
+}
+
 /** Stores plants, and resolves to the outcome of each. Absent in a dry run. */
 type StorePlants = (plants: readonly Plant[]) => Promise<readonly Outcome[]>
 
@@ -114,8 +124,7 @@ async function openStoring(
   if (dryRun) {
     return undefined
   }
-  // PostgreSQL may wait for another program's lock.
-  const storage = opened.use(await openStore({ timeoutMs: 30_000 }))
+  const storage = opened.use(await openStore(patience))
   const plants = announce ? storage.plants : storage.plants.unannounced
   const useCases = createPlantUseCases({ plants })
   if (replace) {

@@ -1,5 +1,5 @@
-import { fdatasyncSync } from 'node:fs'
-import { extname } from 'node:path'
+import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
+import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import { sleep } from './connection.ts'
@@ -20,6 +20,8 @@ export interface CheckpointerOptions {
   readonly connection: Database.Database
   /** A descriptor of the database file. It stays open longer than the connection. */
   readonly descriptor: number
+  /** How long the WAL may become while another program reads an old state, in bytes. */
+  readonly walBytesMax: number
   /** Called if the thread has copied pages, because others may have come meanwhile. */
   readonly onPass: () => void
   /** Does the work that follows a pass of the thread, and handles its errors. */
@@ -68,7 +70,7 @@ const checkpointPages = 8_000
 const mixedPages = 1_000
 const lastPagesMax = checkpointPages / 32
 const writerPages = 3 * checkpointPages
-export const walPagesMax = 4 * checkpointPages
+export const longPages = 4 * checkpointPages
 
 /**
  * How long the writer waits for the pass of the thread or of another process. After that,
@@ -90,8 +92,13 @@ const passTimeoutMs = 5_000
  * - From `checkpointPages` otherwise: the thread. Nobody waits. While it copies, the
  *   writer does not.
  * - From `writerPages` (96 MiB), or once the thread has ended: the writer.
- * - From `walPagesMax` (128 MiB), if it cannot be copied: nobody can, so changes get 503.
- *   The last transaction may have added as much again.
+ * - If more than `longPages` (128 MiB) are left: the thread, because the writer would take
+ *   seconds. So many are left only after another program has read an old state, such as a
+ *   backup. Nobody can copy meanwhile. From half of `walBytesMax` on: the writer.
+ *
+ * From `longPages` on, changes get 503 if pages cannot be copied because the disk refuses
+ * them or would be full. While another program reads an old state, they get 503 only from
+ * `walBytesMax` on. The last transaction may have added 128 MiB.
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless the pass
  * has copied all of the WAL. So each pass ends with an fsync. One that fails is a loss:
@@ -105,6 +112,10 @@ export class Checkpointer {
   /** Resolves when the thread has exited. */
   readonly #exited = Promise.withResolvers<void>()
 
+  /** The largest number of pages of the WAL. */
+  readonly #pagesMax: number
+  readonly #pageBytes: number
+
   #state: ThreadState = { kind: 'absent' }
   /** Why the last pass failed. */
   #failure: string | undefined
@@ -116,14 +127,18 @@ export class Checkpointer {
     this.#copy = connection.prepare<[], { busy: number }>(
       'pragma wal_checkpoint(passive)',
     )
+    this.#pageBytes = Number(connection.pragma('page_size', { simple: true }))
+    this.#pagesMax = options.walBytesMax / this.#pageBytes
     this.#count.safeIntegers(false)
     this.#copy.safeIntegers(false)
   }
 
   /**
    * Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`.
+   *
+   * @param waitMs how long it may wait for another program that reads an old state
    */
-  copyIfLong(recent: RecentChanges): string | undefined {
+  copyIfLong(recent: RecentChanges, waitMs = 0): string | undefined {
     const pages = this.#countPages()
     const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
     if (pages.all < copyFrom || pages.left === 0) {
@@ -136,10 +151,12 @@ export class Checkpointer {
       this.#copyInThread(pages)
     }
 
-    if (pages.all >= walPagesMax && this.#countPages().left > 0) {
-      return this.#tooLongReason()
+    const endMs = performance.now() + waitMs
+    while (this.#isHeldAt(pages.all) && performance.now() < endMs) {
+      sleep()
+      this.#copyHere()
     }
-    return undefined
+    return this.#tooLongReason(pages.all)
   }
 
   /** Ends the thread, after a pass that it is making. */
@@ -163,7 +180,13 @@ export class Checkpointer {
   }
 
   #mustCopyHere(pages: WalPages, recent: RecentChanges): boolean {
-    if (pages.all >= writerPages || this.#state.kind === 'ended') {
+    if (this.#state.kind === 'ended') {
+      return true
+    }
+    if (pages.left > longPages && this.#failure === undefined) {
+      return pages.all >= this.#pagesMax / 2
+    }
+    if (pages.all >= writerPages) {
       return true
     }
     if (this.#state.kind === 'copying') {
@@ -239,11 +262,38 @@ export class Checkpointer {
     this.#failure = failure
   }
 
-  #tooLongReason(): string {
-    if (this.#failure === undefined) {
+  /** Returns whether another program keeps the WAL from being copied at its limit. */
+  #isHeldAt(pages: number): boolean {
+    const isCopied = () => this.#countPages().left === 0
+    return pages >= this.#pagesMax && this.#failure === undefined && !isCopied()
+  }
+
+  #tooLongReason(pages: number): string | undefined {
+    if (pages < Math.min(longPages, this.#pagesMax) || this.#countPages().left === 0) {
+      return undefined
+    }
+    if (this.#failure !== undefined) {
+      return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
+    }
+    if (pages >= this.#pagesMax) {
       return 'its WAL is full, as another program reads an old state of the store'
     }
-    return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
+    if (this.#isDiskNearlyFull()) {
+      return 'the disk is nearly full, and another program that reads an old state of the store keeps its WAL long'
+    }
+    return undefined
+  }
+
+  /**
+   * Returns whether the WAL might not fit into the database any more, if the next
+   * transaction makes it longer.
+   */
+  #isDiskNearlyFull(): boolean {
+    const { connection, descriptor } = this.#options
+    const pages = Number(connection.pragma('page_count', { simple: true }))
+    const growthBytes = pages * this.#pageBytes - fstatSync(descriptor).size
+    const { bavail, bsize } = statfsSync(dirname(connection.name))
+    return bavail * bsize < growthBytes + longPages * this.#pageBytes
   }
 }
 

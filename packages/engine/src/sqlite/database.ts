@@ -21,6 +21,9 @@ import { detailedReasonOf, withReason } from './reasons.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
+/** 1,000,000 changes of ids in any order beside one backup write less. */
+const walBytesMaxDefault = 4 * 1024 ** 3
+
 /**
  * Returns what can be done with a store on a file. Each rejects with an Error in words.
  */
@@ -58,14 +61,17 @@ async function openSqlite(
   content: StoreContent,
   options: EngineOptions,
 ): Promise<MainStorage> {
-  const { queueChangesMax, lockTimeoutMs = 5_000, migrates, ...observer } = options
+  const { queueChangesMax, lockTimeoutMs = 5_000, migrates, ...others } = options
+  const { walBytesMax = walBytesMaxDefault, ...observer } = others
   const { entities } = content
   const versionBefore = await migrateSqlite(file, entities, { lockTimeoutMs, migrates })
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
   // The writer is closed last, because it takes a connection that may write to merge the
   // WAL into the file.
-  const writer = opening.use(await startWriter({ file, lockTimeoutMs, changeStatements }))
+  const writer = opening.use(
+    await startWriter({ file, lockTimeoutMs, walBytesMax, changeStatements }),
+  )
   const share = (): SqliteHandle => ({
     kind: 'file',
     file,

@@ -2,18 +2,17 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type StoreError, unavailable } from '../errors.ts'
-import type { Change, ChangeStatement } from '../statements/statement.ts'
+import type { Change } from '../statements/statement.ts'
 import type { StorageObserver } from '../types.ts'
 import type { ChangeKind } from './arrivals.ts'
-import type { WriterAnswer } from './writer.ts'
+import type { WriterAnswer, WriterOptions } from './writer.ts'
 
-export interface WriterData {
+/**
+ * The thread that has loaded Kysely compiles the statements, so that the writer need not
+ * load it.
+ */
+export interface WriterData extends WriterOptions {
   readonly file: string
-  readonly lockTimeoutMs: number
-  /**
-   * The thread that has loaded Kysely compiles them, so that the writer need not load it.
-   */
-  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
 /** Sent by the thread that started the writer. */

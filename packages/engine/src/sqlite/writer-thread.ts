@@ -6,10 +6,10 @@ import type { WriterCommand, WriterData } from './writer-client.ts'
 
 assert(parentPort !== null, 'this file runs as a worker')
 const owner = parentPort
-const { file, lockTimeoutMs, changeStatements }: WriterData = workerData
+const { file, ...options }: WriterData = workerData
 const writer = closeOnError(
-  openWriterConnection(file, lockTimeoutMs),
-  connection => new Writer(connection, changeStatements),
+  openWriterConnection(file, options.lockTimeoutMs),
+  connection => new Writer(connection, options),
 )
 
 owner.on('message', async (command: WriterCommand) => {

@@ -28,6 +28,14 @@ export type WriterAnswer =
    */
   | { readonly checkpointFailure: string | undefined }
 
+export interface WriterOptions {
+  /** The changes by the names with which threads send them. */
+  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
+  /** As in `EngineOptions`. */
+  readonly lockTimeoutMs: number
+  readonly walBytesMax: number
+}
+
 /** Whether changes are made. A blocked writer refuses all of them, with the reason. */
 type WriterState =
   | { readonly kind: 'open' }
@@ -118,6 +126,7 @@ const userVersionLimit = 2n ** 31n
  */
 export class Writer {
   readonly #connection: Database.Database
+  readonly #lockTimeoutMs: number
   /** The changes by the names with which threads send them. */
   readonly #prepared: ReadonlyMap<string, PreparedChange>
   readonly #guard: FileGuard
@@ -145,9 +154,10 @@ export class Writer {
    */
   constructor(
     connection: Database.Database,
-    changeStatements: ReadonlyMap<string, ChangeStatement>,
+    { changeStatements, lockTimeoutMs, walBytesMax }: WriterOptions,
   ) {
     this.#connection = connection
+    this.#lockTimeoutMs = lockTimeoutMs
     this.#prepared = prepareAllChanges(connection, changeStatements)
     // This first read also opens the WAL, which the guard needs.
     this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
@@ -155,6 +165,7 @@ export class Writer {
     this.#checkpointer = new Checkpointer({
       connection,
       descriptor: this.#guard.descriptor,
+      walBytesMax,
       onPass: () => this.#checkpoint(),
       handleErrors: work => this.#blockOnError(work),
       onFailureChange: reason => this.#postToFirst({ checkpointFailure: reason }),
@@ -333,7 +344,11 @@ export class Writer {
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
   #checkpoint(): void {
     this.#blockOnError(() => {
-      const reason = this.#checkpointer.copyIfLong(this.#arrivals.recent())
+      // A full WAL that another program reads is waited for like a lock.
+      const reason = this.#checkpointer.copyIfLong(
+        this.#arrivals.recent(),
+        this.#lockTimeoutMs,
+      )
       this.#walCheckedAtMs = performance.now()
       if (reason !== undefined) {
         this.#block(reason)
