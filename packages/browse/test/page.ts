@@ -38,7 +38,7 @@ interface Shared {
   readonly token: string
 }
 
-/** One store and one browser for all files, which run one after another. */
+/** One store and one browser for all files of a worker, which run one after another. */
 let shared: Promise<Shared> | undefined
 
 async function startShared(): Promise<Shared> {
