@@ -206,7 +206,7 @@ function requestsWithSecrets({ full, readOnly, expired }: StoreTokens): LoggedRe
       target: 'PUT /plants/-1',
       bearer: full,
       body: '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}',
-      status: 200,
+      status: 201,
       plantId: '-1',
     },
     {
