@@ -18,7 +18,6 @@ export default defineConfig(({ mode }) => ({
       mode === 'night'
         ? [project('clone', '{clone.proof,recipes.test}', [])]
         : [
-            project('browser', 'browser.test', [freshBuild]),
             project('quick', '{generators,health}.test', []),
             project('installed', 'packages.test', [freshBuild, 'test/pack.ts']),
             project('released', '{folder,image,unit}.test', [

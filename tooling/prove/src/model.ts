@@ -103,7 +103,7 @@ function listOf(
 }
 
 /** Runs operations one after another, each compared with a Map. */
-export function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
+function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
   let base = 0n
   const steps = fc.array(
     fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }),
@@ -167,7 +167,7 @@ export function runSequentialModel(store: Operations, extent: Extent): Promise<F
  * Runs several clients at once on the same few ids. For each id, some order must explain
  * what all of them observed.
  */
-export function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
+function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
   // Above the ids of sequences.
   let base = 10n ** 12n
   const client = fc.array(

@@ -1,12 +1,3 @@
-import {
-  type Condition,
-  DomainError,
-  type PlantUseCases,
-  parsePlant,
-  parsePlantId,
-  parsePlantListQuery,
-  type Version,
-} from '@plant-store/domain'
 import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
 import {
   type History,
@@ -17,7 +8,7 @@ import {
   type Value,
 } from './history.ts'
 
-/** The operations of a store, over HTTP or without it. */
+/** The operations of a store. */
 export interface Operations {
   /**
    * @param expected the version to change; `undefined`: a conditional replacement only
@@ -151,58 +142,6 @@ export function operationsOver(client: Client): Operations {
       }
       const plants = body as readonly (Text & { id: bigint })[]
       return plants.map(plant => [plant.id, toValue(plant)])
-    },
-  }
-}
-
-function conditionOf(tags: readonly string[] | undefined): Condition | undefined {
-  if (tags === undefined) {
-    return { differs: 'any' }
-  }
-  return tags.length === 0 ? undefined : { matches: tags as Version[] }
-}
-
-/** Returns the same operations without HTTP, for any repository behind the domain. */
-export function operationsOn(store: PlantUseCases): Operations {
-  const outcomeOf = new Map<string, Outcome['is']>([
-    ['id-taken', 'taken'],
-    ['plant-not-found', 'absent'],
-    ['condition-failed', 'differs'],
-  ])
-  const act = async (
-    kind: Kind,
-    id: bigint,
-    text?: Text,
-    expected?: string,
-  ): Promise<Outcome> => {
-    const tags = isConditional(kind) ? tagsOf(kind, expected) : []
-    const condition = conditionOf(tags)
-    if (kind === 'read') {
-      const { plant, version } = await store.find(parsePlantId(id))
-      return { is: 'done', seen: toValue(plant), version }
-    }
-    if (kind === 'create') {
-      await store.create(parsePlant({ id, ...text }))
-    } else if (kind === 'remove' || kind === 'removeIf') {
-      await store.remove(parsePlantId(id), condition)
-    } else {
-      const saved = await store.replace(parsePlant({ id, ...text }), condition)
-      return { is: 'done', version: saved.version }
-    }
-    return { is: 'done' }
-  }
-  return {
-    act: (...asked) =>
-      act(...asked).catch(error => {
-        const is = error instanceof DomainError && outcomeOf.get(error.code)
-        if (!is) {
-          throw error
-        }
-        return { is }
-      }),
-    async list({ after, limit, tag }) {
-      const { plants } = await store.list(parsePlantListQuery({ after, limit, tag }))
-      return plants.map(each => [each.id, toValue(each)])
     },
   }
 }

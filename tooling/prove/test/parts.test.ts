@@ -18,6 +18,7 @@ beforeAll(async () => {
 test.concurrent.for([
   ['kill', 3],
   ['fuzz', 500],
+  ['model', 100],
 ] as const)(
   'the part %s finds nothing wrong',
   // It starts several programs, on a machine that may be busy.
