@@ -40,9 +40,10 @@ test.for(['short-log', ...Object.keys(breaks)])('the patch %s applies', async na
 
 test('the page on proofs lists every part, and every break with its part', () => {
   const page = readFileSync(new URL('../../../docs/proof.md', import.meta.url), 'utf8')
-  const [partsOfPage = '', breaksOfPage = ''] = page.split(
+  const [partsOfPage = '', after = ''] = page.split(
     '| break | noticed by |\n| --- | --- |\n',
   )
+  const [breaksOfPage = ''] = after.split('\n\n')
   const rows = breaksOfPage.matchAll(/^\| (.+) \| (.+) \|$/gm)
   const noticedBy = new Map(
     Array.from(rows, ([, does, part = '']) => [does, part.split(', ')]),

@@ -1,6 +1,9 @@
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '@plant-store/harness'
+import { parsePlant } from '@plant-store/domain'
+import { temporaryFolder, until } from '@plant-store/harness'
 import { toJson } from '@plant-store/http/testing'
+import { openStorage } from '@plant-store/persistence'
 import type { Circumstances, Finding } from '../part.ts'
 import { memoryMib, type TestedProgram, token, withProgram } from '../program.ts'
 import { type Load, loads, longNames, nextId } from './loads.ts'
@@ -27,9 +30,13 @@ const environment = {
  * client must be answered, the memory must stay within its bound, and the program must
  * recover completely.
  */
-export function runOverload({ scale, programs }: Circumstances): Promise<Finding> {
-  return withProgram({ environment, command: programs.server }, async program => {
-    await storeNames(program)
+export async function runOverload(circumstances: Circumstances): Promise<Finding> {
+  const { scale, programs } = circumstances
+  using folder = temporaryFolder()
+  const databaseUrl = `file:${join(folder.path, 'plants.db')}`
+  await storeNames(databaseUrl)
+  const options = { databaseUrl, environment, command: programs.server }
+  return await withProgram(options, async program => {
     const filesBefore = openFiles(program)
     // A short run takes some of them.
     const count = Math.ceil(Object.keys(loads).length * Math.min(1, scale))
@@ -70,18 +77,15 @@ export function runOverload({ scale, programs }: Circumstances): Promise<Finding
 }
 
 /** Stores what lists of long names have: short of a body's bound, and far below it. */
-async function storeNames({ client }: TestedProgram): Promise<void> {
-  // A busy machine may refuse one at first.
-  const put = (id: bigint, name: string) =>
-    until(`plant ${id} to be stored`, async () => {
-      const body = toJson({ name })
-      return (await client.ask('PUT', `/plants/${id}`, { body })).status < 300
-    })
-  for (let id = -20n; id < 0n; id++) {
-    await put(id, 'x'.repeat(100_000))
-  }
-  for (const id of longNames.ids) {
-    await put(id, longNames.name)
+async function storeNames(url: string): Promise<void> {
+  await using storage = await openStorage({ url })
+  const names = Array.from({ length: 20 }, (_, n) => [
+    BigInt(-1 - n),
+    'x'.repeat(100_000),
+  ])
+  const all = [...names, ...longNames.ids.map(id => [id, longNames.name])]
+  for (const [id, name] of all) {
+    await storage.plants.save(parsePlant({ id, name }))
   }
 }
 
