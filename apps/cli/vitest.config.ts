@@ -4,7 +4,7 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 /** They start no program. */
 const ofParts = [
   'formats',
-  'import-input-and-result',
+  'input-file',
   'output-file',
   'standard-output',
   'command-error',

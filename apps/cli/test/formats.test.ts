@@ -166,36 +166,18 @@ test.each([
   },
 )
 
-test.each([
-  {
-    what: 'a closed record',
-    file: 'id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n',
-    expected: [
-      [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
-      [3, { id: 2n, name: 'short' }],
-      [
-        4,
-        'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required',
-        'or',
-      ],
-      [5, 'there is a quote in a field that does not begin with one', 'lines"'],
-      [6, { id: 3n, name: 'a\nb' }],
-    ],
-  },
-  {
-    what: 'a quote that is open at the end',
-    file: 'id,name\n2,"45678\n9',
-    expected: [
-      [2, 'a quote is opened that is never closed', '2,"45678'],
-      [3, 'name is required', '9'],
-    ],
-  },
-])('a CSV limit of 10 bytes spoils one line only: $what', async row => {
-  const file = bytes(row.file)
+test('a CSV record that is too long spoils its first line only', async () => {
+  const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')
   for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
     const results = await read('csv', file, pieceBytes, { lineBytesMax: 10 })
 
-    expect(results, `in pieces of ${pieceBytes}`).toEqual(row.expected)
+    expect(results, `in pieces of ${pieceBytes}`).toEqual([
+      [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
+      [3, { id: 2n, name: 'short' }],
+      [4, expect.stringMatching(/^id must be an integer .*; name is required$/), 'or'],
+      [5, 'there is a quote in a field that does not begin with one', 'lines"'],
+      [6, { id: 3n, name: 'a\nb' }],
+    ])
   }
 })
 
@@ -244,70 +226,43 @@ test('the middle of a line that is too long is dropped', async () => {
 })
 
 test.each([
-  {
-    why: 'it lacks the column name',
-    header: 'id,tag\n',
-    reason:
-      'does not name the column name (it must name the columns id and name, and perhaps tag): line 1 is id,tag',
-  },
-  {
-    why: 'it names a column twice, in two cases',
-    header: 'id,name,ID\n',
-    reason: 'names the column id twice: line 1 is id,name,ID',
-  },
-  {
-    why: 'it never closes a quote',
-    header: 'id,"name\n',
-    reason: 'is not CSV: a quote is opened that is never closed: line 1 is id,"name',
-  },
-  {
-    why: 'it is longer than a line may be',
-    header: `id,name${'x'.repeat(100)}\n`,
-    reason: 'is too long',
-  },
-  {
-    why: 'it is not UTF-8',
-    header: Buffer.from('id,name,\xe9\n', 'latin1'),
-    reason: 'is not UTF-8',
-  },
-])('a CSV header is refused if $why', async ({ header, reason }) => {
-  const file = Buffer.concat([Buffer.from(header), Buffer.from('1,a\n')])
+  [
+    'id,tag\n',
+    'does not name the column name (it must name the columns id and name, and perhaps tag): line 1 is id,tag',
+  ],
+  ['id,name,ID\n', 'names the column id twice: line 1 is id,name,ID'],
+  [
+    'id,"name\n',
+    'is not CSV: a quote is opened that is never closed: line 1 is id,"name',
+  ],
+  [`id,name${'x'.repeat(100)}\n`, 'is too long'],
+  ['id,name,\xe9\n', 'is not UTF-8'],
+  ['id,name\r1,a\n', 'contains a CR without an LF: line 1 is id,name\r1,a'],
+])('the CSV header %j is refused', async (header, reason) => {
+  const file = Buffer.from(`${header}1,a\n`, 'latin1')
 
-  const reading = read('csv', file, 1_000, { lineBytesMax: 100 })
+  const reading = read('csv', file, 1_000, { lineBytesMax: 100, lineEnd: lineFeed })
 
   await expect(reading).rejects.toThrow(new Error(`the header ${reason}`))
 })
 
-test('a CSV header that continues behind a CR is refused', async () => {
-  const file = bytes('id,name,tag\r1,a,x\n')
-
-  const reading = read('csv', file, 1_000, { lineEnd: lineFeed })
-
-  await expect(reading).rejects.toThrow(
-    'the header contains a CR without an LF: line 1 is id,name,tag\r1,a,x',
-  )
-})
-
 test.each([
-  { what: 'commas', file: 'id,name,tag\n1,a,x\n2,b,\n' },
-  { what: 'semicolons', file: 'id;name;tag\n1;a;x\n2;b;\n' },
-  { what: 'tabs', file: 'id\tname\ttag\n1\ta\tx\n2\tb\t\n' },
-  { what: 'bars', file: 'id|name|tag\n1|a|x\n2|b|\n' },
-  { what: 'a named separator', file: 'sep=:\nid:name:tag\n1:a:x\n2:b:\n' },
-  { what: 'sep= in quotes', file: '"sep=;"\r\nid;name;tag\r\n1;a;x\r\n2;b;\r\n' },
-  { what: 'a header in capitals', file: 'ID,Name,TAG\n1,a,x\n2,b,\n' },
-  { what: 'blanks around separators', file: 'id, name, tag\n1, a, x\n2, b, \n' },
-  {
-    what: 'blanks around quotes',
-    file: '"id" ; "name" ; tag \n1; "a" ;"x"\n 2 ;b; \n',
-  },
-  { what: 'a header in quotes', file: '"Id";"Name";"Tag"\n1;a;x\n2;b;\n' },
-  { what: 'a missing last field', file: 'id,name,tag\n1,a,x\n2,b\n' },
-  { what: 'empty fields beyond the header', file: 'id,name,tag\n1,a,x,\n2,b,,,\n' },
-  { what: 'rows without content', file: ',,\nid,name,tag\n,,\n1,a,x\n  \n2,b,\n,,' },
-  { what: 'CR alone', file: 'id,name,tag\r1,a,x\r2,b,' },
-  { what: 'CR LF', file: 'id,name,tag\r\n1,a,x\r\n2,b,\r\n' },
-])('CSV with $what is read, in pieces of any size', async ({ file }) => {
+  ['commas', 'id,name,tag\n1,a,x\n2,b,\n'],
+  ['semicolons', 'id;name;tag\n1;a;x\n2;b;\n'],
+  ['tabs', 'id\tname\ttag\n1\ta\tx\n2\tb\t\n'],
+  ['bars', 'id|name|tag\n1|a|x\n2|b|\n'],
+  ['a named separator', 'sep=:\nid:name:tag\n1:a:x\n2:b:\n'],
+  ['sep= in quotes', '"sep=;"\r\nid;name;tag\r\n1;a;x\r\n2;b;\r\n'],
+  ['a header in capitals', 'ID,Name,TAG\n1,a,x\n2,b,\n'],
+  ['blanks around separators', 'id, name, tag\n1, a, x\n2, b, \n'],
+  ['blanks around quotes', '"id" ; "name" ; tag \n1; "a" ;"x"\n 2 ;b; \n'],
+  ['a header in quotes', '"Id";"Name";"Tag"\n1;a;x\n2;b;\n'],
+  ['a missing last field', 'id,name,tag\n1,a,x\n2,b\n'],
+  ['empty fields beyond the header', 'id,name,tag\n1,a,x,\n2,b,,,\n'],
+  ['rows without content', ',,\nid,name,tag\n,,\n1,a,x\n  \n2,b,\n,,'],
+  ['CR alone', 'id,name,tag\r1,a,x\r2,b,'],
+  ['CR LF', 'id,name,tag\r\n1,a,x\r\n2,b,\r\n'],
+])('CSV with %s is read, in pieces of any size', async (_, file) => {
   const content = bytes(file)
   const plants = [
     { id: 1n, name: 'a', tag: 'x' },
@@ -330,7 +285,6 @@ test('a CSV row is numbered as an editor does, after what is skipped', async () 
 
 test.each([
   ['id;name\r1;"a;b\nc\rd,e"\r', 'a;b\nc\rd,e'],
-  ['id,name\n1,""\n', ''],
   ['id,name\n1, a \n', ' a '],
   ['id, name\n1, " a " \n', ' a '],
 ])('CSV of %j has the name %j', async (file, name) => {
@@ -406,53 +360,41 @@ test('columns of CSV that no plant has are ignored, as are members of JSON', asy
   expect(await read('ndjson', ndjson, 1_000)).toEqual([[1, plant]])
 })
 
-test('CSV has quotes only where they are needed', () => {
-  const names = ['plain', '', 'a,b', 'a"b', 'a\nb', 'a\rb']
-  const plants = names.map((name, n) => parsePlant({ id: BigInt(n), name }))
-
-  expect(formats.csv.write(plants)).toBe(
-    '0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n',
-  )
-})
-
 test.each(['csv', 'ndjson'] as const)(
   '%s rejects a line longer than the limit, and no other',
   async format => {
     const { header, write } = formats[format]
-    const text = 'é'.repeat(1_000)
-    const longest = parsePlant({ id: 1n, name: text, tag: 'x' })
-    const longer = parsePlant({ id: 2n, name: `${text}y`, tag: 'x' })
-    const endless = parsePlant({ id: 3n, name: 'é'.repeat(100_000) })
-    const short = parsePlant({ id: 4n, name: 'short' })
+    const [longest, longer, endless, short] = [1_000, 1_001, 200_000, 1].map(
+      (length, n) => parsePlant({ id: BigInt(n), name: 'é'.repeat(length) }),
+    ) as [Plant, Plant, Plant, Plant]
     const file = Buffer.from(header + write([longest, longer, endless, short]))
     const lineBytesMax = Buffer.byteLength(write([longest])) - 1
-    const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
-    const startOf = (plant: Plant) =>
-      textOf(Buffer.from(write([plant])).subarray(0, 1_024))
-    const firstLine = header === '' ? 1 : 2
-    const expected = [
-      [firstLine, longest],
-      [firstLine + 1, reason, startOf(longer)],
-      [firstLine + 2, reason, startOf(endless)],
-      [firstLine + 3, short],
-    ]
-    const sizes = [1, 100, lineBytesMax - 1, lineBytesMax, lineBytesMax + 1, file.length]
-    for (const pieceBytes of sizes) {
+    const rejected = expect.stringContaining(
+      `longer than ${lineBytesMax} bytes, of which`,
+    )
+    const start = textOf(Buffer.from(write([endless])).subarray(0, 1_024))
+    for (const pieceBytes of [1, 100, lineBytesMax, file.length]) {
       const results = await read(format, file, pieceBytes, { lineBytesMax })
 
-      expect(results, `in pieces of ${pieceBytes}`).toEqual(expected)
+      expect(plantsOf(results), `in pieces of ${pieceBytes}`).toEqual([
+        longest,
+        rejected,
+        rejected,
+        short,
+      ])
+      expect(results[2]?.[2], `in pieces of ${pieceBytes}`).toBe(start)
     }
   },
 )
 
 test.each([
-  ['{"id":1}', undefined, 'ndjson'],
-  [' \n\t{', undefined, 'ndjson'],
+  [' \n\t{"id":1}', undefined, 'ndjson'],
   ['', undefined, 'ndjson'],
   ['id,name', undefined, 'csv'],
   ['id,name', 'ndjson', 'ndjson'],
-  ['{', 'csv', 'csv'],
   ['[', 'csv', 'csv'],
+  // A first line that was cut does not stop an import.
+  ['{"id":1,"name":"cu\n{"id":2,"name":"b"}\n', undefined, 'ndjson'],
 ] as const)('%j, said to be %s, is %s', (beginning, named, expected) => {
   const format = detectFormat(Buffer.from(beginning), 'plants', named)
 
@@ -460,35 +402,17 @@ test.each([
 })
 
 test.each([
-  { what: 'a JSON array', beginning: ' [1]', advice: "jq -c '.[]'" },
-  {
-    what: 'an object on several lines',
-    beginning: '{\n  "id": 1,\n  "name": "a"\n}\n',
-    advice: "jq -c '.'",
-  },
-  {
-    what: 'an object on several lines',
-    beginning: '{"id": 1,\r\n "name": "a"}\r\n',
-    advice: "jq -c '.'",
-  },
-])('$what is refused, with advice: $beginning', ({ what, beginning, advice }) => {
+  [' [1]', 'a JSON array', "jq -c '.[]'"],
+  ['{"id": 1,\r\n "name": "a"}\r\n', 'an object on several lines', "jq -c '.'"],
+])('%j is refused, with advice', (beginning, what, advice) => {
   const detect = () => detectFormat(Buffer.from(beginning), 'plants')
 
   const message = `plants: must have one JSON object on each line, not ${what}: convert it with ${advice} (1.7 or later: earlier versions round ids)`
   expect(detect).toThrow(expect.objectContaining({ message }))
 })
 
-test('a first line that was cut does not stop an import', () => {
-  const beginning = Buffer.from('{"id":1,"name":"cu\n{"id":2,"name":"b"}\n')
-
-  const format = detectFormat(beginning, 'plants')
-
-  expect(format).toBe('ndjson')
-})
-
 test.each([
   ['-', undefined, 'ndjson'],
-  ['plants.ndjson', undefined, 'ndjson'],
   ['to/Plants.CSV', undefined, 'csv'],
   ['plants.csv', 'ndjson', 'ndjson'],
 ] as const)('the format of %s, said to be %s, is %s', (file, named, expected) => {

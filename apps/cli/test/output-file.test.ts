@@ -1,9 +1,9 @@
-import { existsSync, symlinkSync } from 'node:fs'
+import { linkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { refuseStore, writeOutput } from '../src/files/output-file.ts'
+import { isSameFile, refuseStore, writeOutput } from '../src/files/output-file.ts'
 
 describe('a file that is written', () => {
   test('is not there if its content fails, whose error is thrown', async () => {
@@ -21,24 +21,40 @@ describe('a file that is written', () => {
     }
   })
 
-  test('is not the store or part of it', () => {
-    const folder = temporaryFolder()
-    const url = `file:${join(folder, 'store.db')}`
-    for (const name of ['store.db', 'store.db-wal', './store.db-shm']) {
-      expect(() => refuseStore(`${folder}/${name}`, url), name).toThrow(
+  test.each(['store.db', 'store.db-wal', './store.db-shm', 'other-wal'])(
+    'is not the store as %s',
+    name => {
+      const folder = temporaryFolder()
+      const link = join(folder, 'link.db')
+      symlinkSync('store.db', link)
+      symlinkSync('store.db-wal', join(folder, 'other-wal'))
+
+      expect(() => refuseStore(`${folder}/${name}`, `file:${link}`)).toThrow(
         'is the store itself',
       )
-    }
-    const [link, other] = [join(folder, 'link.db'), join(folder, 'other-wal')]
-    symlinkSync('store.db', link)
-    symlinkSync('store.db-wal', other)
-    for (const name of ['store.db', 'store.db-wal', 'other-wal']) {
-      expect(() => refuseStore(`${folder}/${name}`, `file:${link}`), name).toThrow(
-        'is the store itself',
-      )
-    }
-    refuseStore(join(folder, 'other.db'), url)
-    refuseStore(join(folder, 'store.db'), 'postgres://a@localhost/b')
-    expect(existsSync(join(folder, 'store.db'))).toBe(false)
+    },
+  )
+
+  test('is none of a store on a server', () => {
+    expect(refuseStore('store.db', 'postgres://a@localhost/b')).toBeUndefined()
   })
+})
+
+test.each([
+  ['a', true],
+  ['hard-link', true],
+  ['link', true],
+  ['folder/a', true],
+  ['b', false],
+  ['none', false],
+])('%s is the file a: %s', (name, isSame) => {
+  const folder = temporaryFolder()
+  const path = (file: string) => `${folder}/${file}`
+  writeFileSync(path('a'), '')
+  writeFileSync(path('b'), '')
+  linkSync(path('a'), path('hard-link'))
+  symlinkSync('a', path('link'))
+  symlinkSync(folder, path('folder'))
+
+  expect(isSameFile(path('a'), path(name))).toBe(isSame)
 })

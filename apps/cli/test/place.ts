@@ -94,12 +94,12 @@ export class Place implements AsyncDisposable {
   /** Runs a command that must fail with one line that matches. */
   async fails(args: Args, exitCode: number, message: RegExp): Promise<void> {
     const { code, stdout, stderr } = await this.run(args)
-    expect({ code, stdout, stderr }).toEqual({
+    expect({ code, stdout, stderr }, `${args}`).toEqual({
       code: exitCode,
       stdout: '',
       stderr: expect.stringMatching(message),
     })
-    expect(stderr).toMatch(/^plant-store: (?!error).*\n$/)
+    expect(stderr, `${args}`).toMatch(/^plant-store: (?!error).*\n$/)
   }
 
   async createStore(): Promise<void> {
