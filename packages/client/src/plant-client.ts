@@ -1,3 +1,4 @@
+import type * as domain from '@plant-store/domain'
 import type { Plant } from '@plant-store/domain'
 import { parsePlant, parsePlantId, parsePlantListQuery } from '@plant-store/domain'
 import { createMany, type ManyCreated } from './create-many.ts'
@@ -6,7 +7,6 @@ import {
   createEntityClient,
   type EntityClient,
   type Input,
-  type ListQuery,
 } from './entity-client.ts'
 import { type ClientOptions, operationUrl } from './request.ts'
 import { createSend } from './send.ts'
@@ -30,16 +30,10 @@ export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
 
 export type PlantInput = Input<Plant>
 
-export interface PlantListQuery extends ListQuery {
-  readonly tag?: string | undefined
-  /**
-   * A part of the name, with A to Z equal to a to z. Pages may be empty, and have a
-   * `next`.
-   */
-  readonly name_contains?: string | undefined
-  /** Adds `total` to the page. Not with `name_contains`. */
-  readonly count?: boolean | undefined
-}
+/** The parameters of a list in plain values. `count` adds `total` to the page. */
+export type PlantListQuery = Input<
+  Partial<Pick<domain.PlantListQuery, domain.PlantListParameter>>
+>
 
 export function createPlantClient(options: ClientOptions): PlantClient {
   const path = '/plants'

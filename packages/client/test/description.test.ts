@@ -4,6 +4,7 @@ import {
   createPlantClient,
   errorNumbers,
   type PlantClient,
+  type PlantListQuery,
   RefusedError,
   type Version,
 } from '@plant-store/client'
@@ -62,7 +63,13 @@ const calls: {
   replace: client => client.replace(plant, { ifMatch: version, ifNoneMatch: '*' }),
   remove: client => client.remove(1n, { ifMatch: version }),
 }
-const query = { limit: 7, after: -1n, tag: 't', name_contains: 'n', count: false }
+const query: Required<PlantListQuery> = {
+  limit: 7,
+  after: -1n,
+  tag: 't',
+  name_contains: 'n',
+  count: false,
+}
 const version = 'v1' as Version
 const plant = { id: 1n, name: 'n', tag: 't' }
 const goodBodies = {

@@ -29,6 +29,7 @@ export {
 } from './plants/plant.ts'
 export {
   type PlantCount,
+  type PlantListParameter,
   type PlantListQuery,
   type PlantPage,
   type PlantPageQuery,

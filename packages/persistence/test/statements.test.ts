@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Plant } from '@plant-store/domain'
+import { type Plant, parsePlantListQuery } from '@plant-store/domain'
 import {
   type ChangeStatement,
   compileEntities,
@@ -12,6 +12,7 @@ import {
 import { entities, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { assert, describe, expect, onTestFinished, test } from 'vitest'
+import { boundsOf } from '../src/plants/statements.ts'
 import { plantColumns } from '../src/plants/tables.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
@@ -153,9 +154,9 @@ describe('on SQLite', () => {
     async name => {
       const database = await openFile(plant(1, 'x'.repeat(1_000_000), 'a'))
       const { sql, parameters } = statementNamed(name)
-      const values: Readonly<Record<string, unknown>> = { from: 0, limit: 10, tag: 'a' }
+      const values = new Map(Object.entries(boundsOf(parsePlantListQuery({ tag: 'a' }))))
 
-      const window = database.prepare(sql).get(parameters.map(each => values[each]))
+      const window = database.prepare(sql).get(parameters.map(each => values.get(each)))
 
       expect(window).toEqual({ last: 1, count: 1, bytes: 1_000_000 })
       const readName = () => database.prepare('select name from plants').all()

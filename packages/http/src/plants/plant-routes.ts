@@ -2,6 +2,7 @@ import {
   DomainError,
   isMet,
   type PlantId,
+  type PlantListParameter,
   type PlantListQuery,
   type PlantUseCases,
   parsePlant,
@@ -157,19 +158,18 @@ function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
   )
 }
 
-type ListQuery = Readonly<
-  Record<'limit' | 'after' | 'tag' | 'name_contains' | 'count', string | undefined>
->
-
 /** @throws DomainError `invalid-query` */
-function readListQuery(query: Partial<ListQuery>): PlantListQuery {
-  return parsePlantListQuery({
+function readListQuery(
+  query: Readonly<Partial<Record<PlantListParameter, string>>>,
+): PlantListQuery {
+  const values: Record<PlantListParameter, unknown> = {
     limit: readLimit(query.limit),
     after: readInteger(query.after),
     tag: query.tag,
     name_contains: query.name_contains,
     count: readBoolean(query.count),
-  })
+  }
+  return parsePlantListQuery(values)
 }
 
 /** @throws DomainError `invalid-query` */

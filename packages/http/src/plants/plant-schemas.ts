@@ -1,4 +1,10 @@
-import { type Plant, pageLimitMax, searchedTextMax, totalMax } from '@plant-store/domain'
+import {
+  type Plant,
+  type PlantListParameter,
+  pageLimitMax,
+  searchedTextMax,
+  totalMax,
+} from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { type TSchema, Type } from 'typebox'
 import { faultsMax } from '../limits.ts'
@@ -128,7 +134,7 @@ export const listSchema = {
         }),
       ),
     ),
-  }),
+  } satisfies Record<PlantListParameter, TSchema>),
   response: {
     200: {
       ...about('A page of plants', Type.Array(StoredPlant, { maxItems: pageLimitMax })),

@@ -1,4 +1,4 @@
-import type { PlantPageQuery } from '@plant-store/domain'
+import { int64Min, type PlantPageQuery } from '@plant-store/domain'
 import type {
   ChangeStatement,
   Dialect,
@@ -48,6 +48,13 @@ interface Window extends Filters {
 }
 
 type Page = Window & PageBounds
+
+/** Returns the parameters that every statement of a list takes. */
+export function boundsOf(query: PlantPageQuery): Page {
+  const { limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER } = query
+  const from = after === undefined ? int64Min : after + 1n
+  return { from, limit, tag, textBytesMax }
+}
 
 interface Counted {
   /** Counting stops here. */

@@ -9,9 +9,9 @@ export function createMemoryPlantRepository(): PlantRepository {
   const stored = new Map<PlantId, VersionedPlant>()
   let changes = 0
 
-  function listOf({ tag }: Pick<PlantPageQuery, 'tag'>): Plant[] {
+  function listOf({ tag }: PlantPageQuery): Plant[] {
     const plants = [...stored.values()].map(({ plant }) => plant)
-    return tag === undefined ? plants : plants.filter(plant => plant.tag === tag)
+    return plants.filter(plant => tag === undefined || plant.tag === tag)
   }
 
   function isExpected(id: PlantId, expected: Version | undefined): boolean {
