@@ -1,6 +1,9 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import dns from 'node:dns'
-import { createServer, type RequestListener } from 'node:http'
-import { createServer as createTcpServer, isIP, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { type ClientRequest, createServer, type RequestListener } from 'node:http'
+import { connect, createServer as createTcpServer, isIP, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { listenLocally } from '@plant-store/harness'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWebhook } from '../src/webhooks/send-webhook.ts'
@@ -267,6 +270,58 @@ test('says of each address of a name why it fails', async () => {
   await expect(sending).rejects.toThrow(
     /^connect ECONNREFUSED 127\.0\.0\.1:1; connect \w+ ::1:1/,
   )
+})
+
+test('an address that is slow is not given up for one that refuses', async () => {
+  const port = await listenUnaccepting()
+  const waiting = Array.from({ length: 2 }, () => connect(port, '127.0.0.1'))
+  for (const socket of waiting) {
+    // The thread ends first, and resets them.
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+  }
+  const addresses = ['127.0.0.1', '127.0.0.2'].map(address => ({ address, family: 4 }))
+  answerLookups(() => [null, addresses])
+
+  await expect(send(`http://shop.example:${port}/`, {}, 1_000)).rejects.toThrow(
+    'no answer',
+  )
+})
+
+/** Listens in a thread that accepts nothing: the system lets two connections wait. */
+async function listenUnaccepting(): Promise<number> {
+  const code = `
+    const { parentPort, workerData } = require('node:worker_threads')
+    const server = require('node:net').createServer()
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port)
+      Atomics.wait(workerData, 0, 0)
+    })`
+  const worker = new Worker(code, {
+    eval: true,
+    workerData: new Int32Array(new SharedArrayBuffer(4)),
+  })
+  onTestFinished(async () => void (await worker.terminate()))
+  const [port] = await once(worker, 'message')
+  return port
+}
+
+test('repeats what the system could not write to a closed connection', async () => {
+  const { url } = await listen((_, response) => response.end())
+  await send(url)
+  const requests: ClientRequest[] = []
+  const onStart = (message: unknown) => {
+    const { request } = message as { request: ClientRequest }
+    requests.push(request)
+    if (request.reusedSocket) {
+      request.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
+    }
+  }
+  subscribe('http.client.request.start', onStart)
+  onTestFinished(() => void unsubscribe('http.client.request.start', onStart))
+
+  expect(await send(url)).toMatchObject({ status: 200 })
+  expect(requests.map(({ reusedSocket }) => reusedSocket)).toEqual([true, false])
 })
 
 test('ends when it is aborted', async () => {

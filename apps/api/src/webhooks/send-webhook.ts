@@ -25,6 +25,9 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
     timeout: courierLimits.deliveryTimeoutMs,
     // Makes Node pass all addresses of a name to `lookup`.
     autoSelectFamily: true,
+    // Node gives up an address after 250 ms, which is little for a listener far away and
+    // for a busy machine. The delivery then fails if the next address refuses.
+    autoSelectFamilyAttemptTimeout: 5_000,
     lookup: lookUp(allowsPrivate),
   }
   return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
@@ -77,7 +80,7 @@ async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAn
   }
 }
 
-/** A reused connection was reset. */
+/** A reused connection was closed by the listener. */
 class StaleConnectionError extends Error {
   override readonly name = 'StaleConnectionError'
 }
@@ -92,8 +95,8 @@ function sendOnce(post: Post, signal: AbortSignal): Promise<PostAnswer> {
       // The delivery was received, even if the rest of the answer is lost.
       if (answer !== undefined) {
         resolve({ ...answer, isExcessive })
-      } else if (error?.code === 'ECONNRESET' && request.reusedSocket) {
-        reject(new StaleConnectionError(error.message, { cause: error }))
+      } else if (isClosed(error) && request.reusedSocket) {
+        reject(new StaleConnectionError(undefined, { cause: error }))
       } else {
         reject(error ?? new Error('the listener closed the connection'))
       }
@@ -114,6 +117,11 @@ function sendOnce(post: Post, signal: AbortSignal): Promise<PostAnswer> {
     request.on('close', () => end())
     request.end(post.body)
   })
+}
+
+/** Which of the two the system reports depends on the moment. */
+function isClosed(error?: NodeJS.ErrnoException): boolean {
+  return error?.code === 'ECONNRESET' || error?.code === 'EPIPE'
 }
 
 function requestOf(
