@@ -2,8 +2,13 @@ import { join } from 'node:path'
 import { type Browser, launchBrowser, type Page } from '@plant-store/harness/browser'
 import { startStore } from './store.ts'
 
-/** Takes the pictures of the page, light, dark and on a phone, into docs/. */
+/**
+ * Takes the two pictures of README.md into docs/. With a folder as its argument, it takes
+ * all pictures into that, to be looked at: list, record and conflict, light, dark and on a
+ * phone.
+ */
 
+const [folder] = process.argv.slice(2)
 const docs = join(import.meta.dirname, '../../../docs')
 
 const plants: readonly { id: bigint; name: string; tag?: string }[] = [
@@ -28,7 +33,7 @@ const views = [
 
 await using store = await startStore()
 await using browser = await launchBrowser()
-for (const view of views) {
+for (const view of folder === undefined ? views.slice(0, 2) : views) {
   await store.fill(plants)
   await takePictures(browser, view)
 }
@@ -40,23 +45,28 @@ async function takePictures(
   const viewport = { width, height: 700 }
   const page = await browser.newPage({ colorScheme, viewport, deviceScaleFactor: 1.5 })
   const take = (state: string) =>
-    page.screenshot({ path: join(docs, `page${state}-${name}.png`) })
+    page.screenshot({ path: join(folder ?? docs, `page${state}-${name}.png`) })
   await page.goto(store.url)
   await page.getByLabel('Access token').fill(store.token())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('no more').waitFor()
   await page.getByRole('heading', { name: 'Plant Store' }).click()
   await take('')
-  await openMonstera(page)
+  if (folder !== undefined) {
+    await takeDialogs(page, take)
+  }
+  await page.close()
+}
+
+async function takeDialogs(
+  page: Page,
+  take: (state: string) => Promise<unknown>,
+): Promise<void> {
+  await page.getByRole('link', { name: 'Monstera deliciosa' }).click()
+  await page.getByLabel('name', { exact: true }).last().fill('Monstera, north window')
   await take('-record')
   await store.fill([{ id: 1n, name: 'Swiss cheese plant', tag: 'climber' }])
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByRole('button', { name: 'Save mine over it' }).waitFor()
   await take('-conflict')
-  await page.close()
-}
-
-async function openMonstera(page: Page): Promise<void> {
-  await page.getByRole('link', { name: 'Monstera deliciosa' }).click()
-  await page.getByLabel('name', { exact: true }).last().fill('Monstera, north window')
 }
