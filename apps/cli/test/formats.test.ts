@@ -322,22 +322,6 @@ test.each([
   expect(again.reasons).toEqual(rejects.reasons)
 })
 
-test('rejects of CSV are read once they are corrected', async () => {
-  const { file } = await rejectsOf(bytes('tag;id;name\rherb;x;"a\nb"\r;2\r'))
-  const rejects = file.toString()
-  const corrected = rejects.replace(';x;', ';1;').replace(';2\r', ';2;c\r')
-
-  const results = await read('csv', bytes(corrected), 1_000)
-
-  expect(rejects).toMatch(
-    /^line;reason;tag;id;name\r2;"id must .*";herb;x;"a\nb"\r3;"name is required";;2\r$/,
-  )
-  expect(plantsOf(results)).toEqual([
-    { id: 1n, name: 'a\nb', tag: 'herb' },
-    { id: 2n, name: 'c' },
-  ])
-})
-
 test('NDJSON whose lines end in CR alone is read', async () => {
   const file = bytes('{"id":1,"name":"a"}\r{"id":2,"name":"b"}\r')
 

@@ -1,6 +1,5 @@
 import {
   existsSync,
-  linkSync,
   readdirSync,
   readFileSync,
   symlinkSync,
@@ -101,10 +100,6 @@ test('an import writes no rejects through a link', async () => {
   expect(await running).toMatchObject({ code: 3, stderr: '' })
   expect(rejects('late')).toMatchObject([{ line: 1_001, raw: 'no json' }])
 
-  linkSync(place.path('precious'), place.path('hard'))
-  const again = await imported('{x\n', '--rejects', 'hard')
-  expect(again).toMatchObject({ code: 3 })
-  expect(rejects('hard')).toMatchObject([{ line: 1, raw: '{x' }])
   expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
 })
 
@@ -216,14 +211,5 @@ describe('the parts in which lines are stored', () => {
 
   test('have at most 10,000 lines, or 16 MiB', async () => {
     expect(await sizes(pieces())).toEqual([10_000, 3, 1])
-  })
-
-  test('end at an interruption with what was read, and fail at errors', async () => {
-    async function* failing() {
-      yield [line(1)]
-      throw new Error('broken')
-    }
-    await expect(sizes(failing())).rejects.toThrow('broken')
-    expect(await sizes(failing(), AbortSignal.abort())).toEqual([1])
   })
 })

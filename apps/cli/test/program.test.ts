@@ -105,16 +105,6 @@ test('an export fails if its file takes only a part of the last write', async ()
   expect(stderr).toMatch(/^plant-store: the output could not be written: .*\n$/)
 })
 
-test('a token that meets a full disk is not kept', async () => {
-  await place.createStore()
-
-  const { status, stderr } = runInShell('"$0" "$1" token create --name shop > /dev/full')
-
-  expect(status).toBe(1)
-  expect(stderr).toMatch(/^plant-store: the output could not be written: .*full\n$/)
-  expect((await place.counts()).tokens).toBe(0)
-})
-
 test('serve takes no arguments, and options with values', async () => {
   await place.fails('serve 8080', 2, /^plant-store: too many arguments/)
   await place.fails('serve --port', 2, /argument missing/)

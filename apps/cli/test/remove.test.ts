@@ -64,13 +64,6 @@ test('a removal needs ids alone, and counts those that are not stored', async ()
   expect(await storedIds()).toEqual([2n ** 63n - 1n])
 })
 
-test('a removal without ids says that the file has none', async () => {
-  const { code, stdout } = await place.run('remove -', 'id\n')
-
-  expect(code).toBe(0)
-  expect(stdout).toBe('0 plants removed in 0s (0/s): none is in standard input\n')
-})
-
 test('a removal that is dry counts what it would remove', async () => {
   const { code, stdout } = await place.run('remove - --dry-run', 'id\n3\n5\n')
 

@@ -23,12 +23,9 @@ test('the store may be named by a file, as the server has it', () => {
   expect(storeUrl()).toBe('file:a/plants.db')
 })
 
-test.each(['file:data/plants.db\r', 'file:data/plants.db\n', ' file:data/plants.db'])(
-  'a DATABASE_URL with white space at an end is refused: %j',
-  url => {
-    onTestFinished(() => void vi.unstubAllEnvs())
-    vi.stubEnv('DATABASE_URL', url)
+test('a DATABASE_URL with white space at an end is refused', () => {
+  onTestFinished(() => void vi.unstubAllEnvs())
+  vi.stubEnv('DATABASE_URL', 'file:data/plants.db\r')
 
-    expect(storeUrl).toThrow('DATABASE_URL must not begin or end with white space')
-  },
-)
+  expect(storeUrl).toThrow('DATABASE_URL must not begin or end with white space')
+})

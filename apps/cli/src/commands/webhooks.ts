@@ -77,7 +77,7 @@ const listWebhooks = new Command('list')
         ...webhook,
         failingSince,
         waiting,
-        oldestSeconds: toSeconds(oldestMs),
+        oldestSeconds: oldestMs === undefined ? null : oldestMs / 1000,
         givenUp,
       }
     })
@@ -87,7 +87,7 @@ const listWebhooks = new Command('list')
       result.events.join(','),
       grouped(result.waiting),
       grouped(result.givenUp),
-      describeAge(result.oldestSeconds),
+      result.oldestSeconds === null ? '-' : duration(result.oldestSeconds),
       minute(result.failingSince),
       result.url,
     ])
@@ -103,20 +103,6 @@ const listWebhooks = new Command('list')
     ]
     await print(output, results, table(head, rows, 'There are no webhooks.'))
   })
-
-function toSeconds(ms: number | undefined): number | null {
-  if (ms === undefined) {
-    return null
-  }
-  return ms / 1000
-}
-
-function describeAge(seconds: number | null): string {
-  if (seconds === null) {
-    return '-'
-  }
-  return duration(seconds)
-}
 
 const logWebhook = new Command('log')
   .description(
@@ -241,10 +227,10 @@ function eventsOf(text: string): readonly WebhookEvent[] {
   }
 }
 
-const listFormat = new Intl.ListFormat('en', { type: 'disjunction' })
-
 function inWords(events: readonly WebhookEvent[]): string {
-  return listFormat.format(events)
+  // Created here, because it would slow the start of every command.
+  const format = new Intl.ListFormat('en', { type: 'disjunction' })
+  return format.format(events)
 }
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {

@@ -326,7 +326,7 @@ class CsvReader<Item> implements Reader<Item> {
         relax_column_count: true,
         trim: isPadded,
         to: recordsMax,
-        cast: withoutEmpty,
+        cast: (field, { quoting }) => (field === '' && !quoting ? undefined : field),
         on_record(fields: CsvRecord['fields'], { bytes: end }) {
           // A single line that is too long is rejected later, as a line.
           const hasSeveralLines = endOfLine(piece, at, lineEnd) < end
@@ -339,7 +339,8 @@ class CsvReader<Item> implements Reader<Item> {
       })
       return undefined
     } catch (error) {
-      const fault = faultIn(error)
+      const { code = '', message } = error as NodeJS.ErrnoException
+      const fault = faults[code] ?? message
       const isTooLong = piece.length - at > lineBytesMax
       if (fault === unclosed && isTooLong) {
         return tooLong
@@ -355,22 +356,6 @@ class CsvReader<Item> implements Reader<Item> {
       this.#line++
     }
   }
-}
-
-/** Returns a field, or `undefined` for an empty one without quotes. */
-function withoutEmpty(
-  field: string,
-  { quoting }: { readonly quoting: boolean },
-): string | undefined {
-  if (field === '' && !quoting) {
-    return undefined
-  }
-  return field
-}
-
-function faultIn(error: unknown): string {
-  const { code = '', message } = error as NodeJS.ErrnoException
-  return faults[code] ?? message
 }
 
 /** Returns words such as `the columns id and name, and perhaps tag`. */
@@ -390,11 +375,8 @@ const quotedCharactersMax = 100
 
 function quoted(raw: Buffer): string {
   const text = raw.toString()
-  const characters = [...text]
-  if (characters.length <= quotedCharactersMax) {
-    return text
-  }
-  return `${characters.slice(0, quotedCharactersMax).join('')}…`
+  const start = [...text].slice(0, quotedCharactersMax).join('')
+  return start === text ? text : `${start}…`
 }
 
 /** Returns whether a line has nothing but blanks and separators. */
@@ -429,8 +411,5 @@ function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
  */
 function fieldValue(column: Column, text: string): bigint | string {
   const isInteger = plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
-  if (isInteger) {
-    return BigInt(text)
-  }
-  return text
+  return isInteger ? BigInt(text) : text
 }

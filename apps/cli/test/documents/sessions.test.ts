@@ -59,23 +59,3 @@ test.each([
   expect(await server.end()).toBe(0)
   expect(server.errors()).toBe('')
 })
-
-test('the other commands of the README work in another test', () => {
-  const commands = blocks('README.md', 'sh').flatMap(text =>
-    text
-      .trimEnd()
-      .split('\n')
-      .map(line => line.replace(/ +#.*/, '')),
-  )
-  const elsewhere: Readonly<Record<string, readonly [file: string, words: string]>> = {
-    'npx --yes pnpm@12 start': [
-      'tooling/release/test/clone.test.ts',
-      "['pnpm start', ['start']]",
-    ],
-    'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
-  }
-  for (const [file, words] of Object.values(elsewhere)) {
-    expect(readFileSync(new URL(file, root), 'utf8'), file).toContain(words)
-  }
-  expect(commands).toEqual(Object.keys(elsewhere))
-})
