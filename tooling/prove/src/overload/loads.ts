@@ -21,7 +21,7 @@ export interface Load {
   readonly unread?: true
   /** The statuses that answers may have. */
   readonly statuses?: readonly number[]
-  /** How many answers there must be. */
+  /** How many answers there must be if the server closes no connection. */
   readonly answers?: number
   /** Whether the server must cut off nine of ten connections. */
   readonly isCutOff?: true
