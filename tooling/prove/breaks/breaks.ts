@@ -21,8 +21,8 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'answer-not-awaited': {
     does: 'does not wait for the answer to a delivery',
-    part: 'announcements',
-    noticed: /never heard of/,
+    part: 'kill',
+    noticed: /never heard of|announced/,
   },
   'undeclared-status': {
     does: 'answers with an undeclared status',

@@ -1,166 +1,180 @@
-import { EventEmitter, once } from 'node:events'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Command, listenLocally, temporaryFolder, until } from '@plant-store/harness'
-import { createRandom, type Random } from '@plant-store/harness/random'
+import { listenLocally, until } from '@plant-store/harness'
+import { query } from '@plant-store/harness/postgres'
+import { createRandom } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
-import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
+import { mintSecret, mintWebhookId, type WebhookEvent } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
-import { readRange } from './kill.ts'
-import { type Circumstances, type Finding, figure } from './part.ts'
-import {
-  killRunning,
-  killWhileStarting,
-  startProgram,
-  type TestedProgram,
-} from './program.ts'
+import { type History, isPossible, takeEffect, toValue, type Value } from './history.ts'
+import { figure } from './part.ts'
 
-const listeners = 2
-const clients = 8
-const createsOfRound = 60
-/**
- * How long to wait for the first delivery. The program looks for webhooks every two
- * seconds.
- */
-const deliveryTimeoutMs = 5_000
-const drainTimeoutMs = 120_000
+/** The first webhook wants everything. Another must hear the same, less what it ignores. */
+const wanted: readonly [readonly WebhookEvent[], readonly WebhookEvent[]] = [
+  ['added', 'changed', 'removed'],
+  ['added', 'removed'],
+]
+const drainTimeoutMs = 300_000
 
-/**
- * Kills the program at random moments while it creates and delivers. In the end every
- * stored plant must have reached each webhook, under one id, and nothing else.
- */
-export async function runAnnouncements({
-  seed,
-  programs,
-  scale,
-}: Circumstances): Promise<Finding> {
-  const random = createRandom(seed)
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'plants.db')
-  const options = { databaseUrl: `file:${file}`, command: programs.server }
-  await using resources = new AsyncDisposableStack()
-  const receipts = new EventEmitter()
-  let received = 0
-  /** Resolves at the moment to kill the program in this round. */
-  let moment = Promise.withResolvers<void>()
-  let killAtReceipt: number | undefined
-  receipts.on('receipt', () => {
-    received++
-    if (received === killAtReceipt) {
-      moment.resolve()
-    }
-  })
-  const webhooks = await addWebhooks(options, resources, () => listen(random, receipts))
-
-  const failures: string[] = []
-  const answered: bigint[] = []
-  const rounds = Math.ceil(100 * scale)
-  const takeIds = createIdSource(random)
-  for (let round = 1; round <= rounds; round++) {
-    endLeases(file)
-    if (random.chance(0.1)) {
-      await killWhileStarting(options, random)
-    }
-    await using program = await startProgram(options)
-    const isDelivering = random.chance(0.7)
-    const killAfter = 1 + random.below(createsOfRound)
-    moment = Promise.withResolvers<void>()
-    killAtReceipt = isDelivering ? received + killAfter : undefined
-    let created = 0
-    const work = async () => {
-      while (created < createsOfRound) {
-        const ids = takeIds()
-        if (!(await create(program, random, ids))) {
-          return
-        }
-        answered.push(...ids)
-        created += ids.length
-        if (!isDelivering && created >= killAfter) {
-          moment.resolve()
-        }
-      }
-    }
-    const noteFailure = (error: Error) =>
-      failures.push(`round ${round}: ${error.message}`)
-    const working = Array.from({ length: clients }, () => work().catch(noteFailure))
-    const timeout = sleep(deliveryTimeoutMs, undefined, { ref: false })
-    await Promise.race([moment.promise, timeout])
-    // The pause moves the kill into the middle of a commit, or of a delivery.
-    await sleep(random.below(20))
-    failures.push(...(await killRunning(program)))
-    await Promise.all(working)
-  }
-
-  endLeases(file)
-  makeKind(webhooks)
-  await using program = await startProgram(options)
-  await drain(options.databaseUrl).catch(error => failures.push(error.message))
-  const stored = await readRange(program.operations, 0n, 2n ** 62n)
-  const storedIds = new Set(stored.keys())
-  failures.push(...lossesOf(answered, storedIds))
-  for (const [n, webhook] of webhooks.entries()) {
-    failures.push(...faultsOf(webhook, n, storedIds))
-  }
-  const duplicates = received - listeners * storedIds.size
-  const deliveries = `${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`
-  const tried = `${rounds} kills; ${figure(storedIds.size)} plants for ${listeners} webhooks, ${deliveries}`
-  return { tried, times: rounds, failures }
-}
-
-/** Returns a function that takes one or three new ids for a request. */
-function createIdSource(random: Random): () => bigint[] {
-  let nextId = 1n
-  const takeId = () => nextId++
-  return () => {
-    const areSeveral = random.chance(0.2)
-    return areSeveral ? [takeId(), takeId(), takeId()] : [takeId()]
-  }
-}
-
-/** Returns a failure for each answered create whose plant is not stored. */
-function lossesOf(
-  answeredIds: readonly bigint[],
-  storedIds: ReadonlySet<bigint>,
-): readonly string[] {
-  const lostIds = answeredIds.filter(id => !storedIds.has(id))
-  return lostIds.map(id => `the answered create of plant ${id} is lost`)
+interface Announced {
+  readonly event: WebhookEvent
+  readonly value: Value
+  readonly webhookId: string
 }
 
 interface Listener extends AsyncDisposable {
   readonly url: string
-  /** The ids of the plants that it received. */
-  readonly plants: ReadonlySet<bigint>
-  /** The webhook-ids. */
-  readonly events: ReadonlySet<string>
+  /** What it heard of each plant, once for each `webhook-id`, in that order. */
+  readonly heard: ReadonlyMap<bigint, readonly Announced[]>
   /** Receives everything from now on. */
   isKind: boolean
 }
+
+/** Two webhooks of a store, with their listeners in this process. */
+export class Listeners implements AsyncDisposable {
+  readonly #url: string
+  readonly #listeners: readonly Listener[]
+  /** The deliveries received, with those that came twice. */
+  received = 0
+  #killAtReceipt = Number.POSITIVE_INFINITY
+  #moment = Promise.withResolvers<void>()
+
+  /** Adds them to a store, whose tables the tested program has made. */
+  static async addTo(url: string, seed: number): Promise<Listeners> {
+    await using storage = await openStorage({ url })
+    const added = wanted.map((_, n) => listen(seed + n, () => listeners.#noteReceipt()))
+    const listeners = new Listeners(url, await Promise.all(added))
+    for (const [n, events] of wanted.entries()) {
+      const webhook = {
+        id: mintWebhookId(),
+        url: `${listeners.#listeners[n]?.url}`,
+        allowsPrivate: true,
+        events,
+        createdAt: new Date(n),
+      }
+      await storage.webhooks.add(webhook, mintSecret())
+    }
+    return listeners
+  }
+
+  private constructor(url: string, listeners: readonly Listener[]) {
+    this.#url = url
+    this.#listeners = listeners
+  }
+
+  /** Resolves after so many deliveries from now on. */
+  untilReceived(count: number): Promise<void> {
+    this.#moment = Promise.withResolvers()
+    this.#killAtReceipt = this.received + count
+    return this.#moment.promise
+  }
+
+  /** Expires every lease, as a killed process returns none. */
+  async endLeases(): Promise<void> {
+    const statement = 'update webhooks set leased_until = 0'
+    if (!this.#url.startsWith('file:')) {
+      await query(this.#url, statement)
+      return
+    }
+    using database = closing(new Database(this.#url.slice('file:'.length)))
+    database.exec(statement)
+  }
+
+  /** Accepts everything, and waits until nothing waits any more. */
+  async drain(): Promise<void> {
+    for (const listener of this.#listeners) {
+      listener.isKind = true
+    }
+    await using storage = await openStorage({ url: this.#url })
+    let before = 0
+    const isDrained = async () => {
+      const figures = await storage.webhooks.outbox.figures()
+      const kept = figures.reduce((sum, each) => sum + each.waiting + each.givenUp, 0)
+      // What waits for another attempt, or was stopped, is tried again at once.
+      if (kept >= before) {
+        await Promise.all(figures.map(each => storage.webhooks.retry(each.webhook)))
+      }
+      before = kept
+      return kept === 0
+    }
+    await until('every change to be delivered', isDrained, drainTimeoutMs)
+  }
+
+  /** Returns how what was heard differs from what clients and the store know. */
+  faults(history: History, stored: ReadonlyMap<bigint, Value>): readonly string[] {
+    const [first, second] = this.#listeners.map(({ heard }) => heard)
+    const faults: string[] = []
+    for (const id of new Set([
+      ...history.ids,
+      ...stored.keys(),
+      ...(first?.keys() ?? []),
+    ])) {
+      const announced = first?.get(id) ?? []
+      const fault = faultOf(id, announced, history, stored.get(id))
+      if (fault !== undefined) {
+        faults.push(`of plant ${id}, ${fault}`)
+      }
+      const ofSecond = announced.filter(({ event }) => wanted[1].includes(event))
+      if (idsOf(second?.get(id)) !== idsOf(ofSecond)) {
+        const heard = idsOf(second?.get(id))
+        faults.push(`of plant ${id}, the webhooks heard ${heard} and ${idsOf(ofSecond)}`)
+      }
+    }
+    return faults
+  }
+
+  describe(): string {
+    const heard = this.#listeners.flatMap(each => [...each.heard.values()].flat())
+    const again = this.received - heard.length
+    return `${figure(heard.length)} changes heard by ${wanted.length} webhooks, ${figure(again)} deliveries repeated`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#listeners.map(each => each[Symbol.asyncDispose]()))
+  }
+
+  #noteReceipt(): void {
+    this.received++
+    if (this.received === this.#killAtReceipt) {
+      this.#moment.resolve()
+    }
+  }
+}
+
+const idsOf = (announced: readonly Announced[] = []) =>
+  announced.map(({ webhookId }) => webhookId).join(', ')
+
+const closing = (database: Database.Database) =>
+  Object.assign(database, { [Symbol.dispose]: () => void database.close() })
 
 /**
  * Receives most deliveries, some of them late, and now and then fails or cuts the
  * connection.
  */
-async function listen(random: Random, receipts: EventEmitter): Promise<Listener> {
-  const plants = new Set<bigint>()
-  const events = new Set<string>()
+async function listen(seed: number, noteReceipt: () => void): Promise<Listener> {
+  const random = createRandom(seed)
+  const known = new Set<string>()
+  const heard = new Map<bigint, Announced[]>()
   const server = createServer(async (request, response) => {
-    let body = ''
-    for await (const chunk of request) {
-      body += chunk
-    }
+    const body = Buffer.concat(await request.toArray()).toString()
     const [, digits = ''] = /^\{"id":(-?\d+),/.exec(body) ?? []
-    const id = BigInt(digits)
+    const webhookId = `${request.headers['webhook-id']}`
     if (!listener.isKind && random.chance(0.02)) {
       return void response.writeHead(500).end()
     }
     if (!listener.isKind && random.chance(0.1)) {
-      await sleep(random.below(100))
+      await sleep(random.below(50))
     }
     // Received all the same: whether the answer arrives is another matter.
-    plants.add(id)
-    events.add(`${request.headers['webhook-id']}`)
-    receipts.emit('receipt')
+    if (!known.has(webhookId)) {
+      known.add(webhookId)
+      const id = BigInt(digits)
+      const event = webhookId.split('_', 1)[0] as WebhookEvent
+      const announced = { event, value: toValue(JSON.parse(body)), webhookId }
+      heard.set(id, [...(heard.get(id) ?? []), announced])
+    }
+    noteReceipt()
     if (!listener.isKind && random.chance(0.02)) {
       request.socket.destroy()
     } else {
@@ -169,8 +183,7 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
   })
   const listener: Listener = {
     url: `http://127.0.0.1:${await listenLocally(server)}/`,
-    plants,
-    events,
+    heard,
     isKind: false,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -181,99 +194,75 @@ async function listen(random: Random, receipts: EventEmitter): Promise<Listener>
   return listener
 }
 
-/** Makes listeners accept everything from now on. */
-function makeKind(webhooks: readonly Listener[]): void {
-  for (const webhook of webhooks) {
-    webhook.isKind = true
-  }
-}
-
-/** Adds the webhooks to a new store, whose tables the tested program makes. */
-async function addWebhooks(
-  options: { readonly databaseUrl: string; readonly command: Command },
-  resources: AsyncDisposableStack,
-  startListener: () => Promise<Listener>,
-): Promise<readonly Listener[]> {
-  await using _program = await startProgram(options)
-  await using storage = await openStorage({ url: options.databaseUrl })
-  const webhooks: Listener[] = []
-  for (let n = 0; n < listeners; n++) {
-    const listener = resources.use(await startListener())
-    const webhook = {
-      id: mintWebhookId(),
-      url: listener.url,
-      allowsPrivate: true,
-      events: ['added'] as const,
-      createdAt: new Date(n),
+/**
+ * Returns why what was announced of a plant is not the order of its changes. Each change
+ * must follow from the one before, as its client was told. Every answered change must be
+ * among them, none before one that was answered before it was asked for.
+ */
+function faultOf(
+  id: bigint,
+  announced: readonly Announced[],
+  history: History,
+  stored: Value | undefined,
+): string | undefined {
+  let state: Value | undefined
+  for (const { event, value } of announced) {
+    if (!follows(event, value, state, history)) {
+      return `${event} ${value} was announced after ${state ?? 'no plant'}`
     }
-    await storage.webhooks.add(webhook, mintSecret())
-    webhooks.push(listener)
+    state = event === 'removed' ? undefined : value
   }
-  return webhooks
-}
-
-/** Returns how the plants that a webhook heard of differ from those that are stored. */
-function faultsOf(
-  { plants, events }: Listener,
-  number: number,
-  stored: ReadonlySet<bigint>,
-): readonly string[] {
-  const missed = [...stored].filter(id => !plants.has(id))
-  const invented = [...plants].filter(id => !stored.has(id))
-  const faults = [
-    ...missed.map(id => `webhook ${number} never heard of plant ${id}`),
-    ...invented.map(id => `webhook ${number} heard of plant ${id}`),
-  ]
-  if (events.size !== plants.size) {
-    faults.push(`${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`)
+  if (state !== stored) {
+    return `the last that was announced is ${state ?? 'no plant'}, and stored is ${stored ?? 'none'}`
   }
-  return faults
-}
 
-/** Creates plants in one of the ways there are. Returns whether that was answered. */
-async function create(
-  { operations, client }: TestedProgram,
-  random: Random,
-  ids: bigint[],
-): Promise<boolean> {
-  const [id, ...others] = ids as [bigint, ...bigint[]]
-  if (others.length > 0) {
-    const body = ids.map(each => `{"id":${each},"name":"of a batch"}`).join('\n')
-    const headers = { 'content-type': 'application/x-ndjson' }
-    const answer = await client
-      .ask('POST', '/plants/batch', { body, headers })
-      .catch(() => undefined)
-    return answer?.status === 200
+  const written = announced.filter(({ event }) => event !== 'removed')
+  const values = new Set(written.map(({ value }) => value))
+  const answered = history.answeredWritesOf(id)
+  const missed = answered.find(value => !values.has(value))
+  if (missed !== undefined) {
+    return `webhooks never heard of ${missed}`
   }
-  const text = { name: `plant ${id}` }
-  const kind = random.pick(['create', 'replaceIf'] as const)
-  const { is } = await operations.act(kind, id, text)
-  return is === 'done'
+  const removals = announced.length - written.length
+  const answeredRemovals = history.removals.get(id) ?? 0
+  if (removals < answeredRemovals) {
+    return `webhooks never heard of ${answeredRemovals - removals} removals`
+  }
+  return inversionOf(written, history)
 }
 
-/** Expires every lease, as a killed process returns none. */
-function endLeases(file: string): void {
-  const database = new Database(file)
-  database.exec('update webhooks set leased_until = 0')
-  database.close()
+/** Returns whether a change can follow a state, as its client was told. */
+function follows(
+  event: WebhookEvent,
+  value: Value,
+  state: Value | undefined,
+  { writes }: History,
+): boolean {
+  if (event === 'removed') {
+    return value === state
+  }
+  const operation = writes.get(value)
+  if (operation === undefined || (event === 'added') !== (state === undefined)) {
+    return false
+  }
+  const { kind, expected, outcome: told } = operation
+  const { after, outcome } = takeEffect(kind, state, value, expected)
+  return after === value && outcome.is === 'done' && isPossible(told, outcome)
 }
 
-/** Waits until nothing waits any more. */
-async function drain(url: string): Promise<void> {
-  await using storage = await openStorage({ url })
-  await until(
-    'every plant to be delivered',
-    async () => {
-      const figures = await storage.webhooks.outbox.figures()
-      // A webhook that was stopped by its failures is tried again at once.
-      for (const { id } of await storage.webhooks.list()) {
-        await storage.webhooks.retry(id)
-      }
-      return (
-        figures.length === listeners &&
-        figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)
-      )
-    },
-    drainTimeoutMs,
-  )
+function inversionOf(
+  written: readonly Announced[],
+  { writes }: History,
+): string | undefined {
+  let firstAnswer = Number.POSITIVE_INFINITY
+  for (const { value } of written.toReversed()) {
+    const operation = writes.get(value)
+    if (operation !== undefined && operation.calledAt > firstAnswer) {
+      return `${value} was announced before a change that was answered before it`
+    }
+    if (operation?.outcome.is === 'done') {
+      firstAnswer = Math.min(firstAnswer, operation.answeredAt)
+    }
+  }
+  return
 }

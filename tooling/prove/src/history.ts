@@ -42,6 +42,8 @@ export interface Outcome {
   readonly seen?: Value
   /** The version that a read saw, or that a replacement wrote. */
   readonly version?: string
+  /** Whether a replacement found no plant. */
+  readonly created?: boolean
 }
 
 /** The result of an operation on a plant. `undefined` is no plant. */
@@ -67,10 +69,10 @@ export function takeEffect(
         ? { after: written, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'taken' } }
     case 'replace':
-      return { after: written, outcome: { is: 'done' } }
+      return { after: written, outcome: replacement(before) }
     case 'replaceIf':
       return before === expected
-        ? { after: written, outcome: { is: 'done' } }
+        ? { after: written, outcome: replacement(before) }
         : { after: before, outcome: { is: 'differs' } }
     case 'removeIf':
       return before === undefined || before === expected
@@ -79,6 +81,10 @@ export function takeEffect(
     case 'remove':
       return removal(before)
   }
+}
+
+function replacement(before: Value | undefined): Outcome {
+  return { is: 'done', created: before === undefined }
 }
 
 function removal(before: Value | undefined): Effect {
@@ -114,6 +120,13 @@ export class History {
   /** How many operations there were, by outcome. */
   readonly counts = { done: 0, taken: 0, absent: 0, differs: 0, refused: 0, unknown: 0 }
   answeredWrites = 0
+  /** Every id with a change. */
+  readonly ids = new Set<bigint>()
+  /** The operations that wrote, by their unique values. */
+  readonly writes = new Map<Value, Operation>()
+  readonly #answeredWrites = new Map<bigint, Value[]>()
+  /** How many removals of a plant were answered. */
+  readonly removals = new Map<bigint, number>()
 
   async perform(asked: Asked, act: () => Promise<Outcome>): Promise<Outcome> {
     const { id, written } = asked
@@ -174,6 +187,11 @@ export class History {
       .map(([id]) => id)
   }
 
+  /** Returns what answered operations wrote. */
+  answeredWritesOf(id: bigint): readonly Value[] {
+    return this.#answeredWrites.get(id) ?? []
+  }
+
   #addReads(ids: Iterable<bigint>, found: ReadonlyMap<bigint, Value>, calledAt: number) {
     const answeredAt = this.#moment++
     for (const id of ids) {
@@ -188,6 +206,26 @@ export class History {
       this.answeredWrites++
     }
     this.#operations.push(operation)
+    if (operation.kind !== 'read') {
+      this.#addChange(operation)
+    }
+  }
+
+  #addChange(operation: Operation) {
+    const { id, written, outcome } = operation
+    const isDone = outcome.is === 'done'
+    this.ids.add(id)
+    if (written === undefined) {
+      this.removals.set(id, (this.removals.get(id) ?? 0) + (isDone ? 1 : 0))
+      return
+    }
+    // A batch that is sent again writes the same values.
+    if (!this.writes.has(written)) {
+      this.writes.set(written, operation)
+    }
+    if (isDone) {
+      this.#answeredWrites.set(id, [...this.answeredWritesOf(id), written])
+    }
   }
 }
 
@@ -227,10 +265,17 @@ export function isLinearizable(
         return false
       }
       const { after, outcome } = takeEffect(kind, state, written, expected)
-      const isPossible =
-        told.is === 'unknown' || (told.is === outcome.is && told.seen === outcome.seen)
-      return isPossible && search(taken | bit, after)
+      return isPossible(told, outcome) && search(taken | bit, after)
     })
   }
   return search(0n, start)
+}
+
+/** Returns whether what a client was told can be this outcome. */
+export function isPossible(told: Outcome, { is, seen, created }: Outcome): boolean {
+  if (told.is === 'unknown') {
+    return true
+  }
+  const tellsSame = told.created === undefined || told.created === created
+  return told.is === is && told.seen === seen && tellsSame
 }

@@ -2,10 +2,17 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { History, type Value } from './history.ts'
-import { type Act, type Operations, recorded } from './operations.ts'
+import { type Client, jsonOf } from '@plant-store/http/testing'
+import { Listeners } from './announcements.ts'
+import { History, type Text, toValue, type Value } from './history.ts'
+import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
-import { killRunning, killWhileStarting, startProgram } from './program.ts'
+import {
+  killRunning,
+  killWhileStarting,
+  startProgram,
+  type TestedProgram,
+} from './program.ts'
 
 const clients = 32
 /** Ids that all clients share. Other ids belong to one round. */
@@ -13,11 +20,18 @@ const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 const contestants = ['create', 'replace', 'replaceIf', 'read'] as const
 const removals = ['remove', 'removeIf'] as const
+const answersOfRound = 400
+/** The program begins to deliver within half a second. */
+const deliveryTimeoutMs = 5_000
 
 /**
- * Kills the program at random moments of a load, and checks each time that the store
- * agrees with the answers. An answered change must be stored, a refused one must not be,
- * and one without an answer is stored completely or not at all.
+ * Kills the program at random moments of a load, or of its deliveries to two webhooks.
+ * It checks each time that the store agrees with the answers. An answered change must be
+ * stored, a refused one must not be, and one without an answer is stored completely or
+ * not at all. A batch that was cut off adds the rest when it is sent again.
+ *
+ * In the end every answered change must have reached each webhook that wants it, in the
+ * order of the changes of a plant, under one `webhook-id`.
  *
  * @param databaseUrl by default a new SQLite file
  */
@@ -31,11 +45,14 @@ export async function runKills(
     databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`,
     command: programs.server,
   }
+  await startProgram(options).then(program => program[Symbol.asyncDispose]())
+  await using listeners = await Listeners.addTo(options.databaseUrl, seed)
   const history = new History()
   const failures: string[] = []
   /** The state of every id, as last read. */
   const known = new Map<bigint, Value>()
   const rounds = Math.ceil(100 * scale)
+  let batches: readonly Batch[] = []
 
   for (let round = 0; ; round++) {
     const isLast = round === rounds
@@ -44,8 +61,12 @@ export async function runKills(
     if (!isLast && random.chance(0.2)) {
       await killWhileStarting(options, random)
     }
+    await listeners.endLeases()
     await using program = await startProgram(options)
 
+    for (const batch of batches) {
+      failures.push(...(await sendAgain(program.client, batch, history)))
+    }
     const found = await readContestedAndRound(program.operations, round - 1)
     for (const id of history.settle(found, known)) {
       failures.push(
@@ -56,36 +77,23 @@ export async function runKills(
     if (isLast) {
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
       failures.push(...differences(known, all))
+      await listeners.drain().catch(error => failures.push(error.message))
+      failures.push(...listeners.faults(history, all))
       break
     }
 
-    let isOver = false
-    let answers = 0
-    const killAfter = 1 + random.below(400)
-    const moment = Promise.withResolvers<void>()
-    let nextId = BigInt(round) * idsOfRound
-    const act = recorded(program.operations, history)
-    const work = async () => {
-      while (!isOver) {
-        const outcome = await actOnce(act, random, () => nextId++)
-        if (outcome.is === 'unknown') {
-          return
-        }
-        if (++answers === killAfter) {
-          moment.resolve()
-        }
-      }
-    }
-    const working = Array.from({ length: clients }, () =>
-      work().catch(error => failures.push(`round ${round}: ${error.message}`)),
-    )
+    const load = new Load(program, history, random, BigInt(round) * idsOfRound)
+    const moment = random.chance(0.5)
+      ? listeners.untilReceived(1 + random.below(200))
+      : load.untilAnswered(1 + random.below(answersOfRound))
     // Not later, so that the round ends on a busy machine.
-    await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
+    await Promise.race([moment, sleep(deliveryTimeoutMs, undefined, { ref: false })])
     // The pause moves the kill from between two answers into the middle of a commit.
     await sleep(random.below(20))
     failures.push(...(await killRunning(program)))
-    isOver = true
-    await Promise.all(working)
+    const faults = await load.end()
+    failures.push(...faults.map(fault => `round ${round}: ${fault}`))
+    batches = load.cutBatches
   }
   const { counts, answeredWrites } = history
   const refused = counts.taken + counts.absent + counts.refused
@@ -94,12 +102,137 @@ export async function runKills(
     `${figure(answeredWrites)} writes answered`,
     `${figure(refused)} refused`,
     `${figure(counts.unknown)} cut off`,
+    listeners.describe(),
   ]
   return {
     tried: tried.join(', '),
     times: rounds,
     failures,
   }
+}
+
+/** The clients of one round. */
+class Load {
+  readonly #program: TestedProgram
+  readonly #history: History
+  readonly #random: Random
+  readonly #faults: string[] = []
+  readonly #working: Promise<unknown>
+  readonly #moment = Promise.withResolvers<void>()
+  readonly cutBatches: Batch[] = []
+  #nextId: bigint
+  #answers = 0
+  #killAfter = answersOfRound
+  #isOver = false
+
+  constructor(program: TestedProgram, history: History, random: Random, firstId: bigint) {
+    this.#program = program
+    this.#history = history
+    this.#random = random
+    this.#nextId = firstId
+    const work = () => this.#work().catch(error => this.#faults.push(error.message))
+    this.#working = Promise.all(Array.from({ length: clients }, work))
+  }
+
+  untilAnswered(count: number): Promise<void> {
+    this.#killAfter = count
+    return this.#moment.promise
+  }
+
+  /** Waits for the clients after the kill. Returns what is wrong with the answers. */
+  async end(): Promise<readonly string[]> {
+    this.#isOver = true
+    await this.#working
+    return this.#faults
+  }
+
+  /** Asks until the program is killed, or has given enough answers. */
+  async #work(): Promise<void> {
+    while (!this.#isOver && this.#answers < answersOfRound) {
+      const isAnswered = this.#random.chance(0.02)
+        ? await this.#sendBatch()
+        : await this.#actOnce()
+      if (!isAnswered) {
+        return
+      }
+      this.#answers++
+      if (this.#answers === this.#killAfter) {
+        this.#moment.resolve()
+      }
+    }
+  }
+
+  async #actOnce(): Promise<boolean> {
+    const random = this.#random
+    const act = recorded(this.#program.operations, this.#history)
+    const text = newText(random)
+    const isOfRound = random.chance(0.7)
+    const kind = random.pick(random.chance(0.8) ? contestants : removals)
+    const { is } = isOfRound
+      ? await act('create', this.#nextId++, text)
+      : await act(kind, random.pick(contestedIds), text)
+    return is !== 'unknown'
+  }
+
+  async #sendBatch(): Promise<boolean> {
+    const length = 1 + this.#random.below(100)
+    const batch = Array.from({ length }, () => ({
+      id: this.#nextId++,
+      text: newText(this.#random),
+    }))
+    const counted = await send(this.#program.client, batch, this.#history)
+    if (counted !== length) {
+      this.cutBatches.push(batch)
+    }
+    return counted !== undefined
+  }
+}
+
+function newText(random: Random): Text {
+  return {
+    name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
+    tag: 'x'.repeat(random.below(400)),
+  }
+}
+
+type Batch = readonly { readonly id: bigint; readonly text: Text }[]
+
+/**
+ * Sends a batch of creates, which are all done if it counts all as created. Resolves to
+ * how many plants of it exist, or to `undefined` without an answer.
+ */
+async function send(
+  client: Client,
+  batch: Batch,
+  history: History,
+): Promise<number | undefined> {
+  const lines = batch.map(({ id, text }) => `{"id":${id},${toValue(text).slice(1)}`)
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const answered = client
+    .ask('POST', '/plants/batch', { body: lines.join('\n'), headers })
+    .then(answer => (answer.status === 200 ? jsonOf(answer) : undefined))
+    .catch(() => undefined) as Promise<Record<string, bigint> | undefined>
+  const isDone = answered.then(counts => Number(counts?.['created']) === batch.length)
+  const asked = batch.map(({ id, text }) =>
+    history.perform({ id, kind: 'create', written: toValue(text) }, async () => ({
+      is: (await isDone) ? 'done' : 'unknown',
+    })),
+  )
+  await Promise.all(asked)
+  const counts = await answered
+  return counts && Number(counts['created']) + Number(counts['existing'])
+}
+
+/** Sends the rest of a batch. Returns a failure if not all of it exists then. */
+async function sendAgain(
+  client: Client,
+  batch: Batch,
+  history: History,
+): Promise<readonly string[]> {
+  const counted = await send(client, batch, history)
+  return counted === batch.length
+    ? []
+    : [`a batch of ${batch.length} came to ${counted} when it was sent again`]
 }
 
 /** Replaces the states of the contested ids, and adds those of a round. */
@@ -123,18 +256,6 @@ function differences(
     ...changed.map(id => `plant ${id} changed later`),
     ...unknown.map(id => `plant ${id} came from nowhere`),
   ]
-}
-
-async function actOnce(act: Act, random: Random, newId: () => bigint) {
-  const text = {
-    name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
-    tag: 'x'.repeat(random.below(400)),
-  }
-  if (random.chance(0.7)) {
-    return await act('create', newId(), text)
-  }
-  const id = random.pick(contestedIds)
-  return await act(random.pick(random.chance(0.8) ? contestants : removals), id, text)
 }
 
 /** Reads every plant that a round can have changed. */

@@ -76,6 +76,10 @@ function headersOf(
 
 type Answer = Awaited<ReturnType<Client['ask']>>
 
+interface Answered extends Outcome {
+  readonly body?: unknown
+}
+
 /** Stands for the answer of a server that was killed, which ends the connection. */
 function noAnswer(error: { readonly code?: string }): undefined {
   if (!['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(`${error.code}`)) {
@@ -84,14 +88,15 @@ function noAnswer(error: { readonly code?: string }): undefined {
 }
 
 /** @throws Error for an answer that an outage of the store cannot explain */
-function outcomeOf(asked: string, answer: Answer): Outcome & { body?: unknown } {
+function outcomeOf(asked: string, answer: Answer): Answered {
   if (answer.status === 204) {
     return { is: 'done' }
   }
   const body = jsonOf(answer) as { error?: bigint }
   const version = answer.headers.get('etag')?.slice(1, -1)
   if (answer.status === 200 || answer.status === 201) {
-    return { is: 'done', body, ...(version !== undefined && { version }) }
+    const created = asked.startsWith('PUT ') && { created: answer.status === 201 }
+    return { is: 'done', body, ...(version !== undefined && { version }), ...created }
   }
   const is = outcomes[`${body.error}`]
   if (is === undefined) {
@@ -107,7 +112,7 @@ export function operationsOver(client: Client): Operations {
     path: string,
     plant?: object,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<Outcome & { body?: unknown }> => {
+  ): Promise<Answered> => {
     const body = plant && { body: toJson(plant) }
     const asked = client.ask(method, path, { headers, ...body })
     const answer = await asked.catch(noAnswer)

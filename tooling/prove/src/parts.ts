@@ -1,6 +1,4 @@
 import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
-import { runAnnouncements } from './announcements.ts'
-import { runBatches } from './batches.ts'
 import { runDiskFaults } from './disk-faults.ts'
 import { runFailover } from './failover.ts'
 import { runFuzz } from './fuzz/fuzz.ts'
@@ -21,8 +19,6 @@ export const parts: Readonly<Record<string, Part>> = {
   model: runModels,
   postgres: runOnPostgres,
   failover: runFailover,
-  batches: runBatches,
-  announcements: runAnnouncements,
   kill: runKills,
 }
 

@@ -148,11 +148,7 @@ export function prepareChange(
   const second = prepareAlone(connection, otherwise)
   return values => {
     const outcome = change(values)
-    if (outcome.rows > 0) {
-      return outcome
-    }
-    const { rows, rowsOfPreceding } = second(values)
-    return { rows: 2 * rows, rowsOfPreceding }
+    return outcome.rows > 0 ? { ...outcome, rows: 2 * outcome.rows } : second(values)
   }
 }
 

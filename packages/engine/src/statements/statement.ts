@@ -67,8 +67,8 @@ export interface ChangeStatement<Values = never> extends Statement {
    */
   readonly before?: { readonly onlyIf: string; readonly sql: string }
   /**
-   * SQLite: the change that is made if this one changes nothing. Its rows count twice,
-   * which tells the two apart.
+   * SQLite: the change that is made if this one changes nothing. The rows of this one
+   * count twice, which tells the two apart.
    */
   readonly otherwise?: Pick<ChangeStatement, 'sql' | 'before'>
   readonly [valuesType]?: (values: Values) => void

@@ -17,7 +17,7 @@ const { saveIf, remove, removeIf } = changesOn(sqliteDialect)
 export function sqliteChanges(): PlantChanges {
   return {
     insert: changeOf('added', addedBy, insert),
-    save: changeOr(changeOf('added', addedBy, insert), changeOf('changed', row, save)),
+    save: changeOr(changeOf('changed', savedBy, save), changeOf('added', row, insert)),
     saveIf: changeOf('changed', savedIf, saveIf),
     remove: changeOf('removed', removedBy, remove),
     removeIf: changeOf('removed', removedIf, removeIf),
@@ -28,7 +28,7 @@ export function sqliteChanges(): PlantChanges {
 export function sqliteSilentChanges(): PlantChanges {
   return {
     insert: change(byId, insert),
-    save: changeOr(change(byId, insert), change(byId, save)),
+    save: changeOr(change(byId, save), change(byId, insert)),
     saveIf: change(byId, saveIf),
     remove: change(byId, remove),
     removeIf: change(byId, removeIf),
@@ -36,12 +36,12 @@ export function sqliteSilentChanges(): PlantChanges {
 }
 
 const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
-  insert into plants (id, name, tag, version) ${row(p)} on conflict do nothing`
+  insert into plants (name, tag, version, id) ${row(p)} on conflict do nothing`
 
+/** Replaces. Only if it changes nothing, a save inserts. */
 const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
-  insert into plants (id, name, tag, version) ${row(p)}
-  on conflict (id) do update
-  set name = excluded.name, tag = excluded.tag, version = excluded.version`
+  update plants set name = ${p('name')}, tag = ${p('tag')}, version = ${p('version')}
+  where id = ${p('id')}`
 
 /**
  * Returns a change that adds a delivery of each of these rows for each webhook that wants
@@ -59,7 +59,7 @@ function changeOf<Values extends Id>(
   const wantEvent = sql`
     webhooks where is_stopped = 0 and instr(events, ${sql.lit(event)}) > 0`
   const announce = (p: Parameter<Values>): Query<unknown> => sql`
-    with changed (id, name, tag, version) as (${rows(p)})
+    with changed (name, tag, version, id) as (${rows(p)})
     insert into outbox (webhook, event, version, id, name, tag, added_at)
     select webhook, ${sql.lit(event)}, version, changed.id, name, tag, ${now}
     from (select id as webhook from ${wantEvent}), changed`
@@ -68,21 +68,24 @@ function changeOf<Values extends Id>(
 }
 
 const row = (p: Parameter<VersionedRow>): RawBuilder<unknown> =>
-  sql`values (${p('id')}, ${p('name')}, ${p('tag')}, ${p('version')})`
+  sql`values (${p('name')}, ${p('tag')}, ${p('version')}, ${p('id')})`
 
 const addedBy = (p: Parameter<VersionedRow>) => sql`
   select * from (${row(p)}) where not exists (
-    select 1 from plants where plants.id = column1
+    select 1 from plants where plants.id = column4
   )`
 
-const stored = sql`select id, name, tag, version from plants`
+const stored = sql`select name, tag, version, id from plants`
 
-const savedIf = (p: Parameter<VersionedRow & Expected>) => sql`
-  select new.id, new.name, new.tag, new.version from (
+const savedBy = (p: Parameter<VersionedRow>) => sql`
+  select new.name, new.tag, new.version, new.id from (
     select ${p('name')} as name, ${p('tag')} as tag, ${p('version')} as version,
       ${p('id')} as id
   ) as new
-  join plants on plants.id = new.id and plants.version = ${p('expected')}`
+  join plants on plants.id = new.id`
+
+const savedIf = (p: Parameter<VersionedRow & Expected>) => sql`
+  ${savedBy(p)} and plants.version = ${p('expected')}`
 
 const removedBy = (p: Parameter<Id>) => sql`${stored} where id = ${p('id')}`
 
