@@ -107,7 +107,9 @@ export function usePage() {
 /** Returns a list that gets what the page's console complains about. */
 function watch(page: Page, requested: string[]): readonly string[] {
   const complaints: string[] = []
-  page.on('request', request => requested.push(request.url()))
+  page.on('request', request => {
+    requested.push(request.url().replace('user:secret@', ''))
+  })
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
     const isExpected = /the server responded with a status of|net::ERR_/.test(
