@@ -55,7 +55,7 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
     () => checkStore(storage),
     async () => counters.read(storage.pending()),
     async () => ({ plant_store_log_lines_lost_total: [sample(log.lostLines())] }),
-    () => sampleLastBackup(config.databaseUrl),
+    () => sampleLastBackup(config.databaseUrl, storeLog),
     () => samplePlants(storage),
     courier.samples,
     ...threads.samples,
@@ -129,8 +129,19 @@ async function checkStore(storage: MainStorage): Promise<Samples> {
   return {}
 }
 
-async function sampleLastBackup(databaseUrl: string): Promise<Samples> {
-  const beganAt = await readLastBackup(databaseUrl)
+/**
+ * A time that cannot be read changes no sample: 0 would raise the alert of a late backup,
+ * although there may be one.
+ */
+async function sampleLastBackup(
+  databaseUrl: string,
+  storeLog: StoreLog,
+): Promise<Samples> {
+  const beganAt = await readLastBackup(databaseUrl).catch((error: Error) => {
+    storeLog.noteLastBackup(error.message)
+    throw error
+  })
+  storeLog.noteLastBackup(undefined)
   if (beganAt === undefined) {
     return {}
   }

@@ -1,4 +1,13 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Server } from '@plant-store/harness'
 import { temporaryFolder, until } from '@plant-store/harness'
@@ -149,6 +158,12 @@ test('the figures show the process, its store and the last backup', async () => 
   const backedUpAt = (await samplesOf(server)).get(lastBackup)
   expect(backedUpAt).toBeGreaterThanOrEqual(beforeBackup)
   expect(backedUpAt).toBeLessThanOrEqual(Date.now() / 1000)
+
+  rmSync(`${storeFile}.last-backup`)
+  mkdirSync(`${storeFile}.last-backup`)
+  const unreadable = (await samplesOf(server)).get(lastBackup)
+  rmdirSync(`${storeFile}.last-backup`)
+  expect(unreadable, 'a time that cannot be read').toBe(backedUpAt)
 })
 
 test('the figures are refused without a token', async () => {

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   copyFileSync,
   mkdirSync,
@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import { commandProgram } from '@plant-store/harness'
 import { mayNotMount } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -372,3 +373,43 @@ describe('from a damaged store', () => {
     )
   })
 })
+
+test.runIf(process.platform === 'linux')(
+  'a command works from a deleted folder by full paths, and takes no others',
+  async () => {
+    const file = place.path('plants.ndjson')
+    writeFileSync(file, '{"id":100,"name":"a"}\n')
+    const run = (...args: string[]) => {
+      const folder = place.path('deleted')
+      mkdirSync(folder)
+      const remove = ['-c', 'rmdir "$PWD" && exec "$@"', 'sh']
+      const { status, stderr } = spawnSync(
+        'sh',
+        [...remove, process.execPath, commandProgram, ...args],
+        { cwd: folder, env: { DATABASE_URL: place.url }, encoding: 'utf8' },
+      )
+      return { status, stderr }
+    }
+    const commands = [
+      ['import', file],
+      ['token', 'create', '--name', 'a'],
+      ['token', 'list'],
+      ['webhook', 'list'],
+      ['export', place.path('out.ndjson')],
+      ['remove', file],
+      ['check'],
+      ['backup', place.path('store.backup')],
+      ['restore', '--force', place.path('store.backup')],
+      ['serve', '--check'],
+    ]
+
+    for (const args of commands) {
+      const { status, stderr } = run(...args)
+      expect(status, `${args}: ${stderr}`).toBe(0)
+    }
+    expect(run('backup', 'store.backup')).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(/: the working folder was deleted: [^\n]+\n$/),
+    })
+  },
+)

@@ -271,6 +271,18 @@ test('a change that finds no group running begins at once', async () => {
   expect(begun).toEqual([['a'], ['b']])
 })
 
+test('a group with fewer outcomes than changes fails', async () => {
+  const queue = new GroupQueue({ groupsMax: 1, runGroup: async () => [1] })
+
+  const submitted = queue.submit([
+    ['remove', 'a'],
+    ['remove', 'b'],
+  ])
+
+  await expect(submitted).rejects.toThrow('every change has one outcome')
+  expect(queue.pending()).toBe(0)
+})
+
 /** Opens a queue whose groups end one by one. */
 function openQueue() {
   const ends: (() => void)[] = []

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -11,6 +11,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -503,6 +504,44 @@ test.each<{
   },
 )
 
+const unlikeFiles: readonly [string, (path: string) => void, string][] = [
+  ['a folder', path => mkdirSync(path), 'is a folder'],
+  ['a pipe', path => execFileSync('mkfifo', [path]), 'is not a file'],
+  ['a socket', bindSocket, 'is not a file'],
+  ['a device', path => symlinkSync('/dev/null', path), 'is not a file'],
+]
+
+/** Leaves a socket, as a program does that was killed. */
+function bindSocket(path: string): void {
+  const bind =
+    "require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))"
+  spawnSync(process.execPath, ['-e', bind, path])
+}
+
+describe.each(unlikeFiles)('a restore with %s', (_, create, reason) => {
+  test('in the place of the store says what it is', async () => {
+    load(0, 100)
+    await backUpStore(url, backup)
+    const other = join(folder, 'other.db')
+    create(other)
+
+    const refused = restoreStore(`file:${other}`, backup, { force: true })
+
+    const path = realpathSync(other)
+    await expect(refused).rejects.toThrow(
+      `the store ${path} could not be restored from ${backup}: ${path} ${reason}`,
+    )
+  })
+
+  test('in the place of the backup says what it is', async () => {
+    create(backup)
+
+    const refused = restoreStore(url, backup, { force: true })
+
+    await expect(refused).rejects.toThrow(`: ${realpathSync(backup)} ${reason}`)
+  })
+})
+
 test('a backup replaces what was left of another, if that is asked for', async () => {
   load(0, 100)
   writeFileSync(`${backup}-journal`, '')
@@ -629,6 +668,14 @@ describe('the time of the last backup', () => {
     writeFileSync(time, 'no time')
 
     expect(await readLastBackup(url)).toBeNull()
+  })
+
+  test('is not taken for none if its file cannot be read', async () => {
+    mkdirSync(time)
+
+    await expect(readLastBackup(url)).rejects.toThrow(
+      'the time of the last backup cannot be read: it is a folder',
+    )
   })
 
   test('is reported as unrecorded if it cannot be written or removed', async () => {

@@ -1,5 +1,6 @@
 export {
   type CommandOptions,
+  commandProgram,
   type Result,
   type StartedCommand,
   startCommand,

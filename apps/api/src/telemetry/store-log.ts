@@ -22,6 +22,8 @@ export class StoreLog {
   /** The name of the store. */
   readonly #store: string
   #state: StoreState = { kind: 'working' }
+  /** Why the time of the last backup could not be read, as the log has it. */
+  #lastBackupReason: string | undefined
 
   constructor(logger: Logger, store: string) {
     this.#logger = logger
@@ -86,6 +88,14 @@ export class StoreLog {
     } else {
       this.#logger.error({ store, reason }, 'the WAL cannot be copied to the database')
     }
+  }
+
+  /** @param reason why the time of the last backup cannot be read, if so */
+  noteLastBackup(reason: string | undefined): void {
+    if (reason !== undefined && reason !== this.#lastBackupReason) {
+      this.#logger.warn({ store: this.#store }, reason)
+    }
+    this.#lastBackupReason = reason
   }
 
   /** @param version that a newer release has given the open store */

@@ -13,7 +13,7 @@ import {
   restoreStore,
   type StoreReport,
 } from '@plant-store/persistence'
-import { Interruption, throwWithAdvice } from '../command-error.ts'
+import { Interruption, messageOf, throwWithAdvice } from '../command-error.ts'
 import { nextBackup, removeOldBackups } from '../files/backup-folder.ts'
 import { refuseStore } from '../files/output-file.ts'
 import { countOf, filePath, forceOption, jsonOption } from '../options.ts'
@@ -163,12 +163,19 @@ async function checkStore(output: Output): Promise<void> {
     return
   }
 
-  const lastBackup = await readLastBackup(url)
-  let words = `${describe(report)}: intact`
-  if (lastBackup !== undefined) {
-    words += `; last backup: ${minute(lastBackup, 'none')}`
+  const { words, ...time } = await describeLastBackup(url)
+  const result = { ...flat(report), intact: true, ...time }
+  await print(output, result, `${describe(report)}: intact; ${words}`)
+}
+
+async function describeLastBackup(url: string) {
+  try {
+    const lastBackup = await readLastBackup(url)
+    return { lastBackup, words: `last backup: ${minute(lastBackup, 'none')}` }
+  } catch (error) {
+    const lastBackupUnread = messageOf(error)
+    return { lastBackupUnread, words: lastBackupUnread }
   }
-  await print(output, { ...flat(report), intact: true, lastBackup }, words)
 }
 
 async function checkFile(file: string, output: Output): Promise<void> {

@@ -19,7 +19,7 @@ import { isUnreadable, reasonOf } from './reasons.ts'
 import { replaceFile } from './replace-file.ts'
 import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
-import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
+import { isFile, refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
 /** A copy that is to be made. */
 interface Copy {
@@ -119,7 +119,7 @@ async function replaceStore(
   options: CopyOptions,
 ): Promise<RestoreReport> {
   const backup = followLinks(named)
-  if (!existsSync(backup)) {
+  if (!isFile(backup)) {
     throw new Error('there is no such file')
   }
   createFolder(dirname(store))
@@ -150,9 +150,12 @@ async function replaceStore(
   return { store, bytes: sizeOf(store), ...contents, isNew, changed }
 }
 
-/** @throws StoreInUseError if another process has the store open */
+/**
+ * @throws StoreInUseError if another process has the store open, or Error if its path
+ *   leads to something else than a file
+ */
 function openOldStore(store: string): OldStore {
-  if (!existsSync(store)) {
+  if (!isFile(store)) {
     return { kind: 'none' }
   }
   refuseSecondPath(store)

@@ -1,6 +1,7 @@
 import { readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { parseStoreUrl } from '../store-url.ts'
 import { createFileLike } from './private-file.ts'
+import { codeOf, reasonOf } from './reasons.ts'
 import { partialBeside } from './replace-file.ts'
 
 /**
@@ -31,6 +32,8 @@ export function forgetBackup(store: string): void {
 /**
  * Resolves to when the last backup of a file began, to `null` if none is recorded, and to
  * `undefined` for a database on a server.
+ *
+ * @throws Error if the file with the time cannot be read
  */
 export async function readLastBackup(url: string): Promise<Date | null | undefined> {
   const location = parseStoreUrl(url)
@@ -41,7 +44,11 @@ export async function readLastBackup(url: string): Promise<Date | null | undefin
     const text = readFileSync(realpathSync(location.file) + suffix, 'utf8')
     const at = new Date(text.trim())
     return Number.isNaN(at.getTime()) ? null : at
-  } catch {
-    return null
+  } catch (cause) {
+    if (codeOf(cause) === 'ENOENT') {
+      return null
+    }
+    const message = `the time of the last backup cannot be read: ${reasonOf(cause)}`
+    throw new Error(message, { cause })
   }
 }

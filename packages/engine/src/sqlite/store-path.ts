@@ -13,6 +13,23 @@ const headerBytes = 20
 const keptOpen = new Map<string, number>()
 
 /**
+ * Returns whether there is a file. Opening a pipe would wait forever, and a folder has
+ * more than one link.
+ *
+ * @throws Error if there is something else
+ */
+export function isFile(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat?.isDirectory()) {
+    throw new Error(`${path} is a folder`)
+  }
+  if (stat !== undefined && !stat.isFile()) {
+    throw new Error(`${path} is not a file`)
+  }
+  return stat !== undefined
+}
+
+/**
  * Refuses a store that has another path, too. SQLite would keep another WAL beside that
  * path, and changes by both paths would overwrite each other.
  */
