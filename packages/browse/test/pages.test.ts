@@ -98,6 +98,7 @@ describe('a list', needs('chromium', hasBrowser), () => {
     // One list of the search looks at 4,000 plants, so two end at 7999.
     const release = fixture.store().holdListsAfter(2)
 
+    await page.evaluate(noteSpeech)
     await filter('name contains').fill('needle')
     await press('Show')
     await shows(total, 'Looked up to id 7999, 1 found')
@@ -105,6 +106,7 @@ describe('a list', needs('chromium', hasBrowser), () => {
     expect(await ids()).toEqual(['100'])
     await press('Stop')
     await shows(rows, '1 row, more follow')
+    expect(await page.evaluate('spoken')).toEqual(['Searching …', '1 row, more follow'])
     release()
 
     const requestsBefore = requested.length
@@ -123,3 +125,18 @@ describe('a list', needs('chromium', hasBrowser), () => {
     ])
   })
 })
+
+/** Keeps what a screen reader says of the status line. */
+function noteSpeech(): void {
+  const spoken: string[] = []
+  Object.assign(window, { spoken })
+  const status = document.querySelector('[role="status"]') ?? document.body
+  new MutationObserver(() => spoken.push(`${status.textContent}`.trim())).observe(
+    status,
+    {
+      childList: true,
+      subtree: true,
+      characterData: true,
+    },
+  )
+}
