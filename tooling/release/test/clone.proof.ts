@@ -101,7 +101,7 @@ describe('on a fresh clone', () => {
   })
 
   test.each(recipes)(
-    '%s applies, and the tests of what it changes pass',
+    '%s applies, is checked, and the tests of what it changes pass',
     async recipe => {
       const apply = (...options: readonly string[]) =>
         runIn(folder, 'git', 'apply', ...options, recipe)
@@ -116,9 +116,11 @@ describe('on a fresh clone', () => {
       ].map(path => `packages/${path}`)
       expect(tests.filter(path => !existsSync(join(folder, path)))).toEqual([])
 
-      const { code, all } = await pnpm(['exec', 'vitest', 'run', ...tests])
+      const checked = await pnpm(['check'])
+      const tested = await pnpm(['exec', 'vitest', 'run', ...tests])
 
-      expect(code, all).toBe(0)
+      expect(checked.code, checked.all).toBe(0)
+      expect(tested.code, tested.all).toBe(0)
     },
   )
 
