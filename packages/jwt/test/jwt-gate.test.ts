@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import {
-  AccessError,
-  type Credentials,
-  type Gate,
-  type Scope,
-} from '@plant-store/access'
+import { AccessError, type Credentials, type Gate, type Scope } from '@plant-store/access'
 import { createJwtGate, type JwtGateOptions } from '@plant-store/jwt'
 import { jwtAlgorithms } from '@plant-store/jwt/settings'
 import { base64url } from 'jose'
