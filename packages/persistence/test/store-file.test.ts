@@ -1,8 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { NoStoreError, storeFiles } from '@plant-store/engine'
+import { commandProgram } from '@plant-store/harness'
 import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -69,12 +78,38 @@ test('a path that is too long for SQLite, or for the system, is named so', async
   expect(await refusal(`file:${tooLongForAll}`)).toMatch(/: the path is too long$/)
 })
 
-/** Returns what a process of a user without rights says when it opens a store. */
+/**
+ * Copies what the command line needs to a folder that everybody may read, as the clone
+ * may be closed to others.
+ */
+function copyProgram(): string {
+  const folder = temporaryFolder()
+  const driver = dirname(
+    createRequire(import.meta.url).resolve('better-sqlite3/package.json'),
+  )
+  cpSync(process.execPath, join(folder, 'node'))
+  cpSync(dirname(commandProgram), join(folder, 'dist'), { recursive: true })
+  cpSync(join(dirname(commandProgram), '../package.json'), join(folder, 'package.json'))
+  for (const part of ['package.json', 'lib', 'build', 'prebuilds']) {
+    const from = join(driver, part)
+    const to = join(folder, 'node_modules/better-sqlite3', part)
+    if (existsSync(from)) {
+      cpSync(from, to, { recursive: true, dereference: true })
+    }
+  }
+  execFileSync('chmod', ['-R', 'a+rX', folder])
+  return folder
+}
+
+/** Returns what a command of a user without rights says when it opens a store. */
 function openAsNobody(url: string): string {
-  const program = fileURLToPath(new URL('store-process.ts', import.meta.url))
-  const { stderr } = spawnSync(process.execPath, [...process.execArgv, program, url], {
+  const folder = copyProgram()
+  const command = [join(folder, 'dist/main.js'), 'token', 'create', '--name', 'a']
+  const { stderr } = spawnSync(join(folder, 'node'), command, {
     uid: 65_534,
     gid: 65_534,
+    cwd: folder,
+    env: { DATABASE_URL: url },
     encoding: 'utf8',
   })
   return stderr
