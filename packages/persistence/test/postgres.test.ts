@@ -79,8 +79,15 @@ describe('concurrent changes of the same few plants', () => {
     }
     const outcomes = await Promise.all(changes.map(change => change(plants, versions)))
     // The versions of two stores differ, but mark the same states.
-    const isVersion = (outcome: unknown) => /^(v\d+|[0-9a-f]{16})$/.test(`${outcome}`)
-    return outcomes.map(outcome => (isVersion(outcome) ? 'saved' : outcome))
+    return outcomes.map(withoutVersion)
+  }
+
+  function withoutVersion(outcome: unknown): unknown {
+    if (typeof outcome === 'object' && outcome !== null) {
+      return { ...outcome, version: 'saved' }
+    }
+    const isVersion = /^(v\d+|[0-9a-f]{16})$/.test(`${outcome}`)
+    return isVersion ? 'saved' : outcome
   }
 
   test('take effect in their order', async () => {
