@@ -11,7 +11,7 @@ const modulesOfNode: Readonly<Record<string, string>> = {
   json: '^$',
   jwt: '^(events|https?)$',
   persistence: '^assert',
-  webhooks: '^(crypto|timers/promises)$',
+  webhooks: '^(assert/strict|crypto|timers/promises)$',
 }
 
 const source = '^(?:apps|packages)/([^/]+)/src/'
@@ -45,9 +45,9 @@ const rules: readonly IForbiddenRuleType[] = [
     to: { dependencyTypes: ['npm-dev', 'npm-no-pkg'] },
   },
   {
-    name: 'no testing of other packages',
+    name: 'no testing of other packages, except by testing',
     severity,
-    from: { path: source },
+    from: { path: source, pathNot: '/testing/' },
     to: { path: '/testing/', pathNot: '^(?:apps|packages)/$1/' },
   },
   { name: 'no tooling', severity, from: {}, to: { path: '^tooling/' } },
