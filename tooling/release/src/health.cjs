@@ -3,9 +3,19 @@
 const { readFileSync } = require('node:fs')
 const { Agent, get } = require('node:http')
 
-/** Returns what the server's command, which is that of process 1, says of an option. */
+/** Returns the words of the server's command, which is that of process 1. */
+function readCommand() {
+  try {
+    return readFileSync('/proc/1/cmdline', 'utf8').split('\0')
+  } catch {
+    // Without /proc, the environment alone says where the server listens.
+    return []
+  }
+}
+
+/** Returns what the server's command says of an option. */
 function optionOf(name) {
-  const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0')
+  const words = readCommand()
   const at = words.findLastIndex(word => word === name || word.startsWith(`${name}=`))
   const [word = '', next = ''] = words.slice(at, at + 2)
   if (at === -1) {
