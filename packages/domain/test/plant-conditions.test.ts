@@ -164,9 +164,13 @@ test.each(rows)('a condition of $what is met', ({ condition, ofStored, ofMissing
 
 /** One condition of each kind: the judgement itself is tested above. */
 const judged = rows.filter(({ what }) =>
-  ['its version', 'another version', 'not its version', 'that there is none'].includes(
-    what,
-  ),
+  [
+    'its version',
+    'another version',
+    'not its version',
+    'that there is none',
+    'both, and the first fails',
+  ].includes(what),
 )
 
 describe.each(judged)('a condition of $what', ({ condition, ofStored, ofMissing }) => {
