@@ -374,7 +374,8 @@ test('it ends with no token in its store, and undici in no thread', async () => 
   const kept = readdirSync(ofStore).map(name => readFileSync(join(ofStore, name)))
   expect(Buffer.concat(kept).toString('latin1')).not.toContain(token)
   expect(server.log.at(-1)?.msg).toBe('stopped')
-  // undici costs 80 ms and 4 MiB. The threads: the main one, the writer and three for HTTP.
+  // undici costs 80 ms and 4 MiB. The threads: the main one, the writer and three for
+  // HTTP.
   expect(server.errors()).toBe('without\n'.repeat(5))
 })
 

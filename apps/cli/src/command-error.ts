@@ -60,8 +60,8 @@ export function messageOf(error: unknown): string {
 const interruptingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Listens until its disposal. Its signal is aborted by the first SIGINT, SIGTERM or SIGHUP,
- * so that work can end cleanly. A second one ends the process.
+ * Listens until its disposal. Its signal is aborted by the first SIGINT, SIGTERM or
+ * SIGHUP, so that work can end cleanly. A second one ends the process.
  */
 export class Interruption implements Disposable {
   readonly #controller = new AbortController()

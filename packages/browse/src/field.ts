@@ -73,8 +73,8 @@ export function createTextField(
 }
 
 /**
- * Returns the field of a text that can be absent: if it is empty. Only if an empty text is
- * stored, it can be kept.
+ * Returns the field of a text that can be absent: if it is empty. Only if an empty text
+ * is stored, it can be kept.
  */
 export function createOptionalTextField(
   name: string,
@@ -120,7 +120,9 @@ function warningOf(text: string, original: string, isNew: boolean): string {
   return ''
 }
 
-/** Returns the parts of a field around its control, and a function that says something. */
+/**
+ * Returns the parts of a field around its control, and a function that says something.
+ */
 function createFrame(name: string, hint: string, control: Control) {
   const note = element('p', { id: uniqueId(), className: 'hint' }, hint)
   Object.assign(control, { id: uniqueId(), spellcheck: false, translate: false })

@@ -59,8 +59,8 @@ let visit: Visit = { cameFrom: '', pagesBefore: [] }
 let fragmentShown = ''
 
 /**
- * Notes that a place is shown now. Returns whether its entry of the tab's history is a new
- * one that the browser has made, as for a bookmark.
+ * Notes that a place is shown now. Returns whether its entry of the tab's history is a
+ * new one that the browser has made, as for a bookmark.
  */
 export function noteVisit(place: Place): boolean {
   const known = history.state as Visit | null

@@ -241,8 +241,8 @@ export class PlantForm {
   }
 
   /**
-   * Returns the plant as it was typed, with the members that only a newer page knows. If a
-   * field is wrong, it gets the focus.
+   * Returns the plant as it was typed, with the members that only a newer page knows. If
+   * a field is wrong, it gets the focus.
    */
   #read(): Plant | undefined {
     const { id: idField, name: nameField, tag: tagField } = this.#fields

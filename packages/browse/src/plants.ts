@@ -9,7 +9,9 @@ import {
 import { base, forbidChanges, isRefused, signedIn, token } from './session.ts'
 import { toText } from './values.ts'
 
-/** A value for each member of a plant. Where one is missing, the page does not compile. */
+/**
+ * A value for each member of a plant. Where one is missing, the page does not compile.
+ */
 export type Members<Value> = {
   readonly [Member in keyof Required<Plant>]: Value
 }

@@ -11,8 +11,8 @@ export const signInButton = byId('sign-in', HTMLButtonElement)
 export const signOutButton = byId('sign-out', HTMLButtonElement)
 
 /**
- * The token that this page knows. In a browser that blocks storage it is the only one, and
- * is lost at a reload.
+ * The token that this page knows. In a browser that blocks storage it is the only one,
+ * and is lost at a reload.
  */
 let tokenInMemory = ''
 

@@ -4,8 +4,8 @@ import { startStore } from './store.ts'
 
 /**
  * Takes the two pictures of README.md into docs/. With a folder as its argument, it takes
- * all pictures into that, to be looked at: list, record and conflict, light, dark and on a
- * phone.
+ * all pictures into that, to be looked at: list, record and conflict, light, dark and on
+ * a phone.
  */
 
 const [folder] = process.argv.slice(2)

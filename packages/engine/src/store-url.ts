@@ -143,11 +143,11 @@ function parseServerUrl(url: string): StoreLocation {
 }
 
 /**
- * Splits a URL as libpq does: several hosts have commas between them, a parameter replaces
- * what stands before the `?`, and a + is a +. The URL standard has other rules.
+ * Splits a URL as libpq does: several hosts have commas between them, a parameter
+ * replaces what stands before the `?`, and a + is a +. The URL standard has other rules.
  *
- * An @ behind the hosts fits none of the parts: what stands before it may be the rest of a
- * password, and a message would show that as the name of the database.
+ * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
+ * a password, and a message would show that as the name of the database.
  */
 function splitServerUrl(url: string): ServerUrl {
   const parts =

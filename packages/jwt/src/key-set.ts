@@ -130,8 +130,8 @@ function unavailable(): AccessError {
 }
 
 /**
- * Resolves to the body at a URL. Follows no redirect. `fetch` would refuse header sections
- * above 16 KiB.
+ * Resolves to the body at a URL. Follows no redirect. `fetch` would refuse header
+ * sections above 16 KiB.
  */
 async function get(href: string, headers: Headers, signal: AbortSignal): Promise<string> {
   const client = href.startsWith('https:') ? https : http

@@ -28,8 +28,8 @@ export interface WebhookRepository {
 
 /**
  * The port of pending announcements. A change of a plant and its deliveries, one for each
- * webhook that wants it, are stored in one transaction. Times are durations, as only the store has a clock that
- * all processes share.
+ * webhook that wants it, are stored in one transaction. Times are durations, as only the
+ * store has a clock that all processes share.
  */
 export interface Outbox {
   /**

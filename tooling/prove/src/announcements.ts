@@ -10,7 +10,9 @@ import Database from 'better-sqlite3'
 import { type History, isPossible, takeEffect, toValue, type Value } from './history.ts'
 import { figure } from './part.ts'
 
-/** The first webhook wants everything. Another must hear the same, less what it ignores. */
+/**
+ * The first webhook wants everything. Another must hear the same, less what it ignores.
+ */
 const wanted: readonly [readonly WebhookEvent[], readonly WebhookEvent[]] = [
   ['added', 'changed', 'removed'],
   ['added', 'removed'],

@@ -10,8 +10,8 @@ import { counted, duration, grouped, rate } from '../words.ts'
 export type Outcome = CreateOutcome | 'replaced'
 
 /**
- * Counts what becomes of the lines of an import, and writes the rejected ones to a file in
- * the format of the lines.
+ * Counts what becomes of the lines of an import, and writes the rejected ones to a file
+ * in the format of the lines.
  */
 export class ImportResult implements Disposable {
   readonly counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }

@@ -103,8 +103,8 @@ class CsvReader<Item> implements Reader<Item> {
   }
 
   /**
-   * The number and the reason of a rejected line stand before it, in columns that an import
-   * ignores. So it takes the file as it is.
+   * The number and the reason of a rejected line stand before it, in columns that an
+   * import ignores. So it takes the file as it is.
    */
   rejectsHead(): Buffer {
     const named = this.#namedSeparator

@@ -12,7 +12,9 @@ export interface Format {
 export interface Reader<Item> {
   /** Needs memory for the longest line, not for the file. */
   read(chunks: AsyncIterable<Buffer>): AsyncGenerator<Entry<Item>[]>
-  /** Returns what begins a file of rejected lines. It is known once a line is rejected. */
+  /**
+   * Returns what begins a file of rejected lines. It is known once a line is rejected.
+   */
   rejectsHead(): Buffer
   /** Returns what a file of rejected lines has for one of them. */
   rejectsLine(rejected: Rejected): Buffer

@@ -9,9 +9,9 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * loses nothing. It rejects with DomainError `store-busy` (nothing was changed) or
  * `store-unavailable`.
  *
- * Changes of one id take effect one after another, those of one caller in the order of its
- * calls, even if it does not await them. A pool of connections breaks this: changes of one
- * id then need one connection, or a queue.
+ * Changes of one id take effect one after another, those of one caller in the order of
+ * its calls, even if it does not await them. A pool of connections breaks this: changes
+ * of one id then need one connection, or a queue.
  *
  * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise of this
  * port.

@@ -92,9 +92,9 @@ const passTimeoutMs = 5_000
  * - From `checkpointPages` otherwise: the thread. Nobody waits. While it copies, the
  *   writer does not.
  * - From `writerPages` (96 MiB), or once the thread has ended: the writer.
- * - If more than `longPages` (128 MiB) are left: the thread, because the writer would take
- *   seconds. So many are left only after another program has read an old state, such as a
- *   backup. Nobody can copy meanwhile. From half of `walBytesMax` on: the writer.
+ * - If more than `longPages` (128 MiB) are left: the thread, because the writer would
+ *   take seconds. So many are left only after another program has read an old state, such
+ *   as a backup. Nobody can copy meanwhile. From half of `walBytesMax` on: the writer.
  *
  * From `longPages` on, changes get 503 if pages cannot be copied because the disk refuses
  * them or would be full. While another program reads an old state, they get 503 only from

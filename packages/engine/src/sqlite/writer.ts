@@ -109,10 +109,10 @@ const userVersionLimit = 2n ** 31n
  * The changes of a failed transaction get 503 (error 50302), as do the groups that were
  * received and wait behind it. Groups that reached a port during the wait for the lock or
  * during COMMIT get a transaction of their own, so one may wait for the lock nearly twice
- * as long as `lockTimeoutMs`. SQLite has rolled the changes back. But the WAL may still hold all of them,
- * and a crash would restore them. So `#recover` commits a small transaction, which
- * overwrites them. That is not needed if the transaction could not get the lock. If only
- * step 3 fails, the changes get the same error, and may be stored.
+ * as long as `lockTimeoutMs`. SQLite has rolled the changes back. But the WAL may still
+ * hold all of them, and a crash would restore them. So `#recover` commits a small
+ * transaction, which overwrites them. That is not needed if the transaction could not get
+ * the lock. If only step 3 fails, the changes get the same error, and may be stored.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the

@@ -68,7 +68,9 @@ interface DialectOfSqlite extends Dialect {
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
   ): ChangeStatement<Values>
-  /** Defines a change, and another one of the same values if the first changes nothing. */
+  /**
+   * Defines a change, and another one of the same values if the first changes nothing.
+   */
   changeOr<Values>(
     first: ChangeStatement<Values>,
     otherwise: ChangeStatement<Values>,
@@ -84,8 +86,8 @@ export interface PrecedingStatement<Values> {
 interface DialectOfPostgres extends Dialect {
   /**
    * Defines a statement for any number of changes: each parameter is an array. The
-   * statement returns `order.by` of the rows that it changed, and may return `rows`. One statement for each
-   * change would cost this process seven times the processor time.
+   * statement returns `order.by` of the rows that it changed, and may return `rows`. One
+   * statement for each change would cost this process seven times the processor time.
    */
   changeMany<Values>(
     order: Exclude<Order<keyof Values & string>, 'barrier'>,
@@ -150,7 +152,9 @@ export const sqliteDialect: DialectOfSqlite = {
 
 type Compiled = Pick<ChangeStatement, 'sql' | 'parameters'>
 
-/** Requires that two statements take the same values, whose names are not compared later. */
+/**
+ * Requires that two statements take the same values, whose names are not compared later.
+ */
 function requireSameParameters(first: Compiled, second: Compiled): void {
   if (`${first.parameters}` !== `${second.parameters}`) {
     throw new Error(

@@ -62,7 +62,8 @@ export function createNodeServer(
   })
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
-  // Node 24 drops what is above this number. `checkHeaderSections` sees that there is one.
+  // Node 24 drops what is above this number. `checkHeaderSections` sees that there is
+  // one.
   server.maxHeadersCount = headerFieldsMax + 1
   const connections = new Connections(handle)
   connectionsOfServers.set(server, connections)

@@ -73,8 +73,8 @@ export async function stopListening(server: Server): Promise<void> {
 
 /**
  * Closes a server: answers every request that has arrived on a connection that it has
- * accepted, and closes each after its answer. Cuts clients that seem to read nothing for a second, and all others
- * after the timeout.
+ * accepted, and closes each after its answer. Cuts clients that seem to read nothing for
+ * a second, and all others after the timeout.
  *
  * @returns the number of connections closed with a request unanswered
  */

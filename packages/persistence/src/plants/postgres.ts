@@ -52,9 +52,9 @@ const savedEvent = sql`case when added = version then 'added' else 'changed' end
 const savedRows = sql`case when added = version then 1 else 2 end`
 
 /**
- * Returns a change that also adds a delivery of each changed plant for each active webhook
- * that wants its event. The lock keeps a webhook from being removed until the commit. It
- * waits for a concurrent removal, but for no other change of the webhook.
+ * Returns a change that also adds a delivery of each changed plant for each active
+ * webhook that wants its event. The lock keeps a webhook from being removed until the
+ * commit. It waits for a concurrent removal, but for no other change of the webhook.
  */
 const announcing = (change: Query<unknown>, event: RawBuilder<unknown>) => sql`
   with changed as (

@@ -29,7 +29,9 @@ async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<v
   await orderByBytes('outbox', ['webhook'])(db, dialect)
 }
 
-/** A webhook of an earlier release hears only of new plants, as all its deliveries are. */
+/**
+ * A webhook of an earlier release hears only of new plants, as all its deliveries are.
+ */
 async function addEvents(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('webhooks')

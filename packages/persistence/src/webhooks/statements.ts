@@ -119,7 +119,9 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
 
   return {
     all: read(() => webhooks.orderBy('created_at')),
-    /** Webhooks that may be leased now. The one without a lease for longest comes first. */
+    /**
+     * Webhooks that may be leased now. The one without a lease for longest comes first.
+     */
     due: read(() =>
       webhooks
         .where('is_stopped', '=', no)
