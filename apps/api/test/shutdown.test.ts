@@ -1,20 +1,10 @@
 import { existsSync } from 'node:fs'
 import { parsePlantId } from '@plant-store/domain'
-import { until } from '@plant-store/harness'
 import type { Wire } from '@plant-store/http/testing'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import {
-  alone,
-  ask,
-  connectRaw,
-  create,
-  rawPost,
-  start as startServer,
-  token,
-} from './ask.ts'
+import { alone, ask, connectRaw, rawPost, start as startServer, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
-import { listen } from './listener.ts'
 
 function start(databaseUrl: string, environment: Record<string, string> = {}) {
   return startServer({ HTTP_THREADS: '2', ...environment }, { databaseUrl })
@@ -107,28 +97,4 @@ test('clients whose balancer asks /readyz are all answered in a stop', async () 
 
   expect([...statuses.keys()]).toEqual([200])
   expect(late.status).toBe(200)
-})
-
-test('an incomplete request and a silent webhook do not delay a stop', async () => {
-  await using database = await prepareDatabase()
-  await using program = await start(database.url, { SHUTDOWN_TIMEOUT: '10s' })
-  await using webhook = await listen(database.url, () => new Promise(() => {}))
-  expect((await create(program, 2)).status).toBe(200)
-  await until('the webhook is asked', () => webhook.received.length === 1)
-  const halves = [
-    'GET /readyz HTT',
-    rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1),
-  ]
-  const clients = await Promise.all(
-    halves.map(async half => {
-      const client = await connectRaw(program.url)
-      client.send(half)
-      return client
-    }),
-  )
-  // It ends with 1 after the time, which would be too short for one after the other.
-  expect(await program.end('SIGTERM')).toBe(0)
-  const answers = await Promise.all(clients.map(client => client.closed()))
-  expect(`${Buffer.concat(answers)}`).toBe('')
-  expect(program.log.at(-1)?.msg).toBe('stopped')
 })

@@ -124,36 +124,6 @@ function failure(error: number): string {
   return JSON.stringify({ error, message: 'm' })
 }
 
-test.each<Exchange>([
-  {
-    why: 'the largest id',
-    request: read,
-    status: 200,
-    body: '{"id":9223372036854775807,"name":"n"}',
-  },
-  {
-    why: 'HEAD without a body',
-    request: head,
-    status: 200,
-    body: '',
-  },
-  {
-    why: 'another method, with those that the path has',
-    request: patch,
-    status: 405,
-    body: failure(40501),
-    fields: { allow: 'GET, HEAD, POST' },
-  },
-  {
-    why: 'a refusal of what is no request',
-    request: undefined,
-    status: 400,
-    body: failure(40000),
-  },
-])('the recorder of the contract accepts $why', exchange => {
-  expect(() => record(exchange)).not.toThrow()
-})
-
 test.each<Exchange & { readonly fault: string }>([
   {
     why: 'a status that the operation does not declare',

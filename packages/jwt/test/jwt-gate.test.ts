@@ -183,7 +183,6 @@ describe('a token', () => {
         return `${header}.${payload}.${signature}`
       },
     ],
-    ['signed by another key', async () => sign(await makeKey('first'))],
     [
       'without a signature',
       async () => {
@@ -221,14 +220,11 @@ describe('a token', () => {
     expect(await ask(gate, await sign(key))).toBe('invalid-token')
   })
 
-  test.each([['is a megabyte of dots', () => '.'.repeat(2 ** 20)]])(
-    'that %s is left to the other gate',
-    async (_, make) => {
-      const gate = createGate({ otherwise: () => ({ name: 'other' }) })
+  test('that is a megabyte of dots is left to the other gate', async () => {
+    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
 
-      expect(await ask(gate, await make())).toBe('other')
-    },
-  )
+    expect(await ask(gate, '.'.repeat(2 ** 20))).toBe('other')
+  })
 
   test('that has just the length allowed is admitted', async () => {
     const bytesMax = 8192
