@@ -162,3 +162,22 @@ test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
   expect(run(), 'more than a second later').toEqual(['bulk', 'bulk', 'bulk'])
   expect(arrivals.recent()).toEqual({ single: false, bulk: true })
 })
+
+test('beside single changes, bulk ones take as long as the last COMMIT', ({ expect }) => {
+  const clock = stopClock()
+  const { bulk, single, arrivals, run } = openSenders()
+  single.deliver('single')
+  run()
+  const commitMs = 400
+  clock.now += commitMs
+  arrivals.end()
+  for (let sent = 0; sent < 10; sent++) {
+    bulk.send('bulk')
+  }
+
+  const names = run(() => {
+    clock.now += 100
+  })
+
+  expect(names).toHaveLength(4)
+})

@@ -10,7 +10,7 @@ import {
 import { stopServer } from '@plant-store/http/server'
 import { assertFailure, chunk, jsonOf } from '@plant-store/http/testing'
 import { type ExpectStatic, expect, test, vi } from 'vitest'
-import { readParts } from '../src/plants/batch.ts'
+import { PartRoom, readParts } from '../src/plants/batch.ts'
 import { pausedInserts, type ServiceOptions, startService } from './memory-service.ts'
 
 /**
@@ -254,6 +254,25 @@ test('two long batches are created and read only up to a limit', async () => {
   const secondAnswer = await second.answer()
   expect(jsonOf(firstAnswer)).toMatchObject({ created: 6_000n })
   expect(jsonOf(secondAnswer)).toMatchObject({ created: 6_000n })
+})
+
+test('the batch that came first is admitted until it has no part', async () => {
+  const room = new PartRoom(100)
+  await room.enter(1, 100)
+  const admitted: string[] = []
+  const enter = async (place: number, part: string) => {
+    await room.enter(place, 50)
+    admitted.push(part)
+  }
+
+  const later = [enter(3, 'third'), enter(2, 'second')]
+  const first = enter(1, 'first').then(() => enter(1, 'first again'))
+  room.leave(100)
+  await first
+  room.leave(100)
+  await Promise.all(later)
+
+  expect(admitted).toEqual(['first', 'first again', 'second', 'third'])
 })
 
 test.each([

@@ -27,8 +27,9 @@ const transactionChangesMax = 1_000
 const bulkTransactionChangesMax = 8_000
 
 /**
- * How long changes are recent. After a recent single change, a transaction takes only one
- * bulk group, because other single changes may wait for it.
+ * How long changes are recent. After a recent single change, a transaction takes bulk
+ * groups only as long as the last COMMIT took, and at least one: other single changes may
+ * wait for them. So they wait for at most twice a COMMIT, on a disk of any speed.
  */
 const recentMs = 1_000
 
@@ -50,6 +51,12 @@ export class Arrivals {
   }
   /** How many changes of each kind the transaction has taken. */
   readonly #takenChanges = { single: 0, bulk: 0 }
+  /** When the transaction took its first bulk group. */
+  #bulkStartMs = 0
+  /** When the transaction last asked for a group. Its COMMIT follows. */
+  #askedMs = 0
+  /** How long the last COMMIT took. */
+  #commitMs = 0
 
   constructor(senders: ReadonlyMap<MessagePort, ChangeKind>) {
     this.#senders = senders
@@ -81,6 +88,7 @@ export class Arrivals {
 
   /** Returns the next group of the transaction, or `undefined` if it takes no other. */
   next(): Group | undefined {
+    this.#askedMs = performance.now()
     return this.#nextSingle() ?? this.#nextBulk()
   }
 
@@ -89,6 +97,7 @@ export class Arrivals {
    * taken longer than `recentMs` for them.
    */
   end(): void {
+    this.#commitMs = performance.now() - this.#askedMs
     for (const kind of changeKinds) {
       if (this.#takenChanges[kind] > 0) {
         this.#lastMs[kind] = performance.now()
@@ -118,8 +127,15 @@ export class Arrivals {
   }
 
   #nextBulk(): Group | undefined {
-    const changesMax = this.#isRecent('single') ? 1 : bulkTransactionChangesMax
-    if (this.#takenChanges.bulk >= changesMax) {
+    const isFirst = this.#takenChanges.bulk === 0
+    if (isFirst) {
+      this.#bulkStartMs = this.#askedMs
+      return this.#take('bulk')
+    }
+    const bulkMs = this.#askedMs - this.#bulkStartMs
+    const isSlow = bulkMs >= this.#commitMs
+    const isFull = this.#takenChanges.bulk >= bulkTransactionChangesMax
+    if (isFull || (isSlow && this.#isRecent('single'))) {
       return undefined
     }
     return this.#take('bulk')

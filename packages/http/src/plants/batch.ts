@@ -51,7 +51,8 @@ export interface BatchOutcome {
  * constant memory.
  */
 export function createBatches({ authenticate, limits, ending }: BatchOptions) {
-  const underWay = createSemaphore(underWaySizeMax)
+  const room = new PartRoom(underWaySizeMax)
+  let batches = 0
   const lineLimits = {
     lineBytesMax: limits.bodyBytesMax,
     lineTimeoutMs: limits.requestTimeoutMs,
@@ -63,13 +64,15 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
     body: Body | undefined,
     useCases: PlantUseCases,
   ): Promise<BatchOutcome> => {
+    batches++
+    const place = batches
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {
       try {
         return await useCases.createAll(part.plants)
       } finally {
-        underWay.release(part.size)
+        room.leave(part.size)
       }
     }
     const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
@@ -92,15 +95,13 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
         if (isFailed) {
           break
         }
-        await underWay.acquire(part.size)
+        await room.enter(place, part.size)
         counted = Promise.all([create(part), counted]).then(([outcomes]) =>
           count(part, outcomes),
         )
         counted.catch(() => {
           isFailed = true
         })
-        // Let other requests of this thread run.
-        await nextTurn()
       }
     } finally {
       await counted.catch(() => {})
@@ -187,25 +188,68 @@ function faultOf(line: number, error: unknown): LineFault {
   }
 }
 
-/** Admits in order of arrival what fits, or is alone. */
-function createSemaphore(sizeMax: number) {
-  let taken = 0
-  let released = Promise.withResolvers<void>()
-  let admitted = Promise.resolve()
-  return {
-    acquire(size: number): Promise<void> {
-      admitted = admitted.then(async () => {
-        while (taken > 0 && taken + size > sizeMax) {
-          await released.promise
-        }
-        taken += size
-      })
-      return admitted
-    },
-    release(size: number): void {
-      taken -= size
-      released.resolve()
-      released = Promise.withResolvers()
-    },
+/** A part that waits for room. */
+interface WaitingPart {
+  /** The place of its batch in the order of arrival. */
+  readonly place: number
+  readonly size: number
+  readonly admit: () => void
+}
+
+/**
+ * The room for parts in progress. The part of the batch that came first is admitted first,
+ * so batches of the same moment end one after another, not all together at the end.
+ */
+export class PartRoom {
+  readonly #sizeMax: number
+  /** In the order of their batches. */
+  readonly #waiting: WaitingPart[] = []
+  #takenSize = 0
+  #isAdmitting = false
+  #released = Promise.withResolvers<void>()
+
+  constructor(sizeMax: number) {
+    this.#sizeMax = sizeMax
+  }
+
+  /** Resolves once the part has room. A part that is too large is admitted alone. */
+  enter(place: number, size: number): Promise<void> {
+    const { promise, resolve: admit } = Promise.withResolvers<void>()
+    const next = this.#waiting.findIndex(part => part.place > place)
+    const index = next === -1 ? this.#waiting.length : next
+    this.#waiting.splice(index, 0, { place, size, admit })
+    if (!this.#isAdmitting) {
+      void this.#admitAll()
+    }
+    return promise
+  }
+
+  leave(size: number): void {
+    this.#takenSize -= size
+    this.#released.resolve()
+    this.#released = Promise.withResolvers()
+  }
+
+  /**
+   * Admits one part a turn of the event loop. Other requests of this thread run between,
+   * and the batch of the part asks for its next one before others are admitted.
+   */
+  async #admitAll(): Promise<void> {
+    this.#isAdmitting = true
+    for (;;) {
+      await nextTurn()
+      const [first] = this.#waiting
+      if (first === undefined) {
+        break
+      }
+      if (this.#takenSize > 0 && this.#takenSize + first.size > this.#sizeMax) {
+        await this.#released.promise
+        continue
+      }
+      this.#waiting.shift()
+      this.#takenSize += first.size
+      first.admit()
+    }
+    this.#isAdmitting = false
   }
 }
