@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { hashToken, mintToken, scopes } from '@plant-store/access'
-import { explain, readLastBackup, storageName } from '@plant-store/engine'
+import { messageOf, readLastBackup, storageName } from '@plant-store/engine'
 import { type MainStorage, openStorage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -104,7 +104,7 @@ async function openStore(
       onServerWarning: warning => storeLog.noteWarning(warning),
     })
   } catch (cause) {
-    throw new Error(`DATABASE_URL: ${explain(cause as Error)}`, { cause })
+    throw new Error(`DATABASE_URL: ${messageOf(cause)}`, { cause })
   }
 }
 

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import { explain, type OpeningPlan, printable, storageName } from '@plant-store/engine'
+import { messageOf, type OpeningPlan, printable, storageName } from '@plant-store/engine'
 import { planOpening } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
@@ -28,7 +28,7 @@ export async function checkService(): Promise<ServiceCheck> {
     const config = readConfig(process.env)
     const [port, store] = await Promise.allSettled([findPort(config), planStore(config)])
     const failed = [port, store].filter(check => check.status === 'rejected')
-    const faults = failed.map(({ reason }) => explain(reason))
+    const faults = failed.map(({ reason }) => messageOf(reason))
     if (faults.length > 0 || store.status === 'rejected') {
       return { faults, misspelt }
     }
@@ -42,7 +42,7 @@ async function planStore({ databaseUrl }: Config): Promise<OpeningPlan> {
   try {
     return await planOpening(databaseUrl)
   } catch (error) {
-    throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
+    throw new Error(`DATABASE_URL: ${messageOf(error)}`)
   }
 }
 
@@ -81,7 +81,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 /** The configuration may be what is invalid, so the format of the log is read here. */
 function writeFailure(error: Error): void {
   const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
-  const lines = explain(error)
+  const lines = messageOf(error)
     .split('\n')
     .map(line => `${priority}plant-store: ${printable(line)}\n`)
   process.stderr.write(lines.join(''))

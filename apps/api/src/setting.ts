@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { fileReason } from '@plant-store/engine'
+import { reasonOf } from '@plant-store/engine'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -54,7 +54,7 @@ function readSecret(variable: string, file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    const reason = fileReason(cause)
+    const reason = reasonOf(cause)
     throw new Error(`${variable} names a file that cannot be read: ${reason}`, { cause })
   }
 }

@@ -1,4 +1,4 @@
-import { explain, fileReason, isDamage } from '@plant-store/engine'
+import { isDamage, messageOf, reasonOf } from '@plant-store/engine'
 
 export const exitCodes = {
   done: 0,
@@ -22,7 +22,7 @@ export class CommandError extends Error {
 
 /** Returns a failure that says in plain words why the system refused a file. */
 export function fileError(file: string, cause: unknown): CommandError {
-  return new CommandError(`${file}: ${fileReason(cause)}`)
+  return new CommandError(`${file}: ${reasonOf(cause)}`)
 }
 
 /**
@@ -47,14 +47,6 @@ export function throwWithAdvice(
     throw new CommandError(`${messageOf(error)}: ${advice}`)
   }
   throw error
-}
-
-/** Returns what a caught value says, with the reasons behind it. */
-export function messageOf(error: unknown): string {
-  if (error instanceof Error) {
-    return explain(error)
-  }
-  return String(error)
 }
 
 const interruptingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

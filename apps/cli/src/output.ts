@@ -1,6 +1,6 @@
 import { createWriteStream, fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import { fileReason, printable } from '@plant-store/engine'
+import { printable, reasonOf } from '@plant-store/engine'
 import { CommandError, exitCodes } from './command-error.ts'
 
 /** Standard output or standard error. Tests put streams without a descriptor there. */
@@ -54,7 +54,7 @@ function throwOutputError(cause: unknown): never {
   if ((cause as NodeJS.ErrnoException).code === 'EPIPE') {
     throw new CommandError('the output was closed', exitCodes.outputClosed)
   }
-  throw new CommandError(`the output could not be written: ${fileReason(cause)}`)
+  throw new CommandError(`the output could not be written: ${reasonOf(cause)}`)
 }
 
 /**

@@ -3,9 +3,14 @@ import {
   CommanderError,
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings'
-import { defaultStoreUrl, printable, StoreInUseError } from '@plant-store/engine'
+import {
+  defaultStoreUrl,
+  messageOf,
+  printable,
+  StoreInUseError,
+} from '@plant-store/engine'
 import manifest from '../package.json' with { type: 'json' }
-import { CommandError, exitCodes, messageOf } from './command-error.ts'
+import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'

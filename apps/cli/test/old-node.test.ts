@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { openStorage } from '@plant-store/engine'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 /**
  * Makes this Node say that it is another, and load nothing but itself and the file that
@@ -50,14 +49,3 @@ test.each(Object.entries(programs))(
     expect(start(`${needed}.0.0`).stderr).toMatch(/loaded \.\/(serve|program)-/)
   },
 )
-
-test('the engine says which Node it needs', async () => {
-  const { node } = process.versions
-  const pretend = (value: string) =>
-    Object.defineProperty(process.versions, 'node', { value })
-  onTestFinished(() => void pretend(node))
-  pretend('20.20.2')
-  const needed = 'needs Node 24 or later, and this is Node 20.20.2'
-  const opening = openStorage({ entities: {} }, { url: 'file:never.db' })
-  await expect(opening).rejects.toThrow(`@plant-store/engine ${needed}`)
-})

@@ -1,6 +1,6 @@
 import { NoAnswerError, type Plant, RefusedError } from '@plant-store/client'
 import { isSamePlant, plants, readPlant, type StoredPlant } from './plants.ts'
-import { isRefused, signedIn, toWords } from './session.ts'
+import { isRefused, messageOf, signedIn } from './session.ts'
 
 /** A change of one plant. */
 export interface Change {
@@ -41,7 +41,7 @@ export async function attempt(
   } catch (error) {
     const isUncertain = mayHaveChanged(error)
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
-      return { kind: 'failed', reason: toWords(error) }
+      return { kind: 'failed', reason: messageOf(error) }
     }
     const doubt = isUncertain ? 'It is unknown whether it was' : 'It was not'
     const doubtful = `${doubt} ${participle(change)}`
@@ -52,7 +52,7 @@ export async function attempt(
       const now = await readPlant(change.id)
       return judge(change, base, { now, error })
     } catch (cause) {
-      return { kind: 'failed', reason: `${doubtful}: ${toWords(cause)}` }
+      return { kind: 'failed', reason: `${doubtful}: ${messageOf(cause)}` }
     }
   }
 }
@@ -67,7 +67,7 @@ function judge(
     return { kind: 'done', stored: now }
   }
   if (now?.version === base?.version) {
-    const reason = `It was not ${participle(change)}: ${toWords(error)}`
+    const reason = `It was not ${participle(change)}: ${messageOf(error)}`
     return { kind: 'failed', reason }
   }
   return { kind: 'conflict', now }

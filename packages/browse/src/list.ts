@@ -13,7 +13,7 @@ import {
   showEmpty,
   showTable,
 } from './rows.ts'
-import { signedIn, token, toWords } from './session.ts'
+import { messageOf, signedIn, token } from './session.ts'
 
 /** The largest number of rows on a page of the list. */
 const rowsMax = 100
@@ -206,7 +206,7 @@ export class List {
   #refuse(place: Place, error: unknown): void {
     showBusy(false)
     stop.hidden = true
-    const words = toWords(error)
+    const words = messageOf(error)
     if (token() === '') {
       // The user has closed the question for a token. "Try again" would only ask it
       // again.

@@ -22,11 +22,11 @@ import { askForScope, readPlant, type StoredPlant } from './plants.ts'
 import { askToDiscard } from './question.ts'
 import {
   hasOtherToken,
+  messageOf,
   signInButton,
   signOut,
   signOutButton,
   token,
-  toWords,
 } from './session.ts'
 import { integerProblem, readInteger } from './values.ts'
 
@@ -177,7 +177,7 @@ async function showPlant(place: Place): Promise<void> {
     }
   } catch (error) {
     if (!signal.aborted) {
-      showUnread(place, id, toWords(error))
+      showUnread(place, id, messageOf(error))
     }
   } finally {
     takeBack()

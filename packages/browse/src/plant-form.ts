@@ -11,7 +11,7 @@ import {
 import { toFragment } from './place.ts'
 import { hints, type Members, type StoredPlant } from './plants.ts'
 import { ask, askToDiscard, compare } from './question.ts'
-import { mayChange, toWords } from './session.ts'
+import { mayChange, messageOf } from './session.ts'
 import { toCell } from './values.ts'
 
 /** The plant of a form, and what the browser page does for it. */
@@ -356,7 +356,7 @@ export class PlantForm {
     try {
       await this.#options.openBeside(id)
     } catch (error) {
-      this.#fail(toWords(error))
+      this.#fail(messageOf(error))
     }
   }
 

@@ -75,7 +75,7 @@ export const isRefused = (error: unknown, status: number): error is RefusedError
   error instanceof RefusedError && error.status === status
 
 /** Returns what went wrong: as the store words it, with its number. */
-export function toWords(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (error instanceof NoAnswerError && error.reason !== 'unreadable-answer') {
     return 'the store did not answer'
   }
@@ -104,7 +104,7 @@ export async function signedIn<Result>(call: () => Promise<Result>): Promise<Res
       noteRefusal(error, tokenSent)
       // Another call may have asked for a new token meanwhile.
       const isOther = token() !== '' && token() !== tokenSent
-      if (!isOther && !(await askToken(toWords(error)))) {
+      if (!isOther && !(await askToken(messageOf(error)))) {
         throw error
       }
     }

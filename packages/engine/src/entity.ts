@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
 import { schemaVersionOf } from './migrations.ts'
+import type { Runner } from './runner.ts'
 import type { Dialect } from './statements/dialect.ts'
 import type {
-  Change,
   ChangeStatement,
   ColumnType,
   ReadStatement,
@@ -52,26 +52,6 @@ export interface Rows<Item> {
   readonly from: (row: never) => Item
   /** Returns the item of a row that may contain anything, or throws. */
   readonly parse: (row: never) => Item
-}
-
-/** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
-export interface Runner {
-  read<Values extends object, Row>(
-    statement: ReadStatement<Values, Row>,
-    values: Values,
-  ): Promise<readonly Row[]>
-  /** Returns a change: the statement with these values. */
-  bind<Values extends object>(statement: ChangeStatement<Values>, values: Values): Change
-  /** Resolves to the affected rows once the change is durable. */
-  submit<Values extends object>(
-    statement: ChangeStatement<Values>,
-    values: Values,
-  ): Promise<number>
-  /**
-   * Like `submit`, for several changes, in order. A long list takes several transactions
-   * (`group-queue.ts`). If one of them fails, others may be stored.
-   */
-  submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
 
 /** The entities of a store, by name. `persistence/src/entities.ts` lists them. */

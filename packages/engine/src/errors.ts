@@ -42,62 +42,94 @@ export function unavailable(message: string, cause?: Error): StoreError {
   return new StoreError('store-unavailable', message, cause && { cause })
 }
 
-/** Leaves the errors of a store as they are. */
-export function unchanged(error: StoreError): Error {
-  return error
-}
-
 /** Returns whether an error or its cause is a damaged file. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) {
     return false
   }
-  const { code = '' } = error as { code?: unknown }
   return (
     error instanceof StoreDamagedError ||
-    `${code}`.startsWith('SQLITE_CORRUPT') ||
+    codeOf(error).startsWith('SQLITE_CORRUPT') ||
     isDamage(error.cause)
   )
 }
 
 /**
- * Returns an error in words, for operators. In Node, the error of a name with several
- * addresses has no message of its own. The messages of its attempts are returned instead.
+ * Returns what a thrown value says to people. The ports keep the reason of
+ * `store-unavailable` from clients, so it is added here.
  */
-export function wordsOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) {
     return `${error}`
   }
-  const { message, code, name } = error as NodeJS.ErrnoException
-  if (message !== '') {
+  const { message, code, name, cause } = error as NodeJS.ErrnoException
+  if (message === '') {
+    // In Node, the error of a name with several addresses has no message of its own.
+    const attempts = error instanceof AggregateError ? error.errors : []
+    const parts = attempts.length > 0 ? attempts : [cause ?? code ?? name]
+    return [...new Set(parts.map(messageOf))].join('; ')
+  }
+  // A reader's messages contain the reason.
+  const hasReason = !(cause instanceof Error) || message.includes(': ')
+  if (code !== 'store-unavailable' || hasReason) {
     return message
   }
-  if (error instanceof AggregateError && error.errors.length > 0) {
-    const reasons = new Set(error.errors.map(wordsOf))
-    return [...reasons].join('; ')
-  }
-  return error.cause === undefined ? (code ?? name) : wordsOf(error.cause)
+  return `${message}: ${messageOf(cause)}`
 }
 
-/** Returns an error in words, with its reason. The ports keep reasons from clients. */
-export function explain(error: Error): string {
-  const { code, cause } = error as Error & { code?: unknown }
-  const words = wordsOf(error)
-  // A reader's messages contain the reason.
-  const hasReason = !(cause instanceof Error) || words.includes(': ')
-  if (code !== 'store-unavailable' || hasReason) {
-    return words
-  }
-  return `${words}: ${wordsOf(cause)}`
+/** Returns the code of an error of SQLite or the system, or an empty text. */
+export function codeOf(error: unknown): string {
+  const hasCode = error instanceof Error && 'code' in error
+  return hasCode ? `${error.code}` : ''
 }
 
-/** Returns in plain words why the system refused a file. */
-export function fileReason(error: unknown): string {
-  const { code = '', message, path } = error as NodeJS.ErrnoException
+/** Returns whether another process held the lock, so that nothing was written. */
+export function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_BUSY')
+}
+
+/** Returns whether a file is damaged, or no database. */
+export function isUnreadable(error: unknown): boolean {
+  return isDamage(error) || codeOf(error) === 'SQLITE_NOTADB'
+}
+
+/**
+ * Returns why SQLite or the system failed, in short words that follow "because" or a
+ * colon.
+ *
+ * @param withCode whether the code follows, as in logs
+ */
+export function reasonOf(error: unknown, { withCode = false } = {}): string {
+  const code = codeOf(error)
+  if (withCode && code !== '') {
+    return `${reasonOf(error)} (${code})`
+  }
+  const { message, path } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' && path !== undefined && hasNoInode(dirname(path))) {
     return noInodeReason
   }
-  return reasons[code] ?? message
+  const primaryCode = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? ''
+  return reasons[code] ?? reasons[primaryCode] ?? message
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EISDIR: 'it is a folder',
+  EMFILE: 'the process has too many open files',
+  ENAMETOOLONG: 'the path is too long',
+  ENOENT: 'no such file or folder',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'a part of the path is not a folder',
+  EPERM: 'the system does not permit it',
+  EROFS: 'the file system is read-only',
+  SQLITE_BUSY: 'another program keeps it locked',
+  SQLITE_CANTOPEN: 'the file cannot be opened',
+  SQLITE_CORRUPT: 'it is damaged',
+  SQLITE_FULL: 'the disk is full',
+  SQLITE_IOERR: 'the disk fails',
+  SQLITE_READONLY: 'it may not be written',
+  SQLITE_READONLY_ROLLBACK:
+    'a change was interrupted: start the server, which takes it back, or move a journal of another store away',
 }
 
 /** A file system without inodes refuses new files, even if it has space. */
@@ -111,16 +143,4 @@ export function hasNoInode(folder: string): boolean {
   } catch {
     return false
   }
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-  EMFILE: 'the process has too many open files',
-  ENAMETOOLONG: 'the path is too long',
-  ENOENT: 'no such file or folder',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'a part of the path is not a folder',
-  EPERM: 'the system does not permit it',
-  EROFS: 'the file system is read-only',
 }

@@ -1,23 +1,14 @@
-export { compileEntities, type Entity, type Migration, type Runner } from './entity.ts'
+export { compileEntities, type Entity, type Migration } from './entity.ts'
 export {
-  explain,
-  fileReason,
   isDamage,
+  messageOf,
   NoStoreError,
+  reasonOf,
   StoreError,
   StoreInUseError,
 } from './errors.ts'
-export {
-  attachStorage,
-  backUpStore,
-  inspectStore,
-  openReader,
-  openSalvage,
-  openStorage,
-  planOpening,
-  restoreStore,
-} from './open.ts'
 export { printable } from './printable.ts'
+export type { Runner } from './runner.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export { readStoreId } from './sqlite/store-id.ts'
@@ -57,7 +48,6 @@ export {
   type StorageHandle,
   type StorageObserver,
   type StorageOptions,
-  type StoreContent,
   type StoreReader,
   type StoreReport,
   transferListOf,

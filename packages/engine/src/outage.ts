@@ -1,4 +1,4 @@
-import { type StoreError, wordsOf } from './errors.ts'
+import { messageOf, type StoreError } from './errors.ts'
 import type { StorageObserver } from './types.ts'
 
 /** How often a store that fails is checked. */
@@ -46,7 +46,7 @@ export class OutageWatch {
       return
     }
 
-    const reason = reasonOf(error)
+    const reason = messageOf(error.cause ?? error.message)
     this.#state = { kind: 'reported', reason, hasFailed: false }
     this.#onFailureChange(reason)
     this.#checkLater()
@@ -78,7 +78,7 @@ export class OutageWatch {
 
     // The first failure may have been a symptom. That of a check lasts.
     const isOutage = failure?.code === 'store-unavailable'
-    const lastingReason = isOutage ? reasonOf(failure) : reason
+    const lastingReason = isOutage ? messageOf(failure.cause ?? failure.message) : reason
     if (lastingReason !== reason) {
       this.#onFailureChange(lastingReason)
     }
@@ -95,8 +95,4 @@ export class OutageWatch {
       return error as StoreError
     }
   }
-}
-
-function reasonOf({ message, cause }: StoreError): string {
-  return cause instanceof Error ? wordsOf(cause) : message
 }

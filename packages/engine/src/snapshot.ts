@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
-import { unavailable, unchanged } from './errors.ts'
+import type { CompiledEntities, Entities, Entity } from './entity.ts'
+import { unavailable } from './errors.ts'
+import type { Runner } from './runner.ts'
 import { valuesOf } from './statements/statement.ts'
 import type { StoreContent, StoreReader, StoreReport } from './types.ts'
 
@@ -22,7 +23,7 @@ export const pageRows = 1_000
 
 /** Returns a reader of a transaction. Its disposal ends the transaction. */
 export function createReader(
-  { entities, translateError = unchanged }: StoreContent,
+  { entities, translateError }: StoreContent,
   transaction: ReadTransaction,
 ): StoreReader {
   const { compiled, schemaVersion } = transaction

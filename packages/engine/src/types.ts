@@ -5,19 +5,11 @@ import type { PoolMode } from './store-url.ts'
 
 // Nothing here is a type of a driver, because importers of this package do not have them.
 
-/** The content of the stores of a program. */
-export interface StoreContent<Entered extends Entities = Entities> {
-  readonly entities: Entered & { readonly [Name in ReservedName]?: never }
-  /**
-   * Makes errors of a store those of the ports. By default they are {@link StoreError}.
-   */
-  readonly translateError?: ((error: StoreError) => Error) | undefined
+/** What the stores of a program have, and whose errors they throw. */
+export interface StoreContent {
+  readonly entities: Entities
+  readonly translateError: (error: StoreError) => Error
 }
-
-/** Names that every storage or reader has, so that no entity may have them. */
-type ReservedName =
-  | keyof MainStorage<Record<never, never>>
-  | keyof StoreReader<Record<never, never>>
 
 export interface StorageOptions extends EngineOptions {
   /** A URL that `parseStoreUrl` takes. */

@@ -1,13 +1,4 @@
-import {
-  backUpStore,
-  type Entity,
-  inspectStore,
-  openReader,
-  openSalvage,
-  openStorage,
-  restoreStore,
-  type StoreContent,
-} from '@plant-store/engine'
+import { type Entity, storesOf } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -25,9 +16,9 @@ const unreadGardens: Entity<Notes, Note> = {
   rows: null,
   restoredBy: { key: 'id', name: 'text' },
 }
-const first = { entities: { notes } }
-const second = { entities: { notes, gardens } }
-const unread = { entities: { notes, gardens: unreadGardens } }
+const first = storesOf({ notes })
+const second = storesOf({ notes, gardens })
+const unread = storesOf({ notes, gardens: unreadGardens })
 
 function newUrl(): string {
   return `file:${temporaryFolder()}/notes.db`
@@ -46,19 +37,19 @@ async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>) {
 }
 
 /** Creates a store with notes of these ids. */
-async function createStore<Entered extends { readonly notes: typeof notes }>(
-  content: StoreContent<Entered>,
+async function createStore(
+  stores: Pick<typeof first, 'openStorage'>,
   url: string,
   ...ids: readonly number[]
 ): Promise<void> {
-  await using storage = await openStorage<{ notes: typeof notes }>(content, { url })
+  await using storage = await stores.openStorage({ url })
   for (const id of ids) {
     await storage.notes.insert(note(id))
   }
 }
 
 async function insertGardens(url: string, ...gardens: readonly Note[]): Promise<void> {
-  await using storage = await openStorage(second, { url, migrates: true })
+  await using storage = await second.openStorage({ url, migrates: true })
   for (const garden of gardens) {
     await storage.gardens.insert(garden)
   }
@@ -75,7 +66,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
   test('is inspected as it is', async () => {
     await using place = await openPlace()
 
-    const report = await inspectStore(second, place.url)
+    const report = await second.inspectStore(place.url)
 
     const counts = { notes: 1, gardens: 0 }
     expect(report).toMatchObject({ schemaVersion: 1, counts })
@@ -83,7 +74,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
 
   test('has none of it for a reader', async () => {
     await using place = await openPlace()
-    await using reader = await openReader(second, place.url)
+    await using reader = await second.openReader(place.url)
 
     expect(await itemsOf(reader.all('notes'))).toEqual([note(1)])
     expect(await itemsOf(reader.all('gardens'))).toEqual([])
@@ -93,12 +84,12 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
   test('is refused unless its opener migrates, and left as it is', async () => {
     await using place = await openPlace()
 
-    const refused = openStorage(second, { url: place.url })
+    const refused = second.openStorage({ url: place.url })
 
     await expect(refused).rejects.toThrow(
       /: it has schema version 1, and this release needs 2: stop the servers, then start the new one, which migrates it$/,
     )
-    const report = await inspectStore(second, place.url)
+    const report = await second.inspectStore(place.url)
     expect(report.schemaVersion).toBe(1)
   })
 
@@ -108,10 +99,10 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     await using place = await openPlace()
     const onNewerVersion = vi.fn()
     const older = { url: place.url, onNewerVersion }
-    await using _storage = await openStorage(first, older)
+    await using _storage = await first.openStorage(older)
     await vi.advanceTimersByTimeAsync(10_000)
     expect(onNewerVersion).not.toHaveBeenCalled()
-    await (await openStorage(second, { url: place.url, migrates: true }))[
+    await (await second.openStorage({ url: place.url, migrates: true }))[
       Symbol.asyncDispose
     ]()
 
@@ -125,13 +116,13 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
   test('gets its table when it is migrated', async () => {
     await using place = await openPlace()
     {
-      await using storage = await openStorage(second, { url: place.url, migrates: true })
+      await using storage = await second.openStorage({ url: place.url, migrates: true })
       expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
       expect(await storage.notes.insert(note(1))).toBe(false)
       expect(await storage.gardens.insert(note(1))).toBe(true)
     }
 
-    const report = await inspectStore(second, place.url)
+    const report = await second.inspectStore(place.url)
     const counts = { notes: 1, gardens: 1 }
     expect(report).toMatchObject({ schemaVersion: 2, counts })
   })
@@ -140,7 +131,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
 test('a reader on SQLite has no pages, which only a storage bounds', async () => {
   const url = newUrl()
   await createStore(first, url, 1)
-  await using reader = await openReader(first, url)
+  await using reader = await first.openReader(url)
 
   await expect(async () => reader.notes.page(1)).rejects.toThrow('it is only read')
 })
@@ -149,7 +140,7 @@ describe('a salvage', () => {
   test('reads nothing of an entity that the store does not have', async () => {
     const url = newUrl()
     await createStore(first, url, 1, 2)
-    await using salvage = await openSalvage(second, url)
+    await using salvage = await second.openSalvage(url)
 
     const ofGardens = salvage.of('gardens')
     expect(ofGardens.count).toBe(0)
@@ -164,7 +155,7 @@ describe('a salvage', () => {
     const url = newUrl()
     await createStore(first, url, 1, 2)
     await insertGardens(url, note(1), note(2), note(3))
-    await using salvage = await openSalvage(unread, url)
+    await using salvage = await unread.openSalvage(url)
 
     expect(salvage.counts).toEqual({ notes: 2, gardens: 3 })
     expect(() => salvage.of('gardens')).toThrow('gardens cannot be salvaged')
@@ -173,7 +164,7 @@ describe('a salvage', () => {
   test('reads items as often as it is asked', async () => {
     const url = newUrl()
     await insertGardens(url, note(1), note(2), note(3))
-    await using salvage = await openSalvage(second, url)
+    await using salvage = await second.openSalvage(url)
 
     const once = await itemsOf(salvage.of('gardens').all())
     const again = await itemsOf(salvage.of('gardens').all())
@@ -185,7 +176,7 @@ describe('a salvage', () => {
   test('counts a table without an index once it has read all of it', async () => {
     const url = newUrl()
     await insertGardens(url, note(1), note(2))
-    await using salvage = await openSalvage(second, url)
+    await using salvage = await second.openSalvage(url)
     const ofGardens = salvage.of('gardens')
     await itemsOf(ofGardens.all())
 
@@ -200,7 +191,7 @@ describe('a salvage', () => {
     database.exec('alter table gardens add column area integer')
     database.close()
 
-    await expect(openSalvage(second, url)).rejects.toThrow(
+    await expect(second.openSalvage(url)).rejects.toThrow(
       /^nothing in the store .* can be read: its gardens have columns that this version does not know$/,
     )
   })
@@ -218,7 +209,7 @@ describe('a restore', () => {
   test('of a backup from before an entity names its rows as lost', async () => {
     const { before, after } = await createBoth()
 
-    const { changed } = await restoreStore(unread, after, fileOf(before), { force: true })
+    const { changed } = await unread.restoreStore(after, fileOf(before), { force: true })
 
     expect(changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
   })
@@ -226,9 +217,9 @@ describe('a restore', () => {
   test('into a store from before an entity names its rows as back', async () => {
     const { before, after } = await createBoth()
     const backup = `${fileOf(after)}.backup`
-    await backUpStore(unread, after, backup)
+    await unread.backUpStore(after, backup)
 
-    const { changed } = await restoreStore(unread, before, backup, { force: true })
+    const { changed } = await unread.restoreStore(before, backup, { force: true })
 
     expect(changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
   })

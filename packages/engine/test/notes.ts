@@ -1,20 +1,14 @@
 import {
-  attachStorage as attachWith,
   type Dialect,
   type Entity,
-  type MainStorage,
   type Migration,
-  openStorage as openWith,
   type PageBounds,
   type Parameter,
   type PrecedingStatement,
   postgresDialect,
   type Query,
-  type Storage,
-  type StorageHandle,
-  type StorageObserver,
-  type StorageOptions,
   sqliteDialect,
+  storesOf,
 } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
 
@@ -146,16 +140,7 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
 export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
 export type Entered = typeof entities
 
-export function openStorage(options: StorageOptions): Promise<MainStorage<Entered>> {
-  return openWith({ entities }, options)
-}
-
-export function attachStorage(
-  shared: StorageHandle,
-  observer?: StorageObserver,
-): Promise<Storage<Entered>> {
-  return attachWith({ entities }, shared, observer)
-}
+export const { attachStorage, openStorage } = storesOf(entities)
 
 export const note = (
   id: bigint | number,

@@ -1,11 +1,11 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { explain, isDamage, StoreError } from '@plant-store/engine'
+import { isDamage, messageOf, StoreError } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { StoreDamagedError, wordsOf } from '../src/errors.ts'
+import { StoreDamagedError } from '../src/errors.ts'
 import { OutageWatch } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
 
@@ -164,16 +164,16 @@ test('a watch that has ended leaves no timer', () => {
 })
 
 test('an error is explained with its reason, unless it has it', () => {
-  expect(explain(unavailable('the disk is full'))).toBe(
+  expect(messageOf(unavailable('the disk is full'))).toBe(
     'the store could not write the change: the disk is full',
   )
-  expect(explain(new StoreError('store-busy', 'too many'))).toBe('too many')
+  expect(messageOf(new StoreError('store-busy', 'too many'))).toBe('too many')
   const withCause = new Error('other', { cause: new Error('why') })
-  expect(explain(withCause)).toBe('other')
+  expect(messageOf(withCause)).toBe('other')
   const archived = new StoreError('store-unavailable', 'the store: full', {
     cause: new Error('full'),
   })
-  expect(explain(archived)).toBe('the store: full')
+  expect(messageOf(archived)).toBe('the store: full')
 })
 
 describe('an error in words is', () => {
@@ -209,7 +209,7 @@ describe('an error in words is', () => {
     ['the name of an empty list of attempts', new AggregateError([]), 'AggregateError'],
     ['the value that was thrown', 'why', 'why'],
   ])('%s', (_, error, words) => {
-    expect(wordsOf(error)).toBe(words)
+    expect(messageOf(error)).toBe(words)
   })
 })
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { openReader, planOpening, type Storage } from '@plant-store/engine'
+import { type Storage, storesOf } from '@plant-store/engine'
 import {
   createDatabase,
   type PostgresServer,
@@ -32,7 +32,7 @@ let server: PostgresServer
 let database: TestDatabase
 let storage: Storage<Entered>
 
-const content = { entities }
+const stores = storesOf(entities)
 const open = (url = database.url) => openStorage({ url, timeoutMs })
 
 beforeAll(async () => {
@@ -179,8 +179,8 @@ describe('of two hosts that accept writes', () => {
     const reason = `${first} and ${second} both accept writes: stop the one that is not the primary`
 
     await expect(open(urlOf(hosts))).rejects.toThrow(reason)
-    await expect(planOpening(content, urlOf(hosts))).rejects.toThrow(reason)
-    await expect(openReader(content, urlOf(hosts))).rejects.toThrow(reason)
+    await expect(stores.planOpening(urlOf(hosts))).rejects.toThrow(reason)
+    await expect(stores.openReader(urlOf(hosts))).rejects.toThrow(reason)
   })
 
   test('either is taken if they are one server by two names', async () => {

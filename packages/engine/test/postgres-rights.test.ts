@@ -1,4 +1,4 @@
-import { inspectStore, openReader, planOpening } from '@plant-store/engine'
+import { storesOf } from '@plant-store/engine'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import {
   createDatabase,
@@ -10,7 +10,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import { attachStorage, entities, note, notesFrom, openStorage } from './notes.ts'
 
-const content = { entities }
+const stores = storesOf(entities)
 const tables = Object.values(entities).flatMap(({ tables }) => tables)
 
 /** Fills a store, and lets a role that does not own its tables change them. */
@@ -26,7 +26,7 @@ async function createUser(database: TestDatabase) {
 
 /** Counts the notes of a store by its pages, as an export does. */
 async function countByReader(url: string): Promise<number> {
-  await using reader = await openReader(content, url)
+  await using reader = await stores.openReader(url)
   let count = 0
   for await (const notes of reader.all('notes')) {
     count += notes.length
@@ -44,8 +44,8 @@ describe('row-level security that hides rows', () => {
     await database.query('alter table notes enable row level security')
 
     await expect(countByReader(user.url)).rejects.toThrow(hidden)
-    await expect(inspectStore(content, user.url)).rejects.toThrow(hidden)
-    await expect(planOpening(content, user.url)).rejects.toThrow(
+    await expect(stores.inspectStore(user.url)).rejects.toThrow(hidden)
+    await expect(stores.planOpening(user.url)).rejects.toThrow(
       'its role lacks the right to see all rows of notes',
     )
     expect(await countByReader(database.url)).toBe(3)
@@ -111,9 +111,9 @@ describe('a host that only reads', () => {
     const url = `${database.url}?${readOnly}`
 
     expect(await countByReader(url)).toBe(1)
-    expect((await inspectStore(content, url)).counts.notes).toBe(1)
+    expect((await stores.inspectStore(url)).counts.notes).toBe(1)
     await expect(openStorage({ url })).rejects.toThrow('does not accept writes')
-    await expect(planOpening(content, url)).rejects.toThrow('does not accept writes')
+    await expect(stores.planOpening(url)).rejects.toThrow('does not accept writes')
   })
 
   test('is read while it is a standby', async () => {
@@ -127,6 +127,6 @@ describe('a host that only reads', () => {
     await server.start({ asStandby: true })
 
     expect(await countByReader(url)).toBe(1)
-    expect((await inspectStore(content, url)).counts.notes).toBe(1)
+    expect((await stores.inspectStore(url)).counts.notes).toBe(1)
   })
 })

@@ -1,11 +1,11 @@
-import { inspectStore, openReader, planOpening } from '@plant-store/engine'
+import { storesOf } from '@plant-store/engine'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { describe, expect, inject, test } from 'vitest'
 import { entities, note, openStorage } from './notes.ts'
 
-const content = { entities }
+const stores = storesOf(entities)
 
 /** A role that may create tables in `public`, as it was common before PostgreSQL 15. */
 async function createRole(database: TestDatabase) {
@@ -47,8 +47,8 @@ describe('a store in public, after the search path got a schema before it', () =
     await createStore(role.url)
     await database.query(`create schema authorization ${role.name}`)
 
-    const report = await inspectStore(content, role.url)
-    const plan = await planOpening(content, role.url)
+    const report = await stores.inspectStore(role.url)
+    const plan = await stores.planOpening(role.url)
     await using storage = await openStorage({ url: role.url })
     const found = await storage.notes.find(note(1).id)
 
@@ -107,8 +107,8 @@ describe('a start is refused', () => {
     const reason = `its schemas ${role.name} and public both have a store: name one with ?options=-c%20search_path%3D${role.name}`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
-    await expect(openReader(content, role.url)).rejects.toThrow(reason)
+    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
+    await expect(stores.openReader(role.url)).rejects.toThrow(reason)
   })
 
   test('if the role may not use the schema that has the store', async () => {
@@ -124,7 +124,7 @@ describe('a start is refused', () => {
     const reason = `the role ${role.name} may not use its schema Odd, "one"`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
+    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
     expect(await tablesIn(database, 'public')).toEqual([])
   })
 
@@ -135,7 +135,7 @@ describe('a start is refused', () => {
     const reason = `the role ${role.name} may use no schema of the search path gone`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
+    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
   })
 
   test('if the role may not create tables', async () => {
@@ -145,7 +145,7 @@ describe('a start is refused', () => {
     const reason = `its role ${role.name} may not create tables in the schema public`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
+    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
   })
 
   test('if another role restored the dump, with every table it may not read', async () => {
@@ -156,9 +156,9 @@ describe('a start is refused', () => {
     const reason = `its role lacks the right to ${tables.map(table => `select on ${table}`).join(', ')}`
 
     await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(openReader(content, role.url)).rejects.toThrow(reason)
-    await expect(inspectStore(content, role.url)).rejects.toThrow(reason)
-    await expect(planOpening(content, role.url)).rejects.toThrow(reason)
+    await expect(stores.openReader(role.url)).rejects.toThrow(reason)
+    await expect(stores.inspectStore(role.url)).rejects.toThrow(reason)
+    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
   })
 })
 
@@ -167,7 +167,7 @@ describe('a plan of an opening', () => {
     await using database = await createTestDatabase()
     await using role = await createRole(database)
 
-    const plan = await planOpening(content, role.url)
+    const plan = await stores.planOpening(role.url)
 
     const { host, pathname } = new URL(role.url)
     expect(plan).toEqual({
@@ -183,8 +183,7 @@ describe('a plan of an opening', () => {
     await createStore(database.url)
     await database.query('create schema second')
 
-    const plan = await planOpening(
-      content,
+    const plan = await stores.planOpening(
       `${database.url}?options=-c%20search_path%3Dsecond`,
     )
 
@@ -200,7 +199,7 @@ describe('a plan of an opening', () => {
     await using reader = await database.createReader()
     await database.query(`grant insert, update, delete on notes to ${reader.name}`)
 
-    await expect(planOpening(content, reader.url)).rejects.toThrow(
+    await expect(stores.planOpening(reader.url)).rejects.toThrow(
       /cannot be opened: its role lacks the right to insert on gardens, update on gardens, delete on gardens$/,
     )
   })

@@ -1,11 +1,11 @@
-import { openReader } from '@plant-store/engine'
+import { storesOf } from '@plant-store/engine'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { entities, note, openStorage } from './notes.ts'
 import { startProxy } from './proxy.ts'
 
-const content = { entities }
+const stores = storesOf(entities)
 
 const sixtyNotes = Array.from({ length: 60 }, (_, id) => note(id))
 const sixtyIds = sixtyNotes.map(({ id }) => id)
@@ -19,7 +19,7 @@ test.for([
   await storage.notes.insert(note(1))
   const name = new URL(database.url).pathname.slice(1)
   await database.query(`alter database ${name} set ${setting} = '200ms'`)
-  await using reader = await openReader(content, database.url)
+  await using reader = await stores.openReader(database.url)
 
   const paused = `select 1 from pg_stat_activity where datname = current_database()
     and state = 'idle in transaction' and clock_timestamp() - ${since} > interval '300 ms'`
@@ -32,7 +32,7 @@ test.for([
 test('a reader whose connection was ended says what the server said', async () => {
   await using database = await createTestDatabase()
   await using storage = await openStorage({ url: database.url })
-  await using reader = await openReader(content, database.url)
+  await using reader = await stores.openReader(database.url)
 
   await database.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
@@ -52,14 +52,14 @@ test('a reader of a server that is gone says so, and leaves no connection', asyn
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
   const proxy = await startProxy(database.url)
   {
-    await using reader = await openReader(content, proxy.url)
+    await using reader = await stores.openReader(proxy.url)
     await proxy[Symbol.asyncDispose]()
     await expect(reader.counts()).rejects.toMatchObject({
       code: 'store-unavailable',
       message: expect.stringMatching(/^the store cannot be read: ./),
     })
   }
-  await expect(openReader(content, proxy.url)).rejects.toThrow(
+  await expect(stores.openReader(proxy.url)).rejects.toThrow(
     /^the store .* cannot be opened: .*ECONNREFUSED/,
   )
   const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`

@@ -1,4 +1,4 @@
-import { type Entity, inspectStore, openStorage, planOpening } from '@plant-store/engine'
+import { type Entity, storesOf } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
@@ -9,11 +9,11 @@ const gardens: Entity<Notes, Note> = {
   ...entityOf('gardens'),
   migrations: { 2: createTable('gardens') },
 }
-const first = { entities: { notes } }
-const second = { entities: { notes, gardens } }
+const first = storesOf({ notes })
+const second = storesOf({ notes, gardens })
 
 async function createFirst(url: string): Promise<void> {
-  await using storage = await openStorage(first, { url })
+  await using storage = await first.openStorage({ url })
   await storage.notes.insert(note(1))
 }
 
@@ -22,7 +22,7 @@ test('a store whose tables are all published is upgraded', async () => {
   await createFirst(database.url)
   await database.query('create publication everything for all tables')
 
-  await using storage = await openStorage(second, { url: database.url, migrates: true })
+  await using storage = await second.openStorage({ url: database.url, migrates: true })
   const kept = await storage.notes.find(1n)
 
   expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
@@ -39,10 +39,10 @@ test('an upgrade is refused if the role does not own the tables', async () => {
   )
   const reason = `a migration changes notes, schema_version, which its role ${user.name} does not own`
 
-  await expect(planOpening(second, user.url)).rejects.toThrow(reason)
-  await expect(openStorage(second, { url: user.url, migrates: true })).rejects.toThrow(
+  await expect(second.planOpening(user.url)).rejects.toThrow(reason)
+  await expect(second.openStorage({ url: user.url, migrates: true })).rejects.toThrow(
     reason,
   )
-  const report = await inspectStore(second, database.url)
+  const report = await second.inspectStore(database.url)
   expect(report.schemaVersion).toBe(1)
 })

@@ -2,7 +2,6 @@ import {
   type ChangeStatement,
   type Dialect,
   type MainStorage,
-  openStorage,
   type PageBounds,
   type PageText,
   type Parameter,
@@ -11,6 +10,7 @@ import {
   type Runner,
   type StoreReader,
   sqliteDialect,
+  storesOf,
 } from '@plant-store/engine'
 import { sql } from 'kysely'
 import { entities, entityOf, type Note, type Tables } from './notes.ts'
@@ -104,17 +104,16 @@ export async function values(
   return [text, row?.id]
 }
 
-const options = { url: 'file:notes.db' }
 const tables = ['notes'] as const
 const { compile } = entities.notes
 
 export const stores = [
   // @ts-expect-error an entity without statements
-  openStorage({ entities: { a: { tables, migrations: {}, rows: null } } }, options),
+  storesOf({ a: { tables, migrations: {}, rows: null } }),
   // @ts-expect-error an entity without a decision about its rows
-  openStorage({ entities: { a: { tables, migrations: {}, compile } } }, options),
+  storesOf({ a: { tables, migrations: {}, compile } }),
   // @ts-expect-error an entity with the name of what every storage has
-  openStorage({ entities: { check: entityOf('notes') } }, options),
+  storesOf({ check: entityOf('notes') }),
 ]
 
 const twice = {

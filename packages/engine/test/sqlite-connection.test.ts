@@ -4,8 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { reasonOf } from '../src/errors.ts'
 import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
-import { detailedReasonOf, reasonOf } from '../src/sqlite/reasons.ts'
 import { note, openStorage } from './notes.ts'
 
 test('the writer waits for a lock as long as it may', () => {
@@ -108,12 +108,12 @@ test.each([
   const error = Object.assign(new Error('other words'), { code })
 
   expect(reasonOf(error)).toBe(words)
-  expect(detailedReasonOf(error)).toBe(`${words} (${code})`)
+  expect(reasonOf(error, { withCode: true })).toBe(`${words} (${code})`)
 })
 
 test('an error without a code has the words of its message', () => {
   const error = new Error('a defect')
 
   expect(reasonOf(error)).toBe('a defect')
-  expect(detailedReasonOf(error)).toBe('a defect')
+  expect(reasonOf(error, { withCode: true })).toBe('a defect')
 })

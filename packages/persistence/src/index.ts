@@ -18,10 +18,10 @@ export const {
   openStorage,
   planOpening,
   restoreStore,
-} = storesOf<typeof entities>({
+} = storesOf<typeof entities>(
   entities,
-  translateError: ({ code, message, cause }) => new DomainError(code, message, { cause }),
-})
+  ({ code, message, cause }) => new DomainError(code, message, { cause }),
+)
 
 export interface Storage extends engine.Storage<typeof entities> {}
 export interface MainStorage extends engine.MainStorage<typeof entities> {}

@@ -1,13 +1,12 @@
 import { readdirSync } from 'node:fs'
-import * as engine from '@plant-store/engine'
 import {
   type Dialect,
   type Entity,
   type Migration,
   postgresDialect,
-  type StoreContent,
   sqliteDialect,
   storageName,
+  storesOf,
 } from '@plant-store/engine'
 import { entities, inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import {
@@ -60,11 +59,11 @@ test('the statements of the migrations are as they were released', async () => {
 
 const nextVersion = schemaVersion + 1
 
-/** Returns the content of a later release's stores, which begins with this migration. */
-function nextRelease(migration: Migration): StoreContent<typeof entities> {
+/** Returns the stores of a later release, which begins with this migration. */
+function nextRelease(migration: Migration) {
   const { plants } = entities
   const migrations = { ...plants.migrations, [nextVersion]: migration }
-  return { entities: { ...entities, plants: { ...plants, migrations } } }
+  return storesOf({ ...entities, plants: { ...plants, migrations } })
 }
 
 const addHeight: Migration = (db, { int64 }) =>
@@ -111,7 +110,7 @@ describe.each(databases)('on %s a store of version 1', name => {
     const tagged = plant(3, 'ö', 'ö1')
     assert(tagged.tag, 'the plant has a tag')
     {
-      await using _ = await engine.openStorage({ entities: firstEntities }, { url })
+      await using _ = await storesOf(firstEntities).openStorage({ url })
     }
     await place.current.run(
       "insert into plants (id, name, tag, version) values (3, 'ö', 'ö1', 7)",
@@ -168,7 +167,7 @@ describe.each(databases)('on %s a newer release', name => {
   test('reads a store of this one, and leaves it as it is', async () => {
     const before = await place.current.fingerprint()
 
-    const report = await engine.inspectStore(next, place.current.url)
+    const report = await next.inspectStore(place.current.url)
 
     const counts = { plants: 2 }
     expect(report).toMatchObject({
@@ -181,7 +180,7 @@ describe.each(databases)('on %s a newer release', name => {
 
   test('brings a store up to date, and keeps its plants', async () => {
     {
-      await using first = await engine.openStorage(next, {
+      await using first = await next.openStorage({
         url: place.current.url,
         migrates: true,
       })
@@ -191,7 +190,7 @@ describe.each(databases)('on %s a newer release', name => {
       ])
       expect(await first.plants.page({ limit: 10 })).toEqual(plants)
     }
-    await using second = await engine.openStorage(next, {
+    await using second = await next.openStorage({
       url: place.current.url,
       migrates: true,
     })
@@ -205,7 +204,7 @@ describe.each(databases)('on %s a newer release', name => {
   })
 
   test('makes a store that this one refuses and leaves as it is', async () => {
-    await (await engine.openStorage(next, { url: place.current.url, migrates: true }))[
+    await (await next.openStorage({ url: place.current.url, migrates: true }))[
       Symbol.asyncDispose
     ]()
     const before = await place.current.fingerprint()
@@ -228,7 +227,7 @@ describe.each(databases)('on %s', name => {
       throw new Error('no more')
     })
 
-    const refused = engine.openStorage(failing, {
+    const refused = failing.openStorage({
       url: place.current.url,
       migrates: true,
     })

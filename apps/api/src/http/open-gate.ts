@@ -7,7 +7,7 @@ import {
   type TokenHash,
   type TokenRepository,
 } from '@plant-store/access'
-import { explain } from '@plant-store/engine'
+import { messageOf } from '@plant-store/engine'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 
@@ -39,7 +39,7 @@ export async function openGate(
         logger.info({ jwksUrl }, "the identity provider's keys were fetched again")
         return
       }
-      const reason = explain(error)
+      const reason = messageOf(error)
       logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be used")
     },
   })

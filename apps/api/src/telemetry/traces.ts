@@ -27,7 +27,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
 import { isDomainError, type PlantUseCases } from '@plant-store/domain'
-import { explain } from '@plant-store/engine'
+import { messageOf } from '@plant-store/engine'
 import type { RequestTracer } from '@plant-store/http/server'
 import type { Logger } from 'pino'
 import type { TracesConfig } from '../config.ts'
@@ -104,7 +104,7 @@ export function logFailures(exporter: SpanExporter, logger: Logger): SpanExporte
       exporter.export(spans, result => {
         const hasFailed = result.code !== ExportResultCode.SUCCESS
         if (hasFailed && !isFailing) {
-          const reason = result.error && explain(result.error)
+          const reason = result.error && messageOf(result.error)
           logger.warn({ reason }, 'the collector takes no traces')
         }
         if (!hasFailed && isFailing) {

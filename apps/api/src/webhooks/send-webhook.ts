@@ -2,7 +2,7 @@ import dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { explain } from '@plant-store/engine'
+import { messageOf } from '@plant-store/engine'
 import {
   courierLimits,
   isPublicAddress,
@@ -52,7 +52,7 @@ export async function sendWebhook(
     if (timeout.aborted) {
       throw new Error(`no answer within ${timeoutMs} ms`, { cause })
     }
-    throw new Error(explain(cause as Error), { cause })
+    throw new Error(messageOf(cause), { cause })
   }
 }
 

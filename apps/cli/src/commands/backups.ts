@@ -2,6 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
 import {
   type CopyOptions,
+  messageOf,
   printable,
   readLastBackup,
   storageName,
@@ -13,7 +14,7 @@ import {
   restoreStore,
   type StoreReport,
 } from '@plant-store/persistence'
-import { Interruption, messageOf, throwWithAdvice } from '../command-error.ts'
+import { Interruption, throwWithAdvice } from '../command-error.ts'
 import { nextBackup, removeOldBackups } from '../files/backup-folder.ts'
 import { refuseStore } from '../files/output-file.ts'
 import { countOf, filePath, forceOption, jsonOption } from '../options.ts'

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
-import { CommandError, exitCodes, Interruption, messageOf } from '../command-error.ts'
+import { messageOf } from '@plant-store/engine'
+import { CommandError, exitCodes, Interruption } from '../command-error.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import type { FormatName } from '../formats/formats.ts'

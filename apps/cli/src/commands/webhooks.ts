@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { explain } from '@plant-store/engine'
+import { messageOf } from '@plant-store/engine'
 import {
   courierLimits,
   mintSecret,
@@ -52,7 +52,7 @@ const addWebhook = new Command('add')
     // Write this to standard error, so that a script receives only the secret.
     if (!json) {
       process.stderr.write(
-        `The webhook ${id} gets every plant that is ${inWords(events)} from now on.\n`,
+        `The webhook ${id} gets every plant that is ${listOf(events)} from now on.\n`,
       )
       const twin = webhooks.find(webhook => webhook.url === url)
       if (twin !== undefined) {
@@ -149,7 +149,7 @@ const changeEvents = new Command('events')
   .addOption(jsonOption)
   .action(async (id, events, output) => {
     await changeWebhook(id, webhooks => webhooks.setEvents(id as WebhookId, events))
-    const words = `${id} gets every plant that is ${inWords(events)} from now on.`
+    const words = `${id} gets every plant that is ${listOf(events)} from now on.`
     await print(output, { id, events }, words)
   })
 
@@ -168,7 +168,7 @@ const rotateSecret = new Command('rotate')
       await print({ json }, { id, secret }, secret)
       return webhooks.rotate(id as WebhookId, secret).catch(cause => {
         throw new CommandError(
-          `${explain(cause)} (the old secret may still sign: rotate it again)`,
+          `${messageOf(cause)} (the old secret may still sign: rotate it again)`,
         )
       })
     })
@@ -227,7 +227,7 @@ function eventsOf(text: string): readonly WebhookEvent[] {
   }
 }
 
-function inWords(events: readonly WebhookEvent[]): string {
+function listOf(events: readonly WebhookEvent[]): string {
   // Created here, because it would slow the start of every command.
   const format = new Intl.ListFormat('en', { type: 'disjunction' })
   return format.format(events)

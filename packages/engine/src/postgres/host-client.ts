@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
 import { parseIntoClientConfig } from 'pg-connection-string'
-import { wordsOf } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import { reportWarning, type WarningListener } from './server-warnings.ts'
 
 /**
@@ -53,7 +53,7 @@ function configOf(url: string, socket: Socket): pg.ClientConfig {
     const { dbname } = config as { readonly dbname?: string }
     return dbname === undefined ? config : { ...config, database: dbname }
   } catch (cause) {
-    const fault = new Error(wordsOf(cause), { cause })
+    const fault = new Error(messageOf(cause), { cause })
     socket.connect = () => socket.destroy(fault)
     return {}
   }

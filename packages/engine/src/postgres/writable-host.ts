@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { wordsOf } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import type { PostgresOptions } from '../types.ts'
 import { HostPool, ReadOnlyError } from './host-pool.ts'
 import type { WarningListener } from './server-warnings.ts'
@@ -136,5 +136,5 @@ function describe(error: Error): string {
   if (/client password must be|^empty password/.test(error.message)) {
     return 'it requires a password, and neither the URL nor PGPASSWORD has one'
   }
-  return wordsOf(error)
+  return messageOf(error)
 }

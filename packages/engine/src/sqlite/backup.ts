@@ -2,7 +2,13 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
-import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
+import {
+  isUnreadable,
+  NoStoreError,
+  reasonOf,
+  StoreDamagedError,
+  StoreInUseError,
+} from '../errors.ts'
 import { countsIn } from '../snapshot.ts'
 import { filesOf, followLinks } from '../store-url.ts'
 import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../types.ts'
@@ -15,7 +21,6 @@ import {
   syncFile,
   syncFolder,
 } from './private-file.ts'
-import { isUnreadable, reasonOf } from './reasons.ts'
 import { replaceFile } from './replace-file.ts'
 import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'

@@ -2,8 +2,8 @@ import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
+import { reasonOf } from '../errors.ts'
 import { sleep } from './connection.ts'
-import { detailedReasonOf } from './reasons.ts'
 
 /** The kinds of changes that arrived or were committed within the last second. */
 export interface RecentChanges {
@@ -310,6 +310,6 @@ function failureOf(work: () => void): string | undefined {
     work()
     return undefined
   } catch (error) {
-    return detailedReasonOf(error)
+    return reasonOf(error, { withCode: true })
   }
 }

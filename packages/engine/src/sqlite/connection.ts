@@ -1,7 +1,6 @@
 import Database from 'better-sqlite3'
-import { StoreInUseError } from '../errors.ts'
+import { isBusy, isUnreadable, StoreInUseError } from '../errors.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
-import { isBusy, isUnreadable } from './reasons.ts'
 
 /** How long a connection waits for the lock of another one by default. */
 const busyTimeoutMs = 5_000

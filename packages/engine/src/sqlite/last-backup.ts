@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { codeOf, reasonOf } from '../errors.ts'
 import { parseStoreUrl } from '../store-url.ts'
 import { createFileLike } from './private-file.ts'
-import { codeOf, reasonOf } from './reasons.ts'
 import { partialBeside } from './replace-file.ts'
 
 /**

@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { codeOf } from '../errors.ts'
 import { filesOf } from '../store-url.ts'
-import { codeOf } from './reasons.ts'
 
 /** Only the server's user may read a store, because it has hashes of tokens. */
 export const privateMode = 0o600

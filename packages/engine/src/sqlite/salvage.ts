@@ -1,11 +1,11 @@
 import type Database from 'better-sqlite3'
 import type { Entities, Rows } from '../entity.ts'
+import { reasonOf } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'
 import type { Salvage, SalvageOf } from '../types.ts'
 import { allowShortFile, closeOnError } from './connection.ts'
-import { idsOnPages } from './pages.ts'
-import { reasonOf } from './reasons.ts'
+import { idsOnPages } from './ids-on-pages.ts'
 import { openToRead } from './schema.ts'
 
 /** A row whose texts are bytes, because SQLite does not check that they are UTF-8. */

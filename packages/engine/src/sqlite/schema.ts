@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { compileEntities, type Entities } from '../entity.ts'
-import { isDamage, NoStoreError } from '../errors.ts'
+import { isDamage, NoStoreError, reasonOf } from '../errors.ts'
 import {
   bringUpToDate,
   findVersion,
@@ -21,9 +21,9 @@ import {
   isCreatedBy,
   privateMode,
 } from './private-file.ts'
-import { reasonOf, withReason } from './reasons.ts'
 import { giveStoreId } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
+import { withReason } from './with-reason.ts'
 
 /** The versions before this one have the bug that `refuseOldSqlite` names. */
 const oldestSqlite = '3.51.3'

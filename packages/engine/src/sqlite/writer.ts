@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
+import { isBusy, reasonOf } from '../errors.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind, type Group } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
 import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
-import { detailedReasonOf, isBusy } from './reasons.ts'
 
 /** An answer to a MessagePort. The groups of one are answered in order of arrival. */
 export type WriterAnswer =
@@ -300,7 +300,7 @@ export class Writer {
    * Makes the writer safe after a failed transaction. Returns the reason for its groups.
    */
   #onFailedTransaction(error: unknown): string {
-    const reason = detailedReasonOf(error)
+    const reason = reasonOf(error, { withCode: true })
     // A blocked writer has begun no transaction, and a busy one has not got the lock.
     const isHarmless = this.#state.kind === 'blocked' || isBusy(error)
     if (!isHarmless && !this.#recover()) {
@@ -363,7 +363,7 @@ export class Writer {
     try {
       work()
     } catch (error) {
-      this.#block(detailedReasonOf(error))
+      this.#block(reasonOf(error, { withCode: true }))
     }
   }
 

@@ -1,25 +1,20 @@
 import { existsSync } from 'node:fs'
 import { compileEntities, type Entities } from '../entity.ts'
-import { NoStoreError, unavailable } from '../errors.ts'
+import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import { readRows } from '../statements/read-rows.ts'
-import type { ReadStatement } from '../statements/statement.ts'
-import { createStorage, type DatabaseDriver } from '../storage.ts'
 import type {
   EngineOptions,
   MainStorage,
   OpeningPlan,
   SqliteHandle,
-  Storage,
-  StorageObserver,
   StoreContent,
 } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, openConnection, prepareAll } from './connection.ts'
-import { detailedReasonOf, withReason } from './reasons.ts'
+import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
-import { connectToWriter, startWriter } from './writer-client.ts'
+import { withReason } from './with-reason.ts'
+import { startWriter } from './writer-client.ts'
 
 /** 1,000,000 changes of ids in any order beside one backup write less. */
 const walBytesMaxDefault = 4 * 1024 ** 3
@@ -88,53 +83,4 @@ async function openSqlite(
     share,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
-}
-
-/**
- * Attaches a thread. It reads with a connection of its own, and sends its changes to the
- * writer of the store.
- */
-export function attachSqlite(
-  handle: SqliteHandle,
-  { entities, translateError }: StoreContent,
-  observer: StorageObserver,
-): Storage {
-  const { file, queueChangesMax } = handle
-  return closeOnError(openConnection(file, { readonly: true }), connection => {
-    const compiled = compileEntities(entities, sqliteDialect)
-    const prepared = prepareAll(connection, compiled.names.keys())
-    const single = connectToWriter(handle.single, observer)
-    const bulk = connectToWriter(handle.bulk, observer)
-
-    const read = async (statement: ReadStatement, parameters: object) => {
-      try {
-        return readRows(statement, parameters, prepared)
-      } catch (error) {
-        const reason = new Error(detailedReasonOf(error))
-        throw unavailable('the store could not be read', reason)
-      }
-    }
-
-    const driver: DatabaseDriver = {
-      compiled,
-      runGroup: single.send,
-      runBulkGroup: bulk.send,
-      groupsMax: Number.POSITIVE_INFINITY,
-      watchFailures: single.watchFailures,
-      read,
-      async check() {
-        const reason = single.blockedBecause()
-        if (reason !== undefined) {
-          throw unavailable('the store cannot write', new Error(reason))
-        }
-        await read(compiled.probeRead, {})
-      },
-      close() {
-        single.close()
-        bulk.close()
-        connection.close()
-      },
-    }
-    return createStorage(driver, { queueChangesMax, translateError, ...observer })
-  })
 }

@@ -11,8 +11,8 @@ import type {
   StoreContent,
   StoreReport,
 } from '../types.ts'
-import { attachPostgres } from './attach.ts'
 import { ConnectionPool } from './connection-pool.ts'
+import { attachPostgres } from './driver.ts'
 import { findStore, migratePostgres, type PlannedStore, planPostgres } from './migrate.ts'
 import { limitWarnings } from './server-warnings.ts'
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { compileEntities, type Storage, sqliteDialect } from '@plant-store/engine'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreError } from '../src/errors.ts'
-import { createStorage, type DatabaseDriver } from '../src/storage.ts'
+import { createStorage, type DatabaseDriver } from '../src/runner.ts'
 import { type Entered, entities, note, notesFrom } from './notes.ts'
 
 /** A database on which everything works. */
@@ -16,8 +16,12 @@ const working: DatabaseDriver = {
 }
 
 /** Opens a storage, whose driver has compiled these entities. */
-function open(...given: Parameters<typeof createStorage>): Storage<Entered> {
-  return createStorage(...given) as Storage & Storage<Entered>
+function open(
+  driver: DatabaseDriver,
+  options?: Partial<Parameters<typeof createStorage>[1]>,
+): Storage<Entered> {
+  const storage = createStorage(driver, { translateError: error => error, ...options })
+  return storage as Storage & Storage<Entered>
 }
 
 /** A queue whose transactions end once they are released. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { type CompiledEntities, compileEntities } from '../entity.ts'
 import { GroupQueue } from '../group-queue.ts'
+import { createStorage } from '../runner.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import {
   type Change,
@@ -9,7 +10,6 @@ import {
   type Value,
   valuesOf,
 } from '../statements/statement.ts'
-import { createStorage } from '../storage.ts'
 import type { PostgresHandle, Storage, StorageObserver, StoreContent } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retryRolledBack } from './retry.ts'

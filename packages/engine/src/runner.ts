@@ -1,5 +1,5 @@
-import type { CompiledEntities, Runner } from './entity.ts'
-import { StoreError, unavailable, unchanged } from './errors.ts'
+import type { CompiledEntities } from './entity.ts'
+import { StoreError, unavailable } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { OutageWatch } from './outage.ts'
 import {
@@ -10,6 +10,26 @@ import {
 } from './statements/statement.ts'
 import type { Storage, StorageObserver, StoreContent } from './types.ts'
 import { watchVersion } from './version-watch.ts'
+
+/** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
+export interface Runner {
+  read<Values extends object, Row>(
+    statement: ReadStatement<Values, Row>,
+    values: Values,
+  ): Promise<readonly Row[]>
+  /** Returns a change: the statement with these values. */
+  bind<Values extends object>(statement: ChangeStatement<Values>, values: Values): Change
+  /** Resolves to the affected rows once the change is durable. */
+  submit<Values extends object>(
+    statement: ChangeStatement<Values>,
+    values: Values,
+  ): Promise<number>
+  /**
+   * Like `submit`, for several changes, in order. A long list takes several transactions
+   * (`group-queue.ts`). If one of them fails, others may be stored.
+   */
+  submitAll(changes: readonly Change[]): Promise<readonly number[]>
+}
 
 type RunGroup = GroupQueueOptions['runGroup']
 
@@ -44,19 +64,15 @@ export interface DatabaseDriver {
 
 interface RunnerOptions extends StorageObserver {
   readonly queueChangesMax?: number | undefined
-  readonly translateError?: StoreContent['translateError']
+  readonly translateError: StoreContent['translateError']
 }
 
 /**
  * Returns a storage on a database. Concurrent changes share a commit, and outages are
  * reported.
  */
-export function createStorage(
-  driver: DatabaseDriver,
-  options: RunnerOptions = {},
-): Storage {
-  const { queueChangesMax, onFailureChange, onNewerVersion } = options
-  const { translateError = unchanged } = options
+export function createStorage(driver: DatabaseDriver, options: RunnerOptions): Storage {
+  const { queueChangesMax, translateError, onFailureChange, onNewerVersion } = options
   const { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs } = driver
   const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
   const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })

@@ -1,0 +1,58 @@
+import { compileEntities } from '../entity.ts'
+import { reasonOf, unavailable } from '../errors.ts'
+import { createStorage, type DatabaseDriver } from '../runner.ts'
+import { sqliteDialect } from '../statements/dialect.ts'
+import { readRows } from '../statements/read-rows.ts'
+import type { ReadStatement } from '../statements/statement.ts'
+import type { SqliteHandle, Storage, StorageObserver, StoreContent } from '../types.ts'
+import { closeOnError, openConnection, prepareAll } from './connection.ts'
+import { connectToWriter } from './writer-client.ts'
+
+/**
+ * Attaches a thread. It reads with a connection of its own, and sends its changes to the
+ * writer of the store.
+ */
+export function attachSqlite(
+  handle: SqliteHandle,
+  { entities, translateError }: StoreContent,
+  observer: StorageObserver,
+): Storage {
+  const { file, queueChangesMax } = handle
+  return closeOnError(openConnection(file, { readonly: true }), connection => {
+    const compiled = compileEntities(entities, sqliteDialect)
+    const prepared = prepareAll(connection, compiled.names.keys())
+    const single = connectToWriter(handle.single, observer)
+    const bulk = connectToWriter(handle.bulk, observer)
+
+    const read = async (statement: ReadStatement, parameters: object) => {
+      try {
+        return readRows(statement, parameters, prepared)
+      } catch (error) {
+        const reason = new Error(reasonOf(error, { withCode: true }))
+        throw unavailable('the store could not be read', reason)
+      }
+    }
+
+    const driver: DatabaseDriver = {
+      compiled,
+      runGroup: single.send,
+      runBulkGroup: bulk.send,
+      groupsMax: Number.POSITIVE_INFINITY,
+      watchFailures: single.watchFailures,
+      read,
+      async check() {
+        const reason = single.blockedBecause()
+        if (reason !== undefined) {
+          throw unavailable('the store cannot write', new Error(reason))
+        }
+        await read(compiled.probeRead, {})
+      },
+      close() {
+        single.close()
+        bulk.close()
+        connection.close()
+      },
+    }
+    return createStorage(driver, { queueChangesMax, translateError, ...observer })
+  })
+}
