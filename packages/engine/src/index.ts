@@ -22,7 +22,7 @@ export {
 export type {
   Change,
   ChangeStatement,
-  ColumnType,
+  ColumnsOf,
   PageBounds,
   Parameter,
   Query,

@@ -9,6 +9,7 @@ import {
 } from 'kysely'
 import {
   type ChangeStatement,
+  type ColumnsOf,
   type ColumnType,
   compile,
   type Order,
@@ -48,7 +49,7 @@ export interface Dialect {
    * @param build selects each of its texts through `text`
    */
   page<Values extends PageBounds, Row>(
-    columns: { readonly [Name in keyof Row & string]: ColumnType },
+    columns: ColumnsOf<NoInfer<Row>>,
     build: (p: Parameter<Values>, text: PageText) => Query<Row>,
   ): ReadStatement<Values, Row>
 }

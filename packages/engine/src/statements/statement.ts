@@ -89,6 +89,11 @@ export type Order<Name extends string> =
 
 export type ColumnType = 'bigint' | 'text'
 
+/** The type of each column of such rows. */
+export type ColumnsOf<Row> = {
+  readonly [Name in keyof Row & string]: Row[Name] extends bigint ? 'bigint' : 'text'
+}
+
 /** The name of a statement and its values, as plain data that can cross threads. */
 export type Change = readonly [name: string, ...values: Value[]]
 

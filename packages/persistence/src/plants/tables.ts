@@ -1,5 +1,5 @@
 import type { Plant } from '@plant-store/domain'
-import type { ColumnType } from '@plant-store/engine'
+import type { ColumnsOf } from '@plant-store/engine'
 import { newVersion } from '../versions.ts'
 
 /** Has a column for each member of a plant. Omitting one is a compile error below. */
@@ -14,7 +14,7 @@ export interface VersionedRow extends PlantRow {
 }
 
 /** The type of each column. */
-export const plantColumns: { readonly [Name in keyof PlantRow]: ColumnType } = {
+export const plantColumns: ColumnsOf<PlantRow> = {
   id: 'bigint',
   name: 'text',
   tag: 'text',
