@@ -106,7 +106,6 @@ export function compileEntities(entities: Entities, dialect: Dialect): CompiledE
       }
     }
   }
-  checkOrders(changeStatements, entities)
 
   return {
     ...probes,
@@ -126,39 +125,5 @@ function probesOf([table]: readonly string[], { read, change }: Dialect) {
   return {
     probeRead: read(() => sql<{ version: bigint }>`select version from schema_version`),
     probeWrite: change('barrier', () => sql`delete from ${sql.table(table)} where false`),
-  }
-}
-
-/**
- * @throws Error if changes would not be in one order, which no type and no database
- *   notices
- */
-function checkOrders(
-  statements: ReadonlyMap<string, ChangeStatement>,
-  entities: Entities,
-): void {
-  const columns = new Map<string, string>()
-  for (const [fullName, { order, parameters }] of statements) {
-    if (order === 'barrier') {
-      continue
-    }
-    const { of: table, by } = order
-    const column = columns.get(table) ?? by
-    columns.set(table, column)
-
-    const [entity = ''] = fullName.split('.')
-    if (!entities[entity]?.tables.includes(table)) {
-      throw new Error(
-        `${fullName} is in the order of ${table}, which is no table of ${entity}`,
-      )
-    }
-    if (by !== column) {
-      throw new Error(
-        `${fullName} is ordered by ${by}, and others of ${table} by ${column}`,
-      )
-    }
-    if (!parameters.includes(by)) {
-      throw new Error(`${fullName} is ordered by ${by}, which is no parameter of its SQL`)
-    }
   }
 }

@@ -40,11 +40,11 @@ const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
 
 type Page = PageBounds & { readonly from: bigint }
 
-/** @param before what precedes an insert on SQLite */
+/** @param preceding what precedes an insert on SQLite */
 export function statementsOf(
   table: keyof Tables,
   dialect: Dialect,
-  before?: PrecedingStatement<Note>,
+  preceding?: PrecedingStatement<Note>,
 ) {
   const { name, tables, read, change } = dialect
   const db = tables<Tables>()
@@ -57,8 +57,8 @@ export function statementsOf(
     on conflict (id) do update set text = excluded.text, topic = excluded.topic`
   const { changeMany } = postgresDialect
   const ofSqlite = {
-    insert: before
-      ? sqliteDialect.changePrecededBy(before, byId, insert)
+    insert: preceding
+      ? sqliteDialect.changePrecededBy(preceding, byId, insert)
       : sqliteDialect.change(byId, insert),
     save: sqliteDialect.change(byId, save),
   }

@@ -77,7 +77,7 @@ const insert = compiled.changeStatements.get('notes.insert') as ChangeStatement
 const copies = 20
 const insertCopied: ChangeStatement = {
   ...insert,
-  before: {
+  preceding: {
     onlyIf: 'select 1',
     sql: `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
       insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,

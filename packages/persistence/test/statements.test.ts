@@ -47,11 +47,17 @@ function written({ name, statement }: Named): string {
   return [...lines, ''].join('\n')
 }
 
-function change({ before, sql }: Pick<ChangeStatement, 'before' | 'sql'>) {
-  if (before === undefined) {
+function change({ preceding, sql }: Pick<ChangeStatement, 'preceding' | 'sql'>) {
+  if (preceding === undefined) {
     return [sql]
   }
-  return [before.onlyIf, '-- if it returns a row, first', before.sql, '-- then', sql]
+  return [
+    preceding.onlyIf,
+    '-- if it returns a row, first',
+    preceding.sql,
+    '-- then',
+    sql,
+  ]
 }
 
 test.each([sqliteDialect, postgresDialect])(
@@ -62,6 +68,25 @@ test.each([sqliteDialect, postgresDialect])(
     await expect(all.join('\n')).toMatchFileSnapshot(
       `statements-${dialect.name}.snapshot`,
     )
+  },
+)
+
+test.each([sqliteDialect, postgresDialect])(
+  'on $name all changes of a table have one order of locks',
+  dialect => {
+    const columns = new Map<string, string>()
+    for (const [name, { order, parameters }] of compileEntities(entities, dialect)
+      .changeStatements) {
+      if (order !== 'barrier') {
+        const { of: table, by } = order
+        const entity = name.split('.')[0] as keyof typeof entities
+        expect(entities[entity].tables, name).toContain(table)
+        expect(parameters, name).toContain(by)
+        expect(columns.get(table) ?? by, name).toBe(by)
+        columns.set(table, by)
+      }
+    }
+    expect([...columns.keys()].sort()).toEqual(['access_tokens', 'plants'])
   },
 )
 

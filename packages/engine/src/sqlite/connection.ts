@@ -110,13 +110,9 @@ export function prepareAll(
 ): (statement: Statement) => Database.Statement {
   const prepared = new Map<Statement, Database.Statement>()
   const prepare = (statement: Statement) => {
-    const known = prepared.get(statement)
-    if (known !== undefined) {
-      return known
-    }
-    const added = connection.prepare(statement.sql)
-    prepared.set(statement, added)
-    return added
+    const known = prepared.get(statement) ?? connection.prepare(statement.sql)
+    prepared.set(statement, known)
+    return known
   }
 
   for (const statement of statements) {
@@ -128,8 +124,8 @@ export function prepareAll(
 }
 
 /**
- * Makes a change. Returns how many rows it affected, and how many the statement before it
- * inserted.
+ * Makes a change. Returns how many rows it affected, and how many the preceding statement
+ * did.
  */
 export type PreparedChange = (values: readonly Value[]) => {
   readonly rows: number
@@ -138,7 +134,7 @@ export type PreparedChange = (values: readonly Value[]) => {
 
 export function prepareChange(
   connection: Database.Database,
-  { otherwise, ...statement }: Pick<ChangeStatement, 'sql' | 'before' | 'otherwise'>,
+  { otherwise, ...statement }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
 ): PreparedChange {
   const change = prepareAlone(connection, statement)
   if (otherwise === undefined) {
@@ -153,15 +149,15 @@ export function prepareChange(
 
 function prepareAlone(
   connection: Database.Database,
-  { sql, before }: Pick<ChangeStatement, 'sql' | 'before'>,
+  { sql, preceding }: Pick<ChangeStatement, 'sql' | 'preceding'>,
 ): PreparedChange {
   const change = connection.prepare(sql)
-  if (before === undefined) {
+  if (preceding === undefined) {
     return values => ({ rows: change.run(...values).changes, rowsOfPreceding: 0 })
   }
 
-  const onlyIf = connection.prepare(before.onlyIf)
-  const first = connection.prepare(before.sql)
+  const onlyIf = connection.prepare(preceding.onlyIf)
+  const first = connection.prepare(preceding.sql)
   return values => {
     const isNeeded = onlyIf.get() !== undefined
     const rowsOfPreceding = isNeeded ? first.run(...values).changes : 0

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   type AliasableExpression,
   type Expression,
@@ -65,7 +66,7 @@ interface DialectOfSqlite extends Dialect {
    * changes only one table.
    */
   changePrecededBy<Values>(
-    before: PrecedingStatement<Values>,
+    preceding: PrecedingStatement<Values>,
     order: Order<keyof Values & string>,
     build: (p: Parameter<Values>) => Query<unknown>,
   ): ChangeStatement<Values>
@@ -78,7 +79,7 @@ interface DialectOfSqlite extends Dialect {
   ): ChangeStatement<Values>
 }
 
-/** See `before` of {@link ChangeStatement}. */
+/** See `preceding` of {@link ChangeStatement}. */
 export interface PrecedingStatement<Values> {
   readonly onlyIf: Query<unknown>
   readonly build: (p: Parameter<Values>) => Query<unknown>
@@ -138,12 +139,14 @@ export const sqliteDialect: DialectOfSqlite = {
       bound: { texts: textsOf(columns), guarded },
     }
   },
-  changePrecededBy(before, order, build) {
-    const statement = ofSqlite.change(order, build)
-    const first = compile(before.build, sqlite)
-    requireSameParameters(first, statement)
-    const onlyIf = compile(() => before.onlyIf, sqlite)
-    return { ...statement, before: { onlyIf: onlyIf.sql, sql: first.sql } }
+  changePrecededBy({ onlyIf, build }, order, buildChange) {
+    const statement = ofSqlite.change(order, buildChange)
+    const preceding = compile(build, sqlite)
+    requireSameParameters(preceding, statement)
+    return {
+      ...statement,
+      preceding: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: preceding.sql },
+    }
   },
   changeOr(first, otherwise) {
     requireSameParameters(first, otherwise)
@@ -151,17 +154,11 @@ export const sqliteDialect: DialectOfSqlite = {
   },
 }
 
-type Compiled = Pick<ChangeStatement, 'sql' | 'parameters'>
+type Compiled = Pick<ChangeStatement, 'parameters'>
 
-/**
- * Requires that two statements take the same values, whose names are not compared later.
- */
-function requireSameParameters(first: Compiled, second: Compiled): void {
-  if (`${first.parameters}` !== `${second.parameters}`) {
-    throw new Error(
-      `its parameters are ${first.parameters}, and those of the change after it ${second.parameters}: ${first.sql}`,
-    )
-  }
+/** Two statements that take the same values have no names for them later. */
+function requireSameParameters(one: Compiled, other: Compiled): void {
+  assert.deepEqual(one.parameters, other.parameters, 'both take the same values')
 }
 
 const plainText: PageText = column => sql`${column}`

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type Compilable, type QueryExecutorProvider, type RawBuilder, sql } from 'kysely'
 
 export type Value = bigint | number | string | null
@@ -65,12 +66,12 @@ export interface ChangeStatement<Values = never> extends Statement {
    * SQLite: a statement that runs first, in the same transaction and with the same
    * parameters, if the query `onlyIf` returns a row.
    */
-  readonly before?: { readonly onlyIf: string; readonly sql: string }
+  readonly preceding?: { readonly onlyIf: string; readonly sql: string }
   /**
    * SQLite: the change that is made if this one changes nothing. The rows of this one
    * count twice, which tells the two apart.
    */
-  readonly otherwise?: Pick<ChangeStatement, 'sql' | 'before'>
+  readonly otherwise?: Pick<ChangeStatement, 'sql' | 'preceding'>
   readonly [valuesType]?: (values: Values) => void
 }
 
@@ -106,12 +107,11 @@ export function compile<Values>(
   const { sql: text, parameters } =
     'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
-    if (typeof parameter === 'symbol') {
-      return `${parameter.description}`
-    }
-    throw new Error(
+    assert(
+      typeof parameter === 'symbol',
       `a constant must be written with sql.lit: ${String(parameter)} in ${text}`,
     )
+    return `${parameter.description}`
   })
   return { sql: withoutMargins(text), parameters: names }
 }
