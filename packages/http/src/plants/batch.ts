@@ -197,12 +197,12 @@ interface WaitingPart {
 }
 
 /**
- * The room for parts in progress. The part of the batch that came first is admitted first,
- * so batches of the same moment end one after another, not all together at the end.
+ * The room for parts in progress. The part of the batch that came first is admitted
+ * first, so batches of the same moment end one after another, not all at the end.
  */
 export class PartRoom {
   readonly #sizeMax: number
-  /** In the order of their batches. */
+  /** The parts that wait, in the order of their batches. */
   readonly #waiting: WaitingPart[] = []
   #takenSize = 0
   #isAdmitting = false
