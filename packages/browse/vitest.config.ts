@@ -2,5 +2,7 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
 // The build puts the page together, and the files of the API reference.
-// Files that share a worker share its store and its browser (`test/page.ts`).
-export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
+// Files that share a worker share its store (`test/page.ts`), and all share one browser.
+const globalSetup = [freshBuild, '@plant-store/harness/browser-setup']
+
+export default mergeConfig(shared, { test: { globalSetup } })

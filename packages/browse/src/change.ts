@@ -4,15 +4,13 @@ import { isRefused, messageOf, signedIn } from './session.ts'
 
 /** A change of one plant. */
 export interface Change {
-  readonly verb: 'save' | 'delete'
   readonly id: bigint
   /** The plant as it will be, `undefined` if it is to be deleted. */
   readonly wanted: Plant | undefined
 }
 
-/** `saved` or `deleted`. */
-export function participle({ verb }: Change): string {
-  return `${verb}d`
+export function participle({ wanted }: Change): string {
+  return wanted ? 'saved' : 'deleted'
 }
 
 /** How an attempt to make a change ended. */

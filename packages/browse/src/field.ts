@@ -4,51 +4,50 @@ import { integerProblem, readInteger } from './values.ts'
 /** The field of a member in a form. */
 export interface Field<Value> {
   readonly element: HTMLElement
-  focus(): void
   setReadOnly(isReadOnly: boolean): void
   /** Returns what is in the field, to compare it with what was in it before. */
   state(): string
-  /** Returns whether something was typed that closing the form would lose. */
-  isEdited(): boolean
-  /**
-   * Returns the value. If what was typed is none, the field says why, and there is no
-   * result.
-   */
-  read(): { readonly value: Value } | undefined
+  read(): Value
 }
 
 type Control = HTMLInputElement | HTMLTextAreaElement
 
-/** Returns the field of the id of a new plant. */
-export function createIdField(name: string, hint: string): Field<bigint> {
+/**
+ * Returns the field of the id of a new plant. If what was typed is none, the field says
+ * why, and reads as `undefined`.
+ */
+export function createIdField(name: string, hint: string): Field<bigint | undefined> {
   const control = element('input', { className: 'integer', autocomplete: 'off' })
   const { say, ...frame } = createFrame(name, hint, control)
   return {
     ...frame,
     read() {
       const value = readInteger(control.value)
-      if (value !== undefined) {
-        return { value }
+      if (value === undefined) {
+        say(`The ${name} ${integerProblem(control.value)}.`, true)
+        control.focus()
       }
-      say(`The ${name} ${integerProblem(control.value)}.`, true)
-      return
+      return value
     },
   }
+}
+
+/** What the store has of a member, and whether the plant is a new one. */
+interface Original {
+  readonly original: string | undefined
+  readonly isNew: boolean
 }
 
 /**
  * Returns the field of a text. If nobody edits it, it keeps its value, because a
  * `<textarea>` cannot hold every text: it has no CR.
- *
- * @param original the text as it was read, `undefined` if it is absent
- * @param isNew whether the plant is a new one
  */
 export function createTextField(
   name: string,
   hint: string,
-  { original, isNew }: { readonly original: string | undefined; readonly isNew: boolean },
+  { original = '', isNew }: Original,
 ): Field<string> {
-  const control = element('textarea', { rows: 2, value: original ?? '' })
+  const control = element('textarea', { rows: 2, value: original })
   control.setSelectionRange(0, 0)
   // The direction comes after the value. With the direction set, Chromium looks at the
   // whole text again for each line of a new value.
@@ -57,17 +56,17 @@ export function createTextField(
   const unedited = control.value
   control.addEventListener('input', () => {
     if (control.value !== unedited) {
-      say(warningOf(control.value, original ?? '', isNew), false)
+      say(warningOf(control.value, original, isNew), false)
     }
   })
   return {
     ...frame,
     read() {
-      if (original !== undefined && control.value === unedited) {
-        return { value: original }
+      if (control.value === unedited) {
+        return original
       }
       // A cell that is pasted from a spreadsheet ends in a line break.
-      return { value: isNew ? control.value.replace(/\n+$/, '') : control.value }
+      return isNew ? control.value.replace(/\n+$/, '') : control.value
     },
   }
 }
@@ -79,14 +78,13 @@ export function createTextField(
 export function createOptionalTextField(
   name: string,
   hint: string,
-  options: { readonly original: string | undefined; readonly isNew: boolean },
+  options: Original,
 ): Field<string | undefined> {
   const field = createTextField(name, hint, options)
-  if (options.original !== '') {
-    return { ...field, read: () => absentIfEmpty(field.read()) }
+  const keep = element('input', { type: 'checkbox', checked: options.original === '' })
+  if (keep.checked) {
+    field.element.append(element('label', { className: 'hint' }, keep, ' “” empty text'))
   }
-  const keep = element('input', { type: 'checkbox', checked: true })
-  field.element.append(element('label', { className: 'hint' }, keep, ' “” empty text'))
   return {
     ...field,
     setReadOnly(isReadOnly) {
@@ -94,13 +92,8 @@ export function createOptionalTextField(
       keep.disabled = isReadOnly
     },
     state: () => `${field.state()}${keep.checked}`,
-    isEdited: () => field.isEdited() || !keep.checked,
-    read: () => (keep.checked ? field.read() : absentIfEmpty(field.read())),
+    read: () => field.read() || (keep.checked ? '' : undefined),
   }
-}
-
-function absentIfEmpty(result: { readonly value: string } | undefined) {
-  return result && { value: result.value === '' ? undefined : result.value }
 }
 
 /** Returns what a user may not see or want in an edited text, `''` for nothing. */
@@ -127,7 +120,6 @@ function createFrame(name: string, hint: string, control: Control) {
   const note = element('p', { id: uniqueId(), className: 'hint' }, hint)
   Object.assign(control, { id: uniqueId(), spellcheck: false, translate: false })
   control.setAttribute('aria-describedby', note.id)
-  const unedited = control.value
   /** Says something in place of the hint, `''` for the hint. */
   const say = (text: string, isInvalid: boolean) => {
     note.textContent = text || hint
@@ -139,12 +131,10 @@ function createFrame(name: string, hint: string, control: Control) {
   return {
     element: element('div', { className: 'field' }, label, control, note),
     say,
-    focus: () => control.focus(),
     setReadOnly: (isReadOnly: boolean) => {
       control.readOnly = isReadOnly
       control.autofocus = !isReadOnly
     },
     state: () => `${control.value}\0`,
-    isEdited: () => control.value !== unedited,
   }
 }

@@ -15,24 +15,12 @@ const labels: Readonly<Record<Filter, string>> = {
   name_contains: 'name contains',
 }
 
-/** A field above the table, for a parameter of the list. */
-interface FilterField {
-  readonly name: string
-  readonly label: string
-  readonly element: HTMLElement
-  readonly input: HTMLInputElement
-  readonly clear: HTMLButtonElement
-  /** The value in the place. */
-  placed: string | undefined
-  /** The text of the input for it. The two differ if the input cannot show the value. */
-  shown: string
-}
-
 const fields = Object.entries(labels).map(([name, label]) => createField(name, label))
 let shownPlace: Place = { plant: undefined, parameters: new Map() }
 let goTo: (place: Place) => void = () => {}
 
-function createField(name: string, label: string): FilterField {
+/** Returns a field above the table, for a parameter of the list. */
+function createField(name: string, label: string) {
   const input = element('input', {
     spellcheck: false,
     autocapitalize: 'none',
@@ -45,12 +33,14 @@ function createField(name: string, label: string): FilterField {
     goTo(withParameter(shownPlace, name))
   })
   clear.ariaLabel = `Clear ${label}`
-  const line = element('div', {}, element('label', {}, `${label} `, input), clear)
   clear.hidden = true
-  return { name, label, element: line, input, clear, placed: undefined, shown: '' }
+  fieldset.append(element('div', {}, element('label', {}, `${label} `, input), clear))
+  // The value in the place, and the text of the input for it. The two differ if the input
+  // cannot show the value.
+  return { name, label, input, clear, placed: undefined as string | undefined, shown: '' }
 }
 
-fieldset.append(...fields.map(field => field.element), element('button', {}, 'Show'))
+fieldset.append(element('button', {}, 'Show'))
 
 /** Shows the fields of the place: from which id, and the filters. */
 export function showFilters(place: Place, onShow: (place: Place) => void): void {
@@ -63,7 +53,7 @@ export function showFilters(place: Place, onShow: (place: Place) => void): void 
   fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
 }
 
-function placeValue(field: FilterField, place: Place): void {
+function placeValue(field: (typeof fields)[number], place: Place): void {
   const { name, input, clear } = field
   const value = place.parameters.get(name)
   if (value === field.placed) {
@@ -75,7 +65,7 @@ function placeValue(field: FilterField, place: Place): void {
   if (!isShown) {
     input.value = ''
   }
-  input.placeholder = isShown ? '' : (toCell(value).textContent ?? '')
+  input.placeholder = isShown ? '' : toCell(value).textContent
   clear.hidden = value === undefined
   field.placed = value
   field.shown = input.value
@@ -92,21 +82,22 @@ function toInput(name: string, value: string): string {
 }
 
 /** Returns the filters of a place in words, with signs for what is invisible. */
-export function describeFilters({ parameters }: Place): readonly (Node | string)[] {
-  return [...parameters].flatMap(([name, value], index) => {
-    const words = name === 'after' ? 'id after' : name.replaceAll('_', ' ')
-    return [`${index === 0 ? '' : ', '}${words} `, toCell(value, 60)]
+export function describeFilters({ parameters }: Place): HTMLElement {
+  const words = [...parameters].flatMap(([name, value], index) => {
+    const label = name === 'after' ? 'id after' : name.replaceAll('_', ' ')
+    return [`${index === 0 ? '' : ', '}${label} `, toCell(value, 60)]
   })
+  return element('span', {}, ...words)
 }
 
 /** Returns the place of the list that the fields ask for, or says which is wrong. */
 function readFields(): Place | undefined {
   let place = shownPlace
-  for (const field of fields) {
-    const { name, label, input } = field
-    const isEdited = input.value !== field.shown
+  for (const { name, label, input, shown } of fields) {
     const text = input.value
-    const isWrong = isEdited && name === 'after' && isNoId(text)
+    const isEdited = text !== shown
+    const isNoId = text.trim() !== '' && readInteger(text) === undefined
+    const isWrong = isEdited && name === 'after' && isNoId
     input.setAttribute('aria-invalid', `${isWrong}`)
     if (isWrong) {
       refuse(`${label} ${integerProblem(text)}.`)
@@ -118,10 +109,6 @@ function readFields(): Place | undefined {
     }
   }
   return place
-}
-
-function isNoId(text: string): boolean {
-  return text.trim() !== '' && readInteger(text) === undefined
 }
 
 /** Returns the value for a text that was typed, `undefined` if there is none. */
@@ -155,8 +142,7 @@ fold.addEventListener('click', () =>
 
 // "/" goes to the search, as on other pages, unless somebody types it.
 document.addEventListener('keydown', event => {
-  const isTyped =
-    event.target instanceof Element && event.target.matches('input, textarea')
+  const isTyped = (event.target as Element).matches('input, textarea')
   const isOverList = document.querySelector('dialog') === null
   if (event.key === '/' && !isTyped && isOverList) {
     event.preventDefault()

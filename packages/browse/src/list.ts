@@ -1,14 +1,12 @@
 import type { PlantListQuery } from '@plant-store/client'
-import { byId, element } from './dom.ts'
+import { byId } from './dom.ts'
 import { clearMessages, refuse } from './messages.ts'
 import { type Place, pagesBefore, toFragment, withParameter } from './place.ts'
 import { plants } from './plants.ts'
 import {
   clearTable,
   createRow,
-  findFirstLink,
-  findNew,
-  findRow,
+  keepFocus,
   showBusy,
   showEmpty,
   showTable,
@@ -61,16 +59,13 @@ export class List {
   /** Reads a list and shows it. If that fails, the table is empty. */
   async show(place: Place): Promise<void> {
     this.#place = place
-    const isRead = await this.#read(place)
-    if (!isRead) {
-      this.clear()
-    }
+    await this.#read(place, () => this.clear())
   }
 
   /** Reads the list again. If that fails, the rows stay as they are. */
   async refresh(): Promise<void> {
     if (this.#place !== undefined) {
-      await this.#read(this.#place)
+      await this.#read(this.#place, () => {})
     }
   }
 
@@ -81,54 +76,13 @@ export class List {
     clearTable()
     showBusy(false)
     this.#showStatus('')
-    for (const control of [first, previous, next]) {
-      control.disabled = true
-    }
+    first.disabled = true
+    previous.disabled = true
+    next.disabled = true
   }
 
-  /** Gives the focus to a row, or to "New" if there is no such row. */
-  focusRow(id: bigint | undefined): void {
-    const link = findRow(id)?.querySelector('a')
-    const target = link ?? findNew()
-    target.focus()
-  }
-
-  /** Returns the id of the row after this one, or else of the row before it. */
-  neighbourOf(id: bigint): bigint | undefined {
-    return this.idBeside(id, 'next') ?? this.idBeside(id, 'previous')
-  }
-
-  /** Returns the id of the row on one side of this one, if there is one. */
-  idBeside(id: bigint, side: 'next' | 'previous'): bigint | undefined {
-    const row = findRow(id)
-    const neighbour = row?.[`${side}ElementSibling`]
-    if (neighbour instanceof HTMLTableRowElement) {
-      return BigInt(neighbour.dataset['id'] ?? '')
-    }
-    return undefined
-  }
-
-  /** Removes a row. Returns whether there was one. */
-  removeRow(id: bigint): boolean {
-    const row = findRow(id)
-    row?.remove()
-    return row !== undefined
-  }
-
-  /** Says beside a row why it cannot be opened. Returns whether there is such a row. */
-  failRow(id: bigint, text: string): boolean {
-    const row = findRow(id)
-    row?.querySelector('.problem')?.remove()
-    const problem = element('p', { className: 'problem', role: 'alert' }, text)
-    row?.firstElementChild?.append(problem)
-    return row !== undefined
-  }
-
-  /**
-   * Resolves to false if the list cannot be read. A reading that was ended resolves to
-   * true, because what has ended it decides what the table shows.
-   */
-  async #read(place: Place): Promise<boolean> {
+  /** Shows a list. If its reading was ended, what has ended it decides what is shown. */
+  async #read(place: Place, onFailure: () => void): Promise<void> {
     this.#reading.abort()
     const reading = new AbortController()
     this.#reading = reading
@@ -136,14 +90,12 @@ export class List {
     try {
       const progress = await this.#readPages(place, reading.signal)
       this.#showEnd(place, progress)
-      return true
     } catch (error) {
-      if (reading.signal.aborted) {
-        return true
+      if (!reading.signal.aborted) {
+        this.#showStatus('')
+        this.#refuse(place, error)
+        onFailure()
       }
-      this.#showStatus('')
-      this.#refuse(place, error)
-      return false
     }
   }
 
@@ -160,13 +112,15 @@ export class List {
     stop.onclick = () => stopping.abort()
     stop.hidden = !isSearch
     this.#showStatus(isSearch ? 'Searching …' : 'Loading …')
-    const signalOrStop = AbortSignal.any([signal, stopping.signal])
     // The store does not count the finds of a search.
     const query = isSearch ? filters : { ...filters, count: true }
+    const signalOrStop = { signal: AbortSignal.any([signal, stopping.signal]) }
     let body: HTMLElement | undefined
     try {
       do {
-        const page = await this.#readPage(query, progress, signalOrStop)
+        const page = await signedIn(() =>
+          plants.list(toParameters(query, progress), signalOrStop),
+        )
         // The rows of the previous list stay until the first page arrives.
         body ??= showTable()
         body.append(...page.items.map(plant => createRow(plant, place)))
@@ -184,17 +138,6 @@ export class List {
       body ??= showTable()
     }
     return progress
-  }
-
-  #readPage(query: object, progress: Progress, signal: AbortSignal) {
-    const { after, rowCount } = progress
-    // The URL may hold any text here. The store then says what is wrong with it.
-    const parameters = {
-      ...query,
-      limit: rowsMax - rowCount,
-      ...(after !== '' && { after }),
-    } as unknown as PlantListQuery
-    return signedIn(() => plants.list(parameters, { signal }))
   }
 
   #showStatus(text: string): void {
@@ -222,8 +165,7 @@ export class List {
   #showEnd(place: Place, progress: Progress): void {
     const { rowCount, hasMore, after } = progress
     const noun = rowCount === 1 ? 'row' : 'rows'
-    const rest = hasMore ? 'more follow' : 'no more'
-    rowsLine.textContent = `${rowCount} ${noun}, ${rest}`
+    rowsLine.textContent = `${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`
     total.textContent = toTotal(progress.total)
     showBusy(false)
     stop.hidden = true
@@ -233,24 +175,29 @@ export class List {
     // The ids after which pages begin, and `''` for the first page.
     const startOfThis = place.parameters.get('after') ?? ''
     const startsBefore = pagesBefore()
-    const startOfPrevious = startsBefore.at(-1)
     const isKnown = startOfThis === '' || startsBefore[0] === ''
     const rowsBefore = startOfThis === '' ? 0 : startsBefore.length * rowsMax
     range.textContent = isKnown ? toRange(rowsBefore, progress) : ''
-    first.disabled = startOfThis === ''
-    first.onclick = () => this.#onGo(toPage(place, ''), [])
-    previous.disabled = startOfPrevious === undefined
-    previous.onclick = () =>
-      this.#onGo(toPage(place, startOfPrevious), startsBefore.slice(0, -1))
-    next.disabled = !hasMore
-    next.onclick = () => this.#onGo(toPage(place, after), [...startsBefore, startOfThis])
+    const offer = (
+      control: HTMLButtonElement,
+      start: string | undefined,
+      starts: readonly string[],
+    ) => {
+      control.disabled = start === undefined
+      const page = withParameter(place, 'after', start || undefined)
+      control.onclick = () => this.#onGo(page, starts)
+    }
+    offer(first, startOfThis === '' ? undefined : '', [])
+    offer(previous, startsBefore.at(-1), startsBefore.slice(0, -1))
+    offer(next, hasMore ? after : undefined, [...startsBefore, startOfThis])
     keepFocus()
   }
 }
 
-/** Returns the place of a page that begins after an id, or of the first page. */
-function toPage(place: Place, after = ''): Place {
-  return withParameter(place, 'after', after === '' ? undefined : after)
+/** The URL may hold any text here. The store then says what is wrong with it. */
+function toParameters(query: object, { after, rowCount }: Progress): PlantListQuery {
+  const page = { limit: rowsMax - rowCount, ...(after !== '' && { after }) }
+  return { ...query, ...page } as unknown as PlantListQuery
 }
 
 function toSearchProgress({ after, rowCount }: Progress): string {
@@ -279,15 +226,4 @@ function toRange(rowsBefore: number, { total, rowCount }: Progress): string {
 
 function toCount(count: string | number): string {
   return Number.parseInt(`${count}`, 10).toLocaleString('en')
-}
-
-/** Gives the focus to the rows if the button that had it can no longer be used. */
-function keepFocus(): void {
-  const focused = document.activeElement
-  if (!(focused instanceof HTMLButtonElement)) {
-    return
-  }
-  if (focused.disabled || focused.hidden) {
-    findFirstLink()?.focus({ preventScroll: true })
-  }
 }

@@ -1,6 +1,7 @@
 import { type Change, participle } from './change.ts'
 import { byId, ignoreHeldKeys } from './dom.ts'
 import { describeFilters, showFilters } from './filters.ts'
+import { isExact } from './json.ts'
 import { List } from './list.ts'
 import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
 import {
@@ -17,9 +18,10 @@ import {
   toFragment,
   toList,
 } from './place.ts'
-import { PlantForm, toLabel } from './plant-form.ts'
+import { PlantForm } from './plant-form.ts'
 import { askForScope, readPlant, type StoredPlant } from './plants.ts'
 import { askToDiscard } from './question.ts'
+import { failRow, findRow, focusRow, neighbourOf } from './rows.ts'
 import {
   hasOtherToken,
   messageOf,
@@ -28,7 +30,7 @@ import {
   signOutButton,
   token,
 } from './session.ts'
-import { integerProblem, readInteger } from './values.ts'
+import { integerProblem, readInteger, toCell } from './values.ts'
 
 const plantsLink = byId('plants-link', HTMLAnchorElement)
 const newButton = byId('new', HTMLButtonElement)
@@ -42,8 +44,6 @@ let formOfUrl: FormOfUrl | undefined
 let opening = new AbortController()
 /** Whether a question is open that decides if a form is left. */
 let isLeaving = false
-/** The token whose scope was asked for. */
-let tokenAsked = ''
 
 interface FormOfUrl {
   readonly form: PlantForm
@@ -72,7 +72,7 @@ async function leaveForms(): Promise<boolean> {
   isLeaving = true
   try {
     for (const form of forms.toReversed()) {
-      if (form.isShown && !(await form.leave())) {
+      if (form.state === 'shown' && !(await form.leave())) {
         return false
       }
     }
@@ -100,10 +100,7 @@ async function showPlace(place: Place): Promise<void> {
   }
   await list.show(listPlace)
   // Not before the list, which is what the user waits for.
-  if (token() !== '' && token() !== tokenAsked) {
-    tokenAsked = token()
-    await askForScope()
-  }
+  await askForScope()
 }
 
 /** Goes to a place, or reads the list again if it is already there. */
@@ -126,9 +123,7 @@ async function go(place: Place, pagesBefore: readonly string[]): Promise<void> {
  * place that is shown.
  */
 function followLink(event: MouseEvent): void {
-  const { target } = event
-  const link = target instanceof Element && target.closest('a')
-  const href = link ? link.getAttribute('href') : undefined
+  const href = (event.target as Element).closest('a')?.getAttribute('href')
   const isForBrowser = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey
   if (!href?.startsWith('#') || isForBrowser || event.defaultPrevented) {
     return
@@ -139,9 +134,8 @@ function followLink(event: MouseEvent): void {
 }
 
 /** Names what the tab shows: a plant, or the filters of the list. */
-function showTitle(...words: readonly (Node | string)[]): void {
-  const texts = words.map(word => (typeof word === 'string' ? word : word.textContent))
-  document.title = [...texts, ' – Plant Store'].join('')
+function showTitle(text: string): void {
+  document.title = `${text} – Plant Store`
 }
 
 /** Opens the form of the place's plant. */
@@ -153,8 +147,8 @@ async function showPlant(place: Place): Promise<void> {
   if (formOfUrl !== undefined) {
     return
   }
-  const filters = describeFilters(place)
-  showTitle('plants', filters.length > 0 ? ': ' : '', ...filters)
+  const filters = describeFilters(place).textContent
+  showTitle(filters === '' ? 'plants' : `plants: ${filters}`)
   if (plant === undefined) {
     return
   }
@@ -186,21 +180,24 @@ async function showPlant(place: Place): Promise<void> {
 
 function showFormOfUrl(place: Place, opened: StoredPlant | undefined): void {
   formOfUrl = { form: openForm(opened), place }
-  if (opened === undefined) {
-    showTitle('New plant')
-  } else {
-    showTitle(toLabel(opened.item), ` (${opened.item.id})`)
-  }
+  const { id, name } = opened?.item ?? {}
+  showTitle(id === undefined ? 'New plant' : `${toCell(name, 60).textContent} (${id})`)
 }
 
 function openForm(opened: StoredPlant | undefined): PlantForm {
   const id = opened?.item.id
   const form = new PlantForm({
     opened,
-    onClose: hasChanged => returnAfterClosing(form, id, hasChanged),
+    onClose(hasChanged) {
+      leavePlaceOf(form)
+      focusRow(id)
+      if (hasChanged) {
+        refreshList(id)
+      }
+    },
     onDone: change => returnAfterChange(form, change),
     onLateFailure: words => keepUnsaved(form, words),
-    onStep: side => step(id, side),
+    onStep: stepTo,
     async openBeside(id) {
       const stored = await readPlant(id)
       if (stored === undefined) {
@@ -209,23 +206,14 @@ function openForm(opened: StoredPlant | undefined): PlantForm {
       openForm(stored)
     },
   })
-  forms = [...forms.filter(each => !each.isOver), form]
+  forms = [...forms.filter(each => each.state !== 'over'), form]
   form.show()
   return form
 }
 
-/** Goes from a plant to the one beside it in the list. Returns whether there is one. */
-function step(id: bigint | undefined, side: 'next' | 'previous'): boolean {
-  const beside = id === undefined ? undefined : list.idBeside(id, side)
-  if (beside === undefined) {
-    return false
-  }
-  stepTo({ ...placeOfUrl(), plant: `${beside}` })
-  return true
-}
-
 /** Shows another plant in the same entry of the tab's history, so that Back closes it. */
-async function stepTo(place: Place): Promise<void> {
+async function stepTo(id: bigint): Promise<void> {
+  const place = { ...placeOfUrl(), plant: `${id}` }
   if (await leaveForms()) {
     formOfUrl = undefined
     replaceVisit(place)
@@ -234,17 +222,18 @@ async function stepTo(place: Place): Promise<void> {
 }
 
 function showGone(place: Place, id: bigint): void {
-  const neighbour = list.neighbourOf(id)
-  const hadRow = list.removeRow(id)
+  const row = findRow(id)
+  const neighbour = neighbourOf(id)
   refuse(`There is no plant ${id}.`)
   leaveRecord(place)
-  if (hadRow) {
-    list.focusRow(neighbour)
+  if (row) {
+    row.remove()
+    focusRow(neighbour)
   }
 }
 
 function showUnread(place: Place, id: bigint, reason: string): void {
-  if (!list.failRow(id, `Not opened: ${reason}`)) {
+  if (!failRow(id, `Not opened: ${reason}`)) {
     refuse(`Plant ${id}: ${reason}`)
   }
   // A place that needs a token is shown once there is one.
@@ -253,31 +242,17 @@ function showUnread(place: Place, id: bigint, reason: string): void {
   }
 }
 
-/** Goes back to the list after a form was closed. */
-function returnAfterClosing(
-  form: PlantForm,
-  id: bigint | undefined,
-  hasChanged: boolean,
-): void {
-  leavePlaceOf(form)
-  list.focusRow(id)
-  if (hasChanged) {
-    refreshList(id)
-  }
-}
-
 /** Goes back to the list after a form's change was made, and reads it again. */
 function returnAfterChange(form: PlantForm, change: Change): void {
-  const { id, verb } = change
+  const { id, wanted } = change
   tell(`Plant ${id} is ${participle(change)}.`)
-  const neighbour = list.neighbourOf(id)
   leavePlaceOf(form)
-  refreshList(verb === 'delete' ? neighbour : id)
+  refreshList(wanted ? id : neighbourOf(id))
 }
 
 async function refreshList(idToFocus: bigint | undefined): Promise<void> {
   await list.refresh()
-  list.focusRow(idToFocus)
+  focusRow(idToFocus)
 }
 
 /** Leaves the place of a form that has ended, unless the browser has already left it. */
@@ -295,16 +270,6 @@ function leavePlaceOf(form: PlantForm): void {
 async function leaveRecord(place: Place): Promise<void> {
   await leaveFor(toList(place))
   await show()
-}
-
-/**
- * Reads what the page shows again, the list and the plant of the URL. Both ask for a
- * token, in one dialog.
- */
-function signInAgain(): void {
-  clearMessages()
-  list.refresh()
-  show()
 }
 
 async function leaveAndSignOut(): Promise<void> {
@@ -332,7 +297,12 @@ async function forget(): Promise<void> {
 plantsLink.href = toFragment({ plant: undefined, parameters: new Map() })
 newButton.addEventListener('click', () => go({ ...placeOfUrl(), plant: 'new' }, []))
 signOutButton.addEventListener('click', leaveAndSignOut)
-signInButton.addEventListener('click', signInAgain)
+signInButton.addEventListener('click', () => {
+  clearMessages()
+  // Both ask for a token, in one dialog.
+  list.refresh()
+  show()
+})
 document.addEventListener('click', followLink)
 addEventListener('beforeunload', event => {
   if (forms.some(form => form.isUnsaved)) {
@@ -347,5 +317,11 @@ addEventListener('pageshow', event => {
 })
 addEventListener('popstate', show)
 ignoreHeldKeys()
-byId('starting', HTMLElement).remove()
-await show()
+const starting = byId('starting', HTMLElement)
+if (isExact) {
+  starting.remove()
+  await show()
+} else {
+  starting.textContent =
+    'This browser rounds large integers. Chromium 114, Firefox 135 and Safari 18.4 do not.'
+}

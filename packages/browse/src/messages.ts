@@ -41,7 +41,7 @@ export function refuse(text: string, tryAgain?: () => void): void {
  * of the form, unless it is over.
  */
 export function keepUnsaved(form: PlantForm, words: string): void {
-  if (form.isOver) {
+  if (form.state === 'over') {
     refuse(words)
     return
   }

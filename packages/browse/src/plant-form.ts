@@ -8,9 +8,11 @@ import {
   createTextField,
   type Field,
 } from './field.ts'
+import { writeJsonRecord } from './json.ts'
 import { toFragment } from './place.ts'
 import { hints, type Members, type StoredPlant } from './plants.ts'
-import { ask, askToDiscard, compare } from './question.ts'
+import { ask, askToDiscard, compare, goOn } from './question.ts'
+import { idBeside } from './rows.ts'
 import { mayChange, messageOf } from './session.ts'
 import { toCell } from './values.ts'
 
@@ -29,19 +31,11 @@ export interface PlantFormOptions {
   readonly onLateFailure: (reason: string) => void
   /** Opens the form of another plant over this one. */
   readonly openBeside: (id: bigint) => Promise<void>
-  /** Goes to the plant beside this one in the list. Returns whether there is one. */
-  readonly onStep: (side: 'next' | 'previous') => boolean
+  /** Called when the user wants to see another plant in place of this one. */
+  readonly onStep: (id: bigint) => void
 }
 
-const goOn = 'Go on editing'
 const keep = 'Keep what is there'
-
-/** The fields of a form. The id of a plant that exists cannot be changed. */
-type Fields = Omit<Members<Field<unknown>>, 'id' | 'name' | 'tag'> & {
-  readonly id: Field<bigint> | undefined
-  readonly name: Field<string>
-  readonly tag: Field<string | undefined>
-}
 
 /**
  * The form of one plant. It shares neither its element nor its state, so that an answer
@@ -55,13 +49,15 @@ type Fields = Omit<Members<Field<unknown>>, 'id' | 'name' | 'tag'> & {
 export class PlantForm {
   readonly #options: PlantFormOptions
   readonly #canSave = mayChange()
-  readonly #fields: Fields
+  readonly #fields: ReturnType<typeof createFields>
   readonly #dialog: HTMLDialogElement
   readonly #alert = element('p', { role: 'alert', tabIndex: 0 })
   readonly #progress = element('p', { role: 'status' })
-  #state: 'shown' | 'hidden' | 'over' = 'shown'
+  state: 'shown' | 'hidden' | 'over' = 'shown'
   /** The plant as the store had it when it was read, or saved from here. */
   #base: StoredPlant | undefined
+  /** What was in the fields when they were new. */
+  readonly #untouched: string
   /** Whether a change waits for the answer of the store. */
   #isSending = false
   /** The open question whether to discard what was typed. */
@@ -75,6 +71,7 @@ export class PlantForm {
     this.#base = opened
     this.title = opened ? `Plant ${opened.item.id}` : 'New plant'
     this.#fields = createFields(opened?.item)
+    this.#untouched = this.#typedNow()
     this.#setReadOnly(!this.#canSave)
     const heading = element('h2', { translate: false }, this.title)
     if (opened) {
@@ -91,22 +88,14 @@ export class PlantForm {
   }
 
   show(): void {
-    this.#state = 'shown'
+    this.state = 'shown'
     document.body.append(this.#dialog)
     this.#dialog.showModal()
   }
 
-  get isShown(): boolean {
-    return this.#state === 'shown'
-  }
-
-  get isOver(): boolean {
-    return this.#state === 'over'
-  }
-
   /** Whether leaving the browser page now would lose something. */
   get isUnsaved(): boolean {
-    return this.#state !== 'over' && (this.#isSending || this.#isEdited())
+    return this.state !== 'over' && (this.#isSending || this.#isEdited())
   }
 
   /**
@@ -118,8 +107,13 @@ export class PlantForm {
       this.#end('hidden')
       return true
     }
-    if (this.#isEdited() && !(await this.#asksToDiscard())) {
-      return false
+    if (this.#isEdited()) {
+      this.#question ??= askToDiscard(this.#dialog, this.title)
+      const isDiscarded = await this.#question
+      this.#question = undefined
+      if (!isDiscarded) {
+        return false
+      }
     }
     this.#end('over')
     return true
@@ -141,7 +135,7 @@ export class PlantForm {
   }
 
   #isEdited(): boolean {
-    return this.#allFields.some(field => field.isEdited())
+    return this.#typedNow() !== this.#untouched
   }
 
   #setReadOnly(isReadOnly: boolean): void {
@@ -150,15 +144,8 @@ export class PlantForm {
     }
   }
 
-  async #asksToDiscard(): Promise<boolean> {
-    this.#question ??= askToDiscard(this.#dialog, this.title)
-    const isDiscarded = await this.#question
-    this.#question = undefined
-    return isDiscarded
-  }
-
   #end(state: 'hidden' | 'over'): void {
-    this.#state = state
+    this.state = state
     removeDialog(this.#dialog)
   }
 
@@ -194,22 +181,24 @@ export class PlantForm {
         copyText(toText())
         this.#progress.textContent = `The ${name} is copied.`
       })
+    const createStep = (label: string, side: 'next' | 'previous') =>
+      button(label, () => {
+        const id = idBeside(item.id, side)
+        if (id !== undefined) {
+          return this.#options.onStep(id)
+        }
+        this.#progress.textContent = `No ${side} plant on this page of the list.`
+      })
     const page = `${location.origin}${location.pathname}`
     return element(
       'div',
       { className: 'tools' },
       createCopy('id', () => `${item.id}`),
       createCopy('link', () => `${page}${toLink(item.id)}`),
-      createCopy('JSON', () => toJson(item)),
-      button('Previous plant', () => this.#step('previous')),
-      button('Next plant', () => this.#step('next')),
+      createCopy('JSON', () => writeJsonRecord(item)),
+      createStep('Previous plant', 'previous'),
+      createStep('Next plant', 'next'),
     )
-  }
-
-  async #step(side: 'next' | 'previous'): Promise<void> {
-    if (!this.#options.onStep(side)) {
-      this.#progress.textContent = `No ${side} plant on this page of the list.`
-    }
   }
 
   #save(): void {
@@ -218,7 +207,7 @@ export class PlantForm {
     }
     const wanted = this.#read()
     if (wanted !== undefined) {
-      this.#make({ verb: 'save', id: wanted.id, wanted })
+      this.#make({ id: wanted.id, wanted })
     }
   }
 
@@ -227,35 +216,30 @@ export class PlantForm {
       return
     }
     const { item } = this.#base
-    const { id, name } = item
+    const { id } = item
     const answer = await ask(this.#dialog, {
-      heading:
-        name === '' ? `Delete plant ${id}?` : ['Delete ', toLabel(item), ` (${id})?`],
+      heading: ['Delete ', toLabel(item), ` (${id})?`],
       answers: ['Keep it', `Delete ${id}`],
       harmless: 'Keep it',
       harmful: `Delete ${id}`,
     })
     if (answer !== 'Keep it') {
-      this.#make({ verb: 'delete', id, wanted: undefined })
+      this.#make({ id, wanted: undefined })
     }
   }
 
   /**
-   * Returns the plant as it was typed, with the members that only a newer page knows. If
-   * a field is wrong, it gets the focus.
+   * Returns the plant as it was typed, with the members that only a newer page knows, or
+   * `undefined` if its id is none.
    */
   #read(): Plant | undefined {
-    const { id: idField, name: nameField, tag: tagField } = this.#fields
+    const { id: idField, name, tag } = this.#fields
     const base = this.#base?.item
-    const id = base ? { value: base.id } : idField?.read()
-    const name = nameField.read()
-    const tag = tagField.read()
-    if (id === undefined || name === undefined || tag === undefined) {
-      const wrong = this.#dialog.querySelector<HTMLElement>('[aria-invalid="true"]')
-      wrong?.focus()
+    const id = base ? base.id : idField?.read()
+    if (id === undefined) {
       return undefined
     }
-    const typed: Members<unknown> = { id: id.value, name: name.value, tag: tag.value }
+    const typed: Members<unknown> = { id, name: name.read(), tag: tag.read() }
     // The store judges its texts.
     return { ...base, ...typed } as Plant
   }
@@ -286,7 +270,7 @@ export class PlantForm {
 
   async #attempt(change: Change, base: StoredPlant | undefined): Promise<Outcome> {
     this.#alert.replaceChildren()
-    this.#progress.textContent = progressOf[change.verb]
+    this.#progress.textContent = change.wanted ? 'Saving …' : 'Deleting …'
     this.#isSending = true
     this.#setReadOnly(true)
     this.#dialog.setAttribute('aria-busy', 'true')
@@ -314,10 +298,10 @@ export class PlantForm {
     this.#options.onDone(change)
   }
 
-  #fail(reason: string): void {
+  #fail(reason: string, lateReason = `${this.title}: ${reason}`): void {
     this.#alert.replaceChildren(reason)
-    if (this.#state !== 'shown') {
-      this.#options.onLateFailure(`${this.title}: ${reason}`)
+    if (this.state !== 'shown') {
+      this.#options.onLateFailure(lateReason)
     }
   }
 
@@ -331,13 +315,12 @@ export class PlantForm {
     const event = now ? 'changed' : 'removed'
     const nothing = `Nothing was ${participle(change)}.`
     const heading = `${this.title} was ${event} since you opened it. ${nothing}`
-    if (this.#state !== 'shown') {
-      this.#alert.replaceChildren(heading)
-      this.#options.onLateFailure(heading)
+    if (this.state !== 'shown') {
+      this.#fail(heading, heading)
       return false
     }
     const states = { opened: opened.item, now: now?.item, mine: change.wanted }
-    const goAhead = change.verb === 'save' ? 'Save mine over it' : `Delete ${change.id}`
+    const goAhead = change.wanted ? 'Save mine over it' : `Delete ${change.id}`
     const answer = await ask(this.#dialog, {
       heading,
       content: compare(states),
@@ -352,48 +335,31 @@ export class PlantForm {
     return answer === goAhead
   }
 
-  async #openBeside(id: bigint): Promise<void> {
-    try {
-      await this.#options.openBeside(id)
-    } catch (error) {
-      this.#fail(messageOf(error))
-    }
-  }
-
   #failBecauseTaken(id: bigint): void {
     const link = element('a', { href: toLink(id), translate: false }, `id ${id} exists`)
     link.addEventListener('click', event => {
       event.preventDefault()
-      this.#openBeside(id)
+      const fail = (error: unknown) => this.#fail(messageOf(error))
+      this.#options.openBeside(id).catch(fail)
     })
     this.#fail(`Nothing was saved: id ${id} exists`)
     this.#alert.replaceChildren('Nothing was saved: ', link)
   }
 }
 
-const progressOf = { save: 'Saving …', delete: 'Deleting …' } as const
-
-function createFields(plant: Plant | undefined): Fields {
+/** Returns the fields of a form. The id of a plant that exists cannot be changed. */
+function createFields(plant: Plant | undefined) {
   const isNew = plant === undefined
   return {
     id: isNew ? createIdField('id', hints.id) : undefined,
     name: createTextField('name', hints.name, { original: plant?.name, isNew }),
     tag: createOptionalTextField('tag', hints.tag, { original: plant?.tag, isNew }),
-  }
+  } satisfies Members<Field<unknown> | undefined>
 }
 
 /** Returns the start of a plant's name. */
 export function toLabel({ name }: Plant): HTMLElement {
   return toCell(name, 60)
-}
-
-/** Returns the JSON of a plant. A JavaScript number could not hold its id. */
-function toJson(plant: Plant): string {
-  const members = Object.entries(plant).map(([name, value]: [string, unknown]) => {
-    const text = typeof value === 'bigint' ? `${value}` : JSON.stringify(value)
-    return `${JSON.stringify(name)}:${text}`
-  })
-  return `{${members.join(',')}}`
 }
 
 /** Returns the fragment of a plant, without the list that it was opened from. */

@@ -62,23 +62,29 @@ export function isSamePlant(a: Plant | undefined, b: Plant | undefined): boolean
   return names.every(name => toText(a[name]) === toText(b[name]))
 }
 
+/** The token whose scope was asked for. */
+let tokenAsked = ''
+
 /**
- * Finds out whether the token may only read, before somebody types: a batch without lines
- * changes nothing, and is refused like one with lines.
+ * Finds out whether a new token may only read, before somebody types: a batch without
+ * lines changes nothing, and is refused like one with lines.
  */
 export async function askForScope(): Promise<void> {
   const tokenSent = token()
+  if (tokenSent === '' || tokenSent === tokenAsked) {
+    return
+  }
+  tokenAsked = tokenSent
   const headers = {
     authorization: `Bearer ${tokenSent}`,
     'content-type': 'application/x-ndjson',
   }
-  try {
-    const url = new URL('plants/batch', base)
-    const { status } = await fetch(url, { method: 'POST', headers, body: '' })
-    if (status === 403 && token() === tokenSent) {
-      forbidChanges()
-    }
-  } catch {
-    // A save will say why the store does not answer.
+  // A save will say why the store does not answer.
+  const answer = await fetch(new URL('plants/batch', base), {
+    method: 'POST',
+    headers,
+  }).catch(() => {})
+  if (answer?.status === 403 && token() === tokenSent) {
+    forbidChanges()
   }
 }

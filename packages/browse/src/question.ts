@@ -39,7 +39,7 @@ export function ask<Answer extends string>(
   })
 }
 
-const goOn = 'Go on editing'
+export const goOn = 'Go on editing'
 const discard = 'Discard what I typed'
 
 /** Asks before what was typed is lost. Resolves to whether it may be. */
@@ -62,66 +62,52 @@ export interface States {
   readonly mine: Plant | undefined
 }
 
+interface Column {
+  readonly label: string
+  readonly item: Plant | undefined
+}
+
 /** Returns a table with a row for each member, and a column for each state. */
-export function compare(states: States): readonly HTMLElement[] {
-  const columns = toColumns(states)
+export function compare({ opened, now, mine }: States): readonly HTMLElement[] {
+  const all: readonly Column[] = [
+    { label: 'when you opened it', item: opened },
+    { label: 'now in the store', item: now },
+    { label: 'yours', item: mine },
+  ]
+  const columns = all.filter(({ item }) => item !== undefined)
   const heads = columns.map(({ label }) => element('th', { scope: 'col' }, label))
   const head = element('tr', {}, element('td'), ...heads)
-  const names = new Set(columns.flatMap(({ item }) => namesOf(item)))
-  names.delete('id')
-  const rows = [...names].map(name => createRow(name, states))
+  const isShown = (name: keyof Plant) =>
+    name !== 'id' && columns.some(({ item }) => item?.[name] !== undefined)
+  // Also the members that only a newer page knows.
+  const names = Object.keys({ ...opened, ...now, ...mine }) as (keyof Plant)[]
+  const rows = names.filter(isShown).map(name => createRow(name, columns))
   const table = element('table', { className: 'states', translate: false })
   table.append(element('thead', {}, head), element('tbody', {}, ...rows))
   return [table, element('p', { className: 'hint' }, '* differs from what you opened')]
 }
 
-interface Column {
-  readonly label: string
-  readonly item: Plant
-}
-
-function toColumns({ opened, now, mine }: States): readonly Column[] {
-  const columns = [{ label: 'when you opened it', item: opened }]
-  if (now !== undefined) {
-    columns.push({ label: 'now in the store', item: now })
-  }
-  if (mine !== undefined) {
-    columns.push({ label: 'yours', item: mine })
-  }
-  return columns
-}
-
-/** Returns the names of a plant's members, also of those that only a newer page knows. */
-function namesOf(plant: Plant): readonly (keyof Plant)[] {
-  const names = Object.keys(plant) as (keyof Plant)[]
-  return names.filter(name => plant[name] !== undefined)
-}
-
-function createRow(name: keyof Plant, states: States): HTMLElement {
-  const show = createShow(name, states)
-  const original = toText(states.opened[name])
-  const cells = toColumns(states).map(({ label, item }) => {
-    const value = item[name]
-    const isChanged = toText(value) !== original
+function createRow(name: keyof Plant, columns: readonly Column[]): HTMLElement {
+  const texts = columns.map(({ item }) => toText(item?.[name]))
+  const show = createShow(texts)
+  const cells = columns.map(({ label, item }, index) => {
+    const isChanged = texts[index] !== texts[0]
     const star = isChanged && element('b', {}, createSign(' *', ''))
-    const cell = element('td', {}, show(value, item !== states.opened), star)
+    const cell = element('td', {}, show(item?.[name], index > 0), star)
     cell.dataset['label'] = label
     return cell
   })
-  const head = element('th', { scope: 'row' }, name)
-  return element('tr', {}, head, ...cells)
+  return element('tr', {}, element('th', { scope: 'row' }, name), ...cells)
 }
 
 /** Returns how to show the values of a member: around their difference, if any. */
-function createShow(
-  name: keyof Plant,
-  { opened, now, mine }: States,
-): (value: unknown, isMarked: boolean) => HTMLElement {
+function createShow([opened, ...changed]: readonly (string | undefined)[]): (
+  value: unknown,
+  isMarked: boolean,
+) => HTMLElement {
   // The first two matter most: what is stored now, and what would overwrite it.
-  const items = [now, mine, opened].filter(item => item !== undefined)
-  const texts = items.map(item => toText(item[name]) ?? '')
-  const [text = ''] = texts
-  const other = texts.find(each => each !== text)
+  const [text = '', ...others] = [...changed, opened].map(each => each ?? '')
+  const other = others.find(each => each !== text)
   if (other === undefined) {
     return value => toCell(value)
   }

@@ -9,6 +9,7 @@ import { toCell } from './values.ts'
 
 const table = byId('table', HTMLTableElement)
 const emptyMessage = byId('empty', HTMLElement)
+const filters = byId('filters', HTMLElement)
 const newButton = byId('new', HTMLElement)
 
 /** The columns in their order. The name comes first, because people look for it. */
@@ -18,12 +19,23 @@ const columns: Members<(plant: Plant, place: Place) => HTMLElement> = {
     return element('th', { scope: 'row' }, element('a', { href }, toCell(name)))
   },
   tag({ tag }, place) {
-    const sameTag = withParameter(withParameter(place, 'after'), 'tag', tag)
-    const href = toFragment(sameTag)
+    const href = toFragment(withParameter(withParameter(place, 'after'), 'tag', tag))
     const link = element('a', { href, title: 'Show this tag' }, toCell(tag))
     return element('td', {}, tag === undefined ? toCell(tag) : link)
   },
   id: ({ id }) => element('td', { className: 'integer' }, `${id}`),
+}
+
+/** Empties the table, and what stands in its place. */
+export function clearTable(): void {
+  table.replaceChildren()
+  table.hidden = false
+  if (emptyMessage.contains(newButton)) {
+    filters.append(newButton)
+  }
+  emptyMessage.replaceChildren()
+  // An empty store has nothing to filter, and no other page.
+  document.body.classList.remove('empty-store')
 }
 
 /** Shows a table without rows, and returns its body, to which rows can be appended. */
@@ -34,48 +46,33 @@ export function showTable(): HTMLElement {
     return element('th', { scope: 'col', className }, name)
   })
   const head = element('thead', {}, element('tr', {}, ...heads))
-  table.replaceChildren(element('caption', {}, 'plants'), head, body)
-  table.hidden = false
-  showEmptyStore(false)
-  emptyMessage.replaceChildren()
+  clearTable()
+  table.append(element('caption', {}, 'plants'), head, body)
   return body
 }
 
 /** Says why there are no rows, in place of the table. */
 export function showEmpty(place: Place): void {
   table.hidden = true
-  showEmptyStore(place.parameters.size === 0)
   if (place.parameters.size > 0) {
-    emptyMessage.replaceChildren(
+    emptyMessage.append(
       element('p', {}, 'No plant matches.'),
-      element('p', { className: 'hint' }, 'Looked for ', ...describeFilters(place)),
+      element('p', { className: 'hint' }, 'Looked for ', describeFilters(place)),
       element('p', {}, element('a', { href: '#plants' }, 'All plants')),
     )
     return
   }
+  document.body.classList.add('empty-store')
   const command = 'npx --yes pnpm@12 plant-store import FILE'
-  const code = createCode(command)
-  code.className = 'command'
-  const create = button('New', () => newButton.click(), 'primary change')
   const copy = button('Copy', () => copyText(command))
-  emptyMessage.replaceChildren(
+  emptyMessage.append(
     element('p', {}, 'No plants yet.'),
-    element('p', {}, create),
+    // The same button, because a second one could come under a click on the first.
+    element('p', {}, newButton),
     element('p', {}, 'Or load many from a file, on a terminal in the clone:'),
-    element('p', { className: 'bar' }, code, copy),
+    element('p', { className: 'bar' }, createCode(command, 'command'), copy),
     element('p', { className: 'hint' }, 'Installed, it begins with plant-store.'),
   )
-}
-
-/** An empty store has nothing to filter, and no other page. */
-function showEmptyStore(isEmpty: boolean): void {
-  document.body.classList.toggle('empty-store', isEmpty)
-}
-
-export function clearTable(): void {
-  table.replaceChildren()
-  showEmptyStore(false)
-  emptyMessage.replaceChildren()
 }
 
 export function showBusy(isBusy: boolean): void {
@@ -98,21 +95,51 @@ export function findRow(id: bigint | undefined): HTMLTableRowElement | undefined
   return [...table.rows].find(row => row.dataset['id'] === `${id}`)
 }
 
-/** Returns the link of the first row. */
-export function findFirstLink(): HTMLElement | null {
-  return table.querySelector('a')
+/** Returns the id of the row on one side of this one, if there is one. */
+export function idBeside(id: bigint, side: 'next' | 'previous'): bigint | undefined {
+  const neighbour = findRow(id)?.[`${side}ElementSibling`]
+  return neighbour instanceof HTMLTableRowElement
+    ? BigInt(neighbour.dataset['id'] ?? '')
+    : undefined
 }
 
-/** Returns the button "New" that is shown. */
-export function findNew(): HTMLElement {
-  return emptyMessage.querySelector('button') ?? newButton
+/** Returns the id of the row after this one, or else of the row before it. */
+export function neighbourOf(id: bigint): bigint | undefined {
+  return idBeside(id, 'next') ?? idBeside(id, 'previous')
+}
+
+/** Says beside a row why it cannot be opened. Returns whether there is such a row. */
+export function failRow(id: bigint, text: string): boolean {
+  const row = findRow(id)
+  row?.querySelector('.problem')?.remove()
+  const problem = element('p', { className: 'problem', role: 'alert' }, text)
+  row?.firstElementChild?.append(problem)
+  return row !== undefined
+}
+
+/**
+ * Gives the focus to a row, or to "New" if there is no such row. Somebody who types in a
+ * filter keeps the focus.
+ */
+export function focusRow(id: bigint | undefined): void {
+  if (!(document.activeElement instanceof HTMLInputElement)) {
+    const target = findRow(id)?.querySelector('a') ?? newButton
+    target.focus()
+  }
+}
+
+/** Gives the focus to the rows if the button that had it can no longer be used. */
+export function keepFocus(): void {
+  const focused = document.activeElement
+  if (focused instanceof HTMLButtonElement && (focused.disabled || focused.hidden)) {
+    table.querySelector('a')?.focus({ preventScroll: true })
+  }
 }
 
 // A click anywhere in a row opens its plant, unless a text is being selected.
-table.addEventListener('click', ({ target }) => {
-  const isSelecting = getSelection()?.isCollapsed === false
-  if (!(target instanceof Element) || target.closest('a') || isSelecting) {
-    return
+table.addEventListener('click', event => {
+  const target = event.target as Element
+  if (!target.closest('a') && getSelection()?.isCollapsed !== false) {
+    target.closest('tr')?.querySelector('a')?.click()
   }
-  target.closest('tr')?.querySelector('a')?.click()
 })

@@ -30,7 +30,7 @@ export function hasOtherToken(): boolean {
 }
 
 function keepToken(text: string): void {
-  showWhatIsAllowed(true)
+  document.body.classList.remove('may-only-read')
   tokenInMemory = text
   try {
     if (text === '') {
@@ -64,14 +64,10 @@ export function mayChange(): boolean {
 
 /** Notes that the token may only read, as the store has said. */
 export function forbidChanges(): void {
-  showWhatIsAllowed(false)
+  document.body.classList.add('may-only-read')
 }
 
-function showWhatIsAllowed(mayChange: boolean): void {
-  document.body.classList.toggle('may-only-read', !mayChange)
-}
-
-export const isRefused = (error: unknown, status: number): error is RefusedError =>
+export const isRefused = (error: unknown, status: number) =>
   error instanceof RefusedError && error.status === status
 
 /** Returns what went wrong: as the store words it, with its number. */
@@ -82,10 +78,7 @@ export function messageOf(error: unknown): string {
   if (error instanceof RefusedError) {
     return `${error.message} (${error.number})`
   }
-  if (error instanceof Error) {
-    return error.message
-  }
-  return `${error}`
+  return error instanceof Error ? error.message : `${error}`
 }
 
 /**
@@ -180,14 +173,9 @@ function openSignIn(refusal: string): Promise<boolean> {
  */
 function readToken(text: string): string | undefined {
   const quotes = /^[\s"'`“”„‘’«»]+|[\s"'`“”„‘’«»]+$/g
-  const token = text
-    .replaceAll(quotes, '')
-    .replace(/^bearer\s+/i, '')
-    .replaceAll(quotes, '')
-  if (!/^[\w.~+/-]+=*$/.test(token)) {
-    return undefined
-  }
-  return token
+  const unquoted = text.replaceAll(quotes, '')
+  const token = unquoted.replace(/^bearer\s+/i, '').replaceAll(quotes, '')
+  return /^[\w.~+/-]+=*$/.test(token) ? token : undefined
 }
 
 function createHelp(): readonly HTMLElement[] {
@@ -196,26 +184,17 @@ function createHelp(): readonly HTMLElement[] {
   const command = `plant-store token create --name page-${suffix} --expires 12h`
   return [
     element('p', {}, 'On a terminal, the first start prints a token. To create another:'),
-    ...createCommands(command),
-    element('p', {}, 'With ', createCode('--scope read'), ' it may only read.'),
-  ]
-}
-
-/** Returns how to run the program, in both places where a reader may be. */
-export function createCommands(command: string): readonly HTMLElement[] {
-  return [
     createCommand('Where it is installed', command),
     createCommand('In a clone', `npx --yes pnpm@12 ${command}`),
+    element('p', {}, 'With ', createCode('--scope read'), ' it may only read.'),
   ]
 }
 
 /** Returns a line to copy. */
 function createCommand(where: string, text: string): HTMLElement {
-  const code = createCode(text)
-  code.className = 'command'
-  return element('p', {}, where, code)
+  return element('p', {}, where, createCode(text, 'command'))
 }
 
-export function createCode(text: string): HTMLElement {
-  return element('code', { translate: false }, text)
+export function createCode(text: string, className = ''): HTMLElement {
+  return element('code', { translate: false, className }, text)
 }

@@ -1,5 +1,6 @@
 import { setStoredText } from './clipboard.ts'
 import { element } from './dom.ts'
+import { writeJsonRecord } from './json.ts'
 
 /** Shows values, and reads the integers that a user types. */
 
@@ -16,12 +17,7 @@ export function toText(value: unknown): string | undefined {
   if (value === undefined) {
     return undefined
   }
-  if (typeof value !== 'object') {
-    return String(value)
-  }
-  return JSON.stringify(value, (_name, part) =>
-    typeof part === 'bigint' ? String(part) : part,
-  )
+  return typeof value === 'object' ? writeJsonRecord(value as object) : `${value}`
 }
 
 /** Returns what a cell shows: the start of a value, with signs for what is invisible. */
@@ -32,7 +28,8 @@ export function toCell(value: unknown, countMax = cellCharactersMax): HTMLElemen
   }
   const start = firstCharacters(text, countMax)
   const rest = text.slice(start.length)
-  const more = createSign(`… ${countCharacters(rest).toLocaleString('en')} more`, rest)
+  const restCount = rest.replaceAll(/[\udc00-\udfff]/g, '').length
+  const more = createSign(`… ${restCount.toLocaleString('en')} more`, rest)
   return element('bdi', {}, ...withSigns(start, invisible), rest !== '' && more)
 }
 
@@ -58,16 +55,6 @@ function firstCharacters(text: string, countMax: number): string {
   return characters.slice(0, countMax).join('')
 }
 
-function lastCharacters(text: string, countMax: number): string {
-  const characters = [...text.slice(-2 * countMax)]
-  return characters.slice(-countMax).join('')
-}
-
-function countCharacters(text: string): number {
-  const pairs = text.match(/[\ud800-\udbff][\udc00-\udfff]/g) ?? []
-  return text.length - pairs.length
-}
-
 // Joiners between letters, variation selectors, and the tags of a flag are spelling.
 const joiner = /(?<=[\p{L}\p{M}])(?:\u200c|\u200d|\u034f)(?=[\p{L}\p{M}])/u.source
 const emojiJoiner = /(?<=[\p{Emoji}\p{M}])\u200d(?=\p{Extended_Pictographic})/u.source
@@ -89,7 +76,7 @@ function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
     const isMatch = index % 2 === 1
     if (isMatch) {
       // A line may break after a sign, as after a space.
-      nodes.push(createSign(toSign(part), part), element('wbr'))
+      nodes.push(createSign(signs[part] ?? toCode(part), part), element('wbr'))
     } else {
       nodes.push(part)
     }
@@ -105,53 +92,35 @@ const signs: Readonly<Record<string, string>> = {
   ' ': '·',
 }
 
-function toSign(character: string): string {
-  return signs[character] ?? toCode(character)
-}
-
 function toCode(character: string): string {
   const code = character.codePointAt(0) ?? 0
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
 /**
- * Where two texts differ: after their first `start` units of UTF-16, and before their
- * last `endLength`.
+ * Where two texts differ: after their first `start` characters, and before their last
+ * `endLength`.
  */
 export interface Difference {
   readonly start: number
   readonly endLength: number
 }
 
-/** Returns where two different texts differ, without dividing a surrogate pair. */
+/** Returns where two different texts differ. */
 export function findDifference(a: string, b: string): Difference {
-  const lengthMin = Math.min(a.length, b.length)
+  const charactersOfA = [...a]
+  const charactersOfB = [...b]
+  const lengthMin = Math.min(charactersOfA.length, charactersOfB.length)
+  const isEqualAt = (index: number) => charactersOfA.at(index) === charactersOfB.at(index)
   let start = 0
-  while (start < lengthMin && a[start] === b[start]) {
+  while (start < lengthMin && isEqualAt(start)) {
     start++
   }
-  if (isLowSurrogate(a, start) || isLowSurrogate(b, start)) {
-    start--
-  }
-  const endLengthMax = lengthMin - start
   let endLength = 0
-  while (endLength < endLengthMax) {
-    const index = -1 - endLength
-    if (a.at(index) !== b.at(index)) {
-      break
-    }
+  while (endLength < lengthMin - start && isEqualAt(-1 - endLength)) {
     endLength++
   }
-  const endOfA = a.length - endLength
-  const endOfB = b.length - endLength
-  if (isLowSurrogate(a, endOfA) || isLowSurrogate(b, endOfB)) {
-    endLength--
-  }
   return { start, endLength }
-}
-
-function isLowSurrogate(text: string, index: number): boolean {
-  return /^[\udc00-\udfff]$/.test(text.charAt(index))
 }
 
 /**
@@ -163,35 +132,33 @@ function isLowSurrogate(text: string, index: number): boolean {
  */
 export function toExcerpt(
   value: unknown,
-  difference: Difference,
+  { start, endLength }: Difference,
   isMarked: boolean,
 ): HTMLElement {
   const text = toText(value)
   if (!text) {
     return toAbsence(text)
   }
-  const { start, endLength } = difference
-  const before = text.slice(0, start)
-  const beforeShown = lastCharacters(before, partCharactersMax)
+  const characters = [...text]
+  const partOf = (from: number, to?: number) => characters.slice(from, to).join('')
   // The difference may be that of two other values, both longer than this one.
-  const end = Math.max(start, text.length - endLength)
-  const within = text.slice(start, end)
-  const withinShown = firstCharacters(within, partCharactersMax)
-  const after = text.slice(start + withinShown.length)
-  const isWhole = withinShown === within
-  const afterShown = isWhole ? firstCharacters(after, partCharactersMax) : ''
-  const afterCut = after.slice(afterShown.length)
-  const beforeCut = before.slice(0, before.length - beforeShown.length)
-  const middle = withSigns(withinShown, invisibleOrSpace)
-  const marked = element('mark', {}, ...middle, createCode(withinShown))
+  const end = Math.max(start, characters.length - endLength)
+  const endShown = Math.min(end, start + partCharactersMax)
+  const from = Math.max(0, start - partCharactersMax)
+  const to = endShown < end ? endShown : end + partCharactersMax
+  const within = partOf(start, endShown)
+  const middle = withSigns(within, invisibleOrSpace)
+  const marked = element('mark', {}, ...middle, createCode(within))
+  const cutBefore = partOf(0, from)
+  const cutAfter = partOf(to)
   return element(
     'bdi',
     {},
-    beforeCut !== '' && createSign('… ', beforeCut),
-    ...withSigns(beforeShown, invisible),
+    cutBefore !== '' && createSign('… ', cutBefore),
+    ...withSigns(partOf(from, start), invisible),
     ...(isMarked ? [marked] : middle),
-    ...withSigns(afterShown, invisible),
-    afterCut !== '' && createSign(' …', afterCut),
+    ...withSigns(partOf(endShown, to), invisible),
+    cutAfter !== '' && createSign(' …', cutAfter),
   )
 }
 

@@ -35,7 +35,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
       cookie: '',
       session: { '/ token': fixture.token() },
     })
-    await page.reload()
+    await opened.reload()
     await shows(rows, '1 row, no more')
     const tab = await page.context().newPage()
     await tab.goto(`${fixture.store().url}/browse`)

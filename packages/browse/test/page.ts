@@ -2,11 +2,12 @@ import { type Plant, parsePlantId } from '@plant-store/domain'
 import { plant } from '@plant-store/domain/testing'
 import {
   type Browser,
+  connectToBrowser,
   type Locator,
-  launchBrowser,
   type Page,
 } from '@plant-store/harness/browser'
-import { beforeAll, expect } from 'vitest'
+import type {} from '@plant-store/harness/browser-setup'
+import { beforeAll, expect, inject } from 'vitest'
 import { startStore } from './store.ts'
 
 type Store = Awaited<ReturnType<typeof startStore>>
@@ -38,12 +39,13 @@ interface Shared {
   readonly token: string
 }
 
-/** One store and one browser for all files of a worker, which run one after another. */
+/** One store for all files of a worker, which run one after another. */
 let shared: Promise<Shared> | undefined
 
 async function startShared(): Promise<Shared> {
   const store = await startStore()
-  return { store, browser: await launchBrowser(), token: store.token() }
+  const browser = await connectToBrowser(inject('browserEndpoint'))
+  return { store, browser, token: store.token() }
 }
 
 /** Uses the store and the browser for the tests of a file. */
@@ -134,9 +136,11 @@ function createFinders(page: Page) {
   const named = (role: 'button' | 'link', name: string) =>
     page.getByRole(role, { name, exact: true })
   const button = (name: string) => named('button', name).last()
-  const filters = page.locator('#filters')
+  // Below a dialog nothing takes the focus, so a text that is filled in would be lost.
+  const list = page.locator('body:not(:has(dialog))')
+  const filters = list.locator('#filters')
   const form = page.locator('dialog.record').last()
-  const row = (id: string) => page.locator(`#table tr[data-id="${id}"]`)
+  const row = (id: string) => list.locator(`#table tr[data-id="${id}"]`)
   return {
     button,
     dialog: page.getByRole('dialog'),
@@ -162,6 +166,15 @@ function createFinders(page: Page) {
         return focusedRow?.dataset['id'] ?? activeElement?.textContent
       }),
     hash: () => new URL(page.url()).hash,
+    /**
+     * Reloads the page once it shows its list. The browser drops the reload if the page
+     * still goes back in its history, because a form was closed.
+     */
+    async reload() {
+      await list.waitFor()
+      await page.waitForURL(url => !url.hash.includes('/'))
+      await page.reload()
+    },
     filter: (name: string) => filters.getByLabel(name, { exact: true }),
     heading: (name: string | RegExp) => page.getByRole('heading', { name }),
   }

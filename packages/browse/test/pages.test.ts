@@ -43,7 +43,7 @@ describe('a list', needs('chromium', hasBrowser), () => {
 
     await press('Previous')
     await showsIds(opened, 100, 199)
-    await page.reload()
+    await opened.reload()
     await showsIds(opened, 100, 199)
     expect(await filter('From id').inputValue()).toBe('100')
     await press('Previous')

@@ -155,7 +155,7 @@ describe('what people lose elsewhere', needs('chromium', hasBrowser), () => {
     await shows(rows, '1 row')
 
     await page.route('**/page.js', route => route.abort())
-    await page.reload()
+    await opened.reload()
     await shows(page.locator('#starting'), 'try again')
   })
 

@@ -109,6 +109,22 @@ describe('the list', needs('chromium', hasBrowser), () => {
       expect(link).toBeGreaterThanOrEqual(head)
     })
 
+    test('not from somebody who types in a filter meanwhile', async () => {
+      await fill([7n, 'Ficus'], [8n, 'eight'])
+      await using opened = await open()
+      const { page, openRow, press, status, filter, ids } = opened
+      await openRow('7')
+      await press('Delete')
+      const release = fixture.store().holdListsAfter(0)
+      await press('Delete 7')
+      await shows(status, 'Plant 7 is deleted.')
+      await filter('tag').focus()
+      release()
+      await expect.poll(ids).toEqual(['8'])
+      await page.keyboard.type('tree')
+      expect(await filter('tag').inputValue()).toBe('tree')
+    })
+
     test('from a button that is off to the rows', async () => {
       await fill([7n, 'Ficus'])
       await using opened = await open({ place: '#plants?after=6' })
@@ -136,7 +152,7 @@ describe('the list', needs('chromium', hasBrowser), () => {
       await page.evaluate(() => location.assign('#plants/161?after=149'))
       await opened.heading('Plant 161').waitFor()
       await press('Close')
-      await page.reload()
+      await opened.reload()
       await startsAt('150')
       await press('Previous')
       await startsAt('50')

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, type BrowserServer, chromium } from 'playwright-core'
 
 export type { Browser, Locator, Page } from 'playwright-core'
 
@@ -13,8 +13,9 @@ const executablePath = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
 export const hasBrowser = executablePath !== undefined
 
-export function launchBrowser(): Promise<Browser> {
-  const args = [
+const options = {
+  headless: true,
+  args: [
     '--no-sandbox',
     '--disable-gpu',
     '--disable-quic',
@@ -22,10 +23,19 @@ export function launchBrowser(): Promise<Browser> {
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
-  ]
-  return chromium.launch({
-    headless: true,
-    args,
-    ...(executablePath && { executablePath }),
-  })
+  ],
+  ...(executablePath && { executablePath }),
+}
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch(options)
+}
+
+/** Starts a browser for several processes, which connect to its `wsEndpoint()`. */
+export function startBrowserServer(): Promise<BrowserServer> {
+  return chromium.launchServer(options)
+}
+
+export function connectToBrowser(endpoint: string): Promise<Browser> {
+  return chromium.connect(endpoint)
 }

@@ -82,6 +82,29 @@ describe('the API reference', needs('chromium', hasBrowser), () => {
     expectQuiet()
   })
 
+  test('no browser runs a downloaded answer', async () => {
+    await using reference = await open()
+    const { page, expectQuiet } = reference
+    for (const [name, contentType, body, file] of [
+      ['plants-readPlant', 'application/json', '{"name":"<script>"}', /\.json$/],
+      ['service-metrics', 'text/plain', '<script>', /\.txt$/],
+    ] as const) {
+      await page.route(/\/(plants\/\d+|metrics)$/, route =>
+        route.fulfill({ contentType, body }),
+      )
+      const operation = await unfold(page, name)
+      await execute(operation)
+      const downloading = page.waitForEvent('download')
+
+      await operation.getByRole('button', { name: 'Download' }).click()
+
+      const download = await downloading
+      expect(download.suggestedFilename(), name).toMatch(file)
+    }
+    expectQuiet()
+    // The page runs a megabyte of scripts, which is slow by nature on a busy machine.
+  }, 120_000)
+
   test('asks the address that it is opened at, also below a path', async () => {
     await using below = await start({ BASE_URL: 'https://plants.example/garden/store/' })
     await using reference = await open(below)

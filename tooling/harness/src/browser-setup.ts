@@ -1,0 +1,23 @@
+import type {} from 'vitest'
+import type { TestProject } from 'vitest/node'
+import { hasBrowser, startBrowserServer } from './browser.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the browser for all test files listens, `''` if none is installed. */
+    browserEndpoint: string
+  }
+}
+
+/** Provides one browser for all test files (`globalSetup`), and closes it afterwards. */
+export default async function setUp(
+  project: TestProject,
+): Promise<(() => Promise<void>) | undefined> {
+  if (!hasBrowser) {
+    project.provide('browserEndpoint', '')
+    return undefined
+  }
+  const server = await startBrowserServer()
+  project.provide('browserEndpoint', server.wsEndpoint())
+  return () => server.close()
+}
