@@ -60,10 +60,8 @@ export function openKeySet(url: URL, options: KeySetOptions): KeySet {
     // It may be empty at first, which jose's type does not say.
     [jwksCache]: cache as JWKSCacheInput,
   })
-  const refresh = () => {
-    // A failure was reported by `fetch`.
-    find.reload().catch(() => {})
-  }
+  // A failure was reported by `fetch`.
+  const refresh = () => void find.reload().catch(() => {})
 
   refresh()
   return {
@@ -99,7 +97,7 @@ function createFetch({ signal, onFailureChange }: KeySetOptions) {
     if (error instanceof AccessError) {
       return error
     }
-    note(error instanceof Error ? error : new Error(`${error}`))
+    note(error as Error)
     return unavailable()
   }
 

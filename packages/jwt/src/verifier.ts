@@ -4,7 +4,7 @@ import { refusalOf } from './refusals.ts'
 import type { JwtAlgorithm } from './settings.ts'
 
 export interface VerifierOptions {
-  /** Must equal the claim `iss` exactly. */
+  /** Must equal the claim `iss` exactly. Not empty, which would allow any. */
   readonly issuer: string
   /** The claim `aud` must contain one of these. */
   readonly audience: string | readonly string[]

@@ -34,32 +34,24 @@ afterEach(async () => {
 
 const cooldownMs = 5000
 const refreshAfterMs = 300_000
-const refuse: Gate = ({ token }) => {
-  const code = token === undefined ? 'no-token' : 'invalid-token'
-  throw new AccessError(code, 'not for the provider')
+const opaque: Gate = () => {
+  throw new AccessError('invalid-token', 'not for the provider')
 }
 const createGate = (more: Partial<JwtGateOptions> = {}) =>
   createJwtGate({
     issuer: provider.issuer,
-    audience,
+    audience: ['x', audience],
     jwksUrl: provider.jwksUrl,
     algorithms: jwtAlgorithms,
     clockSkewMs: 30_000,
-    otherwise: refuse,
+    otherwise: opaque,
     ...more,
   })
 
-const credentials = (token: string | undefined): Credentials => ({
-  token,
-  headers: {},
-})
+const credentials = (token: string | undefined): Credentials => ({ token, headers: {} })
 
 /** Returns the holder, or the refusal. */
-async function admit(
-  gate: Gate,
-  token: string | undefined,
-  scope: Scope = 'plants:write',
-) {
+async function admit(gate: Gate, token?: string, scope: Scope = 'plants:write') {
   try {
     return await gate(credentials(token), scope)
   } catch (error) {
@@ -69,14 +61,9 @@ async function admit(
 }
 
 /** Returns the name of the holder, or the code of the refusal. */
-async function ask(gate: Gate, token: string | undefined, scope: Scope = 'plants:write') {
+async function ask(gate: Gate, token?: string, scope?: Scope) {
   const admission = await admit(gate, token, scope)
   return admission instanceof AccessError ? admission.code : admission.name
-}
-
-/** Expects that the gate refuses the token with such a code and message. */
-async function expectRefusal(gate: Gate, token: string, refusal: object) {
-  expect(await admit(gate, token, 'plants:read')).toMatchObject(refusal)
 }
 
 /** Returns a token that the gate remembers. */
@@ -88,62 +75,27 @@ async function signRemembered(gate: Gate, claims: object) {
   return token
 }
 
-function encode(value: object) {
-  return base64url.encode(JSON.stringify(value))
+const encode = (value: object) => base64url.encode(JSON.stringify(value))
+
+/** Returns a token of our claims with another header, signed otherwise. */
+async function forge(alg: string, signatureOf: (content: string) => string) {
+  const [, payload] = (await sign(key)).split('.')
+  const content = `${encode({ alg, kid: key.kid })}.${payload}`
+  return `${content}.${signatureOf(content)}`
 }
 
 describe('a token', () => {
-  test.each(jwtAlgorithms)('signed with %s is admitted', async algorithm => {
-    key = await makeKey('key', algorithm)
+  test('signed with another algorithm of the list is admitted', async () => {
+    key = await makeKey('key', 'EdDSA')
     provider.keys = [key]
 
     expect(await ask(createGate(), await sign(key))).toBe('flora')
   })
 
-  test.each([
-    ['that expired within the skew', -29_000, 'flora'],
-    ['that expired before', -31_000, 'invalid-token'],
-  ])('%s gets %s', async (_, ms, outcome) => {
-    const token = await sign(key, { exp: timeAfter(ms) })
-
-    expect(await ask(createGate(), token)).toBe(outcome)
-  })
-
-  test.each<[string, object, RegExp?]>([
-    ['without exp', { exp: undefined }],
-    [
-      'without sub',
-      { sub: undefined },
-      /^the access token is not valid: missing required "sub" claim$/,
-    ],
-    ['whose sub is empty', { sub: '' }],
-    [
-      'whose sub is a number',
-      { sub: 7 },
-      /^the access token is not valid: "sub" claim must be a non-empty/,
-    ],
-    ['for no audience', { aud: undefined }],
-    [
-      'that is too long',
-      { padding: 'x'.repeat(8192) },
-      /^the access token is longer than 8192 bytes$/,
-    ],
-  ])('%s is refused', async (_, claims, reason = /./) => {
-    const token = await sign(key, claims)
-
-    const message = expect.stringMatching(reason)
-    await expectRefusal(createGate(), token, { code: 'invalid-token', message })
-  })
-
   test.each<[string, () => object, Scope, string | undefined]>([
     ['that expired', () => ({ exp: timeAfter(-31_000) }), 'plants:read', 'flora'],
     ['without the scope', () => ({}), 'metrics:read', 'flora'],
-    [
-      'for another audience, whose sub is a number',
-      () => ({ aud: 'x', sub: 7 }),
-      'plants:read',
-      undefined,
-    ],
+    ['of a numbered subject', () => ({ aud: 'x', sub: 7 }), 'plants:read', undefined],
   ])('%s is refused with its subject for the log', async (_, claimsOf, scope, holder) => {
     const gate = createGate()
     const claims = claimsOf()
@@ -155,12 +107,6 @@ describe('a token', () => {
     const forgery = await sign(await makeKey('first'), claims)
     const anonymous = { code: 'invalid-token', holder: undefined }
     expect(await admit(gate, forgery, scope)).toMatchObject(anonymous)
-  })
-
-  test('for several audiences is admitted when one of ours is among them', async () => {
-    const token = await sign(key, { aud: ['https://other.example', audience] })
-
-    expect(await ask(createGate({ audience: ['x', audience] }), token)).toBe('flora')
   })
 
   test.each<[string, object]>([
@@ -175,66 +121,25 @@ describe('a token', () => {
   })
 
   test.each<[string, () => Promise<string>]>([
-    [
-      'that was changed',
-      async () => {
-        const [header, , signature] = (await sign(key)).split('.')
-        const [, payload] = (await sign(key, { sub: 'root' })).split('.')
-        return `${header}.${payload}.${signature}`
-      },
-    ],
-    [
-      'without a signature',
-      async () => {
-        const [, payload] = (await sign(key)).split('.')
-        return `${encode({ alg: 'none', kid: key.kid })}.${payload}.`
-      },
-    ],
+    ['without a signature', () => forge('none', () => '')],
     [
       'signed with the public key as a secret',
-      async () => {
-        const [, payload] = (await sign(key)).split('.')
-        const header = encode({ alg: 'HS256', kid: key.kid })
-        const hmac = createHmac('sha256', JSON.stringify(key.jwk))
-        const signature = hmac.update(`${header}.${payload}`).digest('base64url')
-        return `${header}.${payload}.${signature}`
-      },
+      () =>
+        forge('HS256', content =>
+          createHmac('sha256', JSON.stringify(key.jwk))
+            .update(content)
+            .digest('base64url'),
+        ),
     ],
     [
-      'that brings its own key',
-      async () => {
-        const own = await makeKey('own')
-        const header = { jwk: own.jwk, jku: provider.jwksUrl, kid: undefined }
-        return sign(own, {}, header)
-      },
+      'of an algorithm that is not on the list',
+      async () => sign(await makeKey('first', 'ES384')),
     ],
   ])('%s is refused by jose, and so by us', async (_, make) => {
+    const gate = createGate({ algorithms: ['ES256'] })
+
     const refusal = { code: 'invalid-token', holder: undefined }
-
-    await expectRefusal(createGate(), await make(), refusal)
-  })
-
-  test('of an algorithm that is not on the list is refused', async () => {
-    const gate = createGate({ algorithms: ['RS256'] })
-
-    expect(await ask(gate, await sign(key))).toBe('invalid-token')
-  })
-
-  test('that is a megabyte of dots is left to the other gate', async () => {
-    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
-
-    expect(await ask(gate, '.'.repeat(2 ** 20))).toBe('other')
-  })
-
-  test('that has just the length allowed is admitted', async () => {
-    const bytesMax = 8192
-    const { length } = await sign(key, { padding: '' })
-    // Base64 writes three bytes in four.
-    const fitting = Math.floor(((bytesMax - length) * 3) / 4)
-    const longest = await sign(key, { padding: 'x'.repeat(fitting) })
-    expect(longest.length).toBeGreaterThan(bytesMax - 3)
-
-    expect(await ask(createGate(), longest)).toBe('flora')
+    expect(await admit(gate, await make())).toMatchObject(refusal)
   })
 })
 
@@ -253,20 +158,15 @@ test('the other gate gets what is no JWT of this issuer, and nothing else', asyn
 })
 
 describe('a token that several keys fit', () => {
-  const copyOf = (key: SigningKey): SigningKey => ({ ...key, jwk: { ...key.jwk } })
-  const brokenCopyOf = (key: SigningKey): SigningKey => ({
+  const changed = (key: SigningKey, members: object): SigningKey => ({
     ...key,
-    jwk: { ...key.jwk, x: undefined },
+    jwk: { ...key.jwk, ...members },
   })
-  const withoutKid = (key: SigningKey): SigningKey => ({
-    ...key,
-    jwk: { ...key.jwk, kid: undefined },
-  })
+  const broken = { x: undefined }
 
   test.each<[string, () => Promise<readonly SigningKey[]>]>([
-    ['one key that the set has twice', async () => [key, copyOf(key)]],
     ['two keys with one kid, its own last', async () => [await makeKey('first'), key]],
-    ['a broken key before its own', async () => [brokenCopyOf(key), key]],
+    ['a broken key before its own', async () => [changed(key, broken), key]],
   ])('is admitted with %s', async (_, keysOf) => {
     provider.keys = await keysOf()
 
@@ -274,76 +174,83 @@ describe('a token that several keys fit', () => {
   })
 
   test('is admitted if neither it nor the keys have a kid', async () => {
-    const other = await makeKey('other')
-    provider.keys = [other, key].map(withoutKid)
+    const keys = [await makeKey('other'), key]
+    provider.keys = keys.map(each => changed(each, { kid: undefined }))
     const token = await sign(key, {}, { kid: undefined })
 
     expect(await ask(createGate(), token)).toBe('flora')
   })
 
   test('cannot be checked if all of them are broken', async () => {
-    provider.keys = [brokenCopyOf(key), brokenCopyOf(key)]
+    provider.keys = [changed(key, broken), changed(key, broken)]
 
     expect(await ask(createGate(), await sign(key))).toBe('access-unavailable')
   })
 })
 
 describe('a refusal says', () => {
-  test.each<[string, object, string]>([
+  const invalid = 'the access token is not valid: '
+  const lacks = 'the access token lacks the scope plants:read: '
+  const standard = Buffer.from('{"alg":"ES256","typ":"?>?>"}').toString('base64')
+
+  test.each<[message: string, claims: object]>([
     [
-      'that the issuer differs',
+      `${invalid}its claim "iss" is "https://identity.example", which is not exactly the issuer that this store trusts`,
       { iss: 'https://identity.example' },
-      'its claim "iss" is "https://identity.example", which is not exactly the issuer',
     ],
-    ['that the issuer is absent', { iss: undefined }, 'it lacks the claim "iss"'],
+    [`${invalid}it lacks the claim "iss"`, { iss: undefined }],
     [
-      'that the audience differs',
+      `${invalid}its claim "aud" is ["a","b"], which names no audience of this store`,
       { aud: ['a', 'b'] },
-      'its claim "aud" is ["a","b"], which names no audience of this store',
     ],
-    ['that the token is not valid yet', { nbf: 2 ** 32 }, '"nbf" is in the future'],
-  ])('%s', async (_, claims, words) => {
-    const message = expect.stringContaining(words)
-    const refusal = { code: 'invalid-token', message }
-    await expectRefusal(createGate(), await sign(key, claims), refusal)
+    [`${invalid}missing required "aud" claim`, { aud: undefined }],
+    [`${invalid}its claim "nbf" is in the future`, { nbf: 2 ** 32 }],
+    [`${invalid}missing required "exp" claim`, { exp: undefined }],
+    [`${invalid}missing required "sub" claim`, { sub: undefined }],
+    [`${invalid}"sub" claim must be a non-empty string`, { sub: 7 }],
+    [`${invalid}"sub" claim must be a non-empty string`, { sub: '' }],
+    ['the access token is longer than 8192 bytes', { padding: 'x'.repeat(8192) }],
+    [
+      `${lacks}its claim "scope" must be a text, with a space between two scopes (RFC 8693)`,
+      { scope: ['plants:read'] },
+    ],
+    [`${lacks}its claim "scope" has other words`, { scope: 'xplants:read' }],
+    [
+      `${lacks}scopes are read from its claim "permissions" or "scope", and it has none: "scp" is not read`,
+      { scope: undefined, scp: ['plants:read'] },
+    ],
+    [
+      `${lacks}its scopes are those of the claim "permissions"`,
+      { permissions: [], scope: 'plants:read' },
+    ],
+    [
+      `${lacks}its claim "permissions" must be a list of texts`,
+      { permissions: 'plants:read' },
+    ],
+  ])('%s', async (message, claims) => {
+    const gate = createGate()
+    const token = await signRemembered(gate, claims)
+
+    expect(await admit(gate, token, 'plants:read')).toMatchObject({
+      code: message.startsWith(lacks) ? 'insufficient-scope' : 'invalid-token',
+      message,
+    })
   })
 
-  test.each<[string, () => Promise<string>, string]>([
+  test.each<[words: string, makeToken: () => string | Promise<string>]>([
     [
-      'that the provider has no such key',
-      async () => sign(await makeKey('unknown')),
       'no key of the identity provider fits its header',
+      async () => sign(await makeKey('unknown')),
     ],
-    [
-      'that the token is encrypted',
-      async () => `${encode({ alg: 'RSA-OAEP', enc: 'A256GCM' })}.a.b.c.d`,
-      'the access token is an encrypted JWT',
-    ],
-    [
-      'that padding is not base64url',
-      async () => `${await sign(key)}=`,
-      'base64url (RFC 7515) has no "=", "+" and "/"',
-    ],
-    [
-      'that standard base64 is not base64url',
-      async () =>
-        Buffer.from('{"alg":"ES256","typ":"?>?>"}').toString('base64').concat('.a.b'),
-      'base64url (RFC 7515) has no "=", "+" and "/"',
-    ],
-    [
-      'that its claims cannot be read',
-      async () => `${encode({ alg: 'ES256' })}.a.b`,
-      'its claims cannot be read',
-    ],
-    ['only what the other gate says of an opaque token', async () => 'a.b.c', 'opaque'],
-  ])('%s', async (_, makeToken, words) => {
-    const otherwise: Gate = () => {
-      throw new AccessError('invalid-token', 'opaque')
-    }
-
+    ['an encrypted JWT', () => `${encode({ alg: 'RSA-OAEP', enc: 'A256GCM' })}.a.b.c.d`],
+    ['base64url (RFC 7515) has no "=", "+" and "/"', async () => `${await sign(key)}=`],
+    ['base64url (RFC 7515) has no "=", "+" and "/"', () => `${standard}.a.b`],
+    ['its claims cannot be read', () => `${encode({ alg: 'ES256' })}.a.b`],
+    ['not for the provider', () => 'a.b.c'],
+  ])('%s', async (words, makeToken) => {
     const message = expect.stringContaining(words)
     const refusal = { code: 'invalid-token', message }
-    await expectRefusal(createGate({ otherwise }), await makeToken(), refusal)
+    expect(await admit(createGate(), await makeToken())).toMatchObject(refusal)
   })
 
   test('what the other gate says if that one knows the holder', async () => {
@@ -352,41 +259,6 @@ describe('a refusal says', () => {
     const otherwise: Gate = async () => Promise.reject(refusal)
 
     expect(await admit(createGate({ otherwise }), foreign)).toBe(refusal)
-  })
-
-  test.each<[string, object, string]>([
-    [
-      'that the scope is a list',
-      { scope: ['plants:read'] },
-      'its claim "scope" must be a text, with a space between two scopes (RFC 8693)',
-    ],
-    [
-      'that the scope has other words',
-      { scope: 'xplants:read' },
-      '"scope" has other words',
-    ],
-    [
-      'that scp is not read',
-      { scope: undefined, scp: ['plants:read'] },
-      'scopes are read from its claim "permissions" or "scope", and it has none: "scp" is not read',
-    ],
-    [
-      'that the permissions decide',
-      { permissions: [], scope: 'plants:read' },
-      'its scopes are those of the claim "permissions"',
-    ],
-    [
-      'that the permissions are no list',
-      { permissions: 'plants:read' },
-      'its claim "permissions" must be a list of texts',
-    ],
-  ])('%s', async (_, claims, words) => {
-    const message = expect.stringContaining(words)
-    const refusal = { code: 'insufficient-scope', scope: 'plants:read', message }
-    const gate = createGate()
-    const token = await signRemembered(gate, claims)
-
-    await expectRefusal(gate, token, refusal)
   })
 })
 
@@ -413,8 +285,6 @@ describe('a token that was checked', () => {
 
     // The token is checked again, because its expiry may be within the skew.
     expect(await ask(gate, token)).toBe('flora')
-    vi.setSystemTime(exp * 1000 + 31_000)
-    expect(await ask(gate, token)).toBe('invalid-token')
   })
 
   test('is checked again with new keys, and refused if its key is gone', async () => {
@@ -439,32 +309,29 @@ describe('a token that was checked', () => {
 })
 
 describe('a new key of the provider', () => {
-  /** Asks for many tokens at once, and returns the distinct answers. */
-  async function askAtOnce(gate: Gate, signNth: (n: number) => Promise<string>) {
-    const answers = Array.from({ length: 50 }, async (_, n) =>
-      ask(gate, await signNth(n)),
-    )
-    return [...new Set(await Promise.all(answers))]
-  }
-
   test('is fetched once, and unknown keys cause one fetch a cool-down', async () => {
     const gate = createGate()
     await ask(gate, await sign(key))
-    const forger = await makeKey('forged')
-    for (const round of [1, 2, 3]) {
-      vi.advanceTimersByTime(cooldownMs)
-      const answers = await askAtOnce(gate, n =>
-        sign(forger, {}, { kid: `forged-${round}-${n}` }),
-      )
-      expect(answers, `forged tokens in round ${round}`).toEqual(['invalid-token'])
-      expect(provider.requestCount, `fetches after round ${round}`).toBe(1 + round)
-    }
-
     const second = await makeKey('second')
-    provider.keys = [key, second]
-    vi.advanceTimersByTime(cooldownMs)
-    expect(await askAtOnce(gate, n => sign(second, { jti: `${n}` }))).toEqual(['flora'])
-    expect(provider.requestCount).toBe(5)
+    const signMany = async () => {
+      const ids = Array.from({ length: 50 }, (_, n) => `${n}`)
+      return Promise.all(ids.map(jti => sign(second, { jti })))
+    }
+    for (const [round, outcome] of [
+      'invalid-token',
+      'invalid-token',
+      'flora',
+    ].entries()) {
+      if (outcome === 'flora') {
+        provider.keys = [key, second]
+      }
+      vi.advanceTimersByTime(cooldownMs)
+      const tokens = await signMany()
+      const outcomes = await Promise.all(tokens.map(token => ask(gate, token)))
+
+      expect([...new Set(outcomes)], `tokens in round ${round}`).toEqual([outcome])
+      expect(provider.requestCount, `fetches after round ${round}`).toBe(2 + round)
+    }
   })
 
   test('is known after the clock was set back', async () => {
@@ -485,9 +352,6 @@ describe('a provider that', () => {
   const onFailureChange = (error?: Error) => void failures.push(error?.message)
 
   const keys = (count: number) => JSON.stringify({ keys: Array(count).fill(key.jwk) })
-  const redirect = (response: ServerResponse) => {
-    response.writeHead(302, { location: `${provider.jwksUrl}/elsewhere` }).end()
-  }
   test.each<[string, (response: ServerResponse) => void, RegExp]>([
     [
       'sends its header section and hangs',
@@ -496,13 +360,12 @@ describe('a provider that', () => {
     ],
     ['hangs up', response => response.destroy(), /^socket hang up$/],
     [
-      'answers without a body',
-      response => response.writeHead(204).end(),
-      /^it answered 204$/,
+      'sends elsewhere',
+      response => response.writeHead(302, { location: provider.jwksUrl }).end(),
+      /^it answered 302$/,
     ],
-    ['sends elsewhere', redirect, /^it answered 302$/],
     ['sends null', response => response.end('null'), /JSON Web Key Set/],
-    ['has no keys', response => response.end('{"keys":[]}'), /^it has no keys$/],
+    ['has no keys', response => response.end(keys(0)), /^it has no keys$/],
     ['has many keys', response => response.end(keys(101)), /^it has more than 100 keys$/],
     [
       'sends megabytes',
@@ -533,7 +396,7 @@ describe('a provider that', () => {
     expect(failures).toEqual([expect.any(String), undefined])
   })
 
-  test.each<[string, string | undefined]>([
+  test.each([
     ['a broken key', undefined],
     ['a key of 512 bits', base64url.encode(Buffer.alloc(64, 255))],
   ])('has %s gets nobody in by it', async (_, modulus) => {
@@ -560,11 +423,8 @@ describe('a provider that', () => {
     expect(await ask(gate, forgery)).toBe('invalid-token')
 
     vi.advanceTimersByTime(3_599_000 - cooldownMs)
-    for (const jti of ['1', '2']) {
-      expect(await ask(gate, token), `the same token, ${jti}`).toBe('flora')
-      const newToken = await sign(key, { jti })
-      expect(await ask(gate, newToken), `new token ${jti}`).toBe('flora')
-    }
+    expect(await ask(gate, token), 'the same token').toBe('flora')
+    expect(await ask(gate, await sign(key)), 'a new token').toBe('flora')
 
     vi.advanceTimersByTime(1000)
     expect(await ask(gate, token)).toBe('access-unavailable')
@@ -575,7 +435,7 @@ describe('a provider that', () => {
     expect(failures).toEqual([expect.any(String), undefined])
   })
 
-  test('hangs delays no stop', async () => {
+  test('hangs does not delay a stop', async () => {
     provider.answer = () => {}
     const stop = new AbortController()
     const gate = createGate({ signal: stop.signal })
@@ -601,28 +461,12 @@ test('keys of just the size allowed are read, and so are long header fields', as
   expect(await ask(createGate(), await sign(key))).toBe('flora')
 })
 
-test.each<[string, object]>([
-  ['several operations', { key_ops: ['sign', 'verify', 'wrapKey', 'verify'] }],
-  ['members that are null', { alg: null, use: null, key_ops: null, ext: null }],
-])('a key with %s is used', async (_, members) => {
+test.each<[string, object, string]>([
+  ['several operations', { key_ops: ['sign', 'verify', 'wrapKey'] }, 'flora'],
+  ['members that are null', { alg: null, use: null, key_ops: null }, 'flora'],
+  ['operations without verify', { key_ops: ['sign'] }, 'invalid-token'],
+])('a token of a key with %s gets its answer', async (_, members, outcome) => {
   provider.keys = [{ ...key, jwk: { ...key.jwk, ...members } }]
 
-  expect(await ask(createGate(), await sign(key))).toBe('flora')
-})
-
-test('a key that may not verify is not used', async () => {
-  provider.keys = [{ ...key, jwk: { ...key.jwk, key_ops: ['sign'] } }]
-
-  expect(await ask(createGate(), await sign(key))).toBe('invalid-token')
-})
-
-test.each<[string, Partial<JwtGateOptions>]>([
-  ['a URL without https', { jwksUrl: 'http://identity.example/jwks' }],
-  ['a symmetric algorithm', { algorithms: ['HS256' as never] }],
-  ['no algorithm', { algorithms: [] }],
-  ['no issuer', { issuer: '' }],
-  ['no audience', { audience: [] }],
-  ['an empty audience', { audience: '' }],
-])('%s is refused when the gate is made', (_, options) => {
-  expect(() => createGate(options)).toThrow(TypeError)
+  expect(await ask(createGate(), await sign(key))).toBe(outcome)
 })
