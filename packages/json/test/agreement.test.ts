@@ -41,17 +41,7 @@ const { document: documents } = fc.letrec<{
   document: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
     fc.constantFrom(
-      'true',
-      'false',
-      'null',
-      '0',
-      '-0',
-      '-1',
-      '12e1',
-      '1.5',
-      '9007199254740993',
-      '2.50E+1',
-      '1e400',
+      ...'true false null 0 -0 -1 12e1 1.5 9007199254740993 2.50E+1 1e400'.split(' '),
     ),
     written(fc.string({ unit: character, maxLength: 6 })),
     tie('object'),
@@ -89,35 +79,9 @@ function outcome(read: (text: string) => unknown, text: string) {
   }
 }
 
-function kindOf(expected: ReturnType<typeof outcome>) {
-  if (expected === 'syntax') {
-    return 'damaged'
-  }
-  return expected === 'repeated member' ? 'repeated' : 'valid'
-}
-
 test('random documents are read as a plain reader does', () => {
-  const counts = { valid: 0, repeated: 0, damaged: 0 }
-  const damage = fc.tuple(
-    fc.nat(),
-    fc.nat(3),
-    fc.constantFrom(
-      '',
-      '"',
-      '\\',
-      '{',
-      '}',
-      '[',
-      ']',
-      ',',
-      ':',
-      '0',
-      '-',
-      'e',
-      '.',
-      '\0',
-    ),
-  )
+  const counts = new Map<unknown, number>()
+  const damage = fc.tuple(fc.nat(), fc.nat(3), fc.constantFrom('', ...'"\\{}[],:0-e.\0'))
   const damagesOfText = fc.array(damage, { maxLength: 2 })
   fc.assert(
     fc.property(documents, damagesOfText, (whole, damages) => {
@@ -127,32 +91,14 @@ test('random documents are read as a plain reader does', () => {
       }, whole)
       const isJson = outcome(JSON.parse, text) !== 'syntax'
       const expected = isJson ? outcome(readJson, text) : 'syntax'
-      counts[kindOf(expected)] += 1
+      const kind = typeof expected === 'string' ? expected : 'valid'
+      counts.set(kind, (counts.get(kind) ?? 0) + 1)
 
       expect(outcome(parseJsonRecord, text), text).toEqual(expected)
     }),
     { numRuns: 5_000 },
   )
-  expect(counts.valid, 'valid texts').toBeGreaterThan(500)
-  expect(counts.repeated, 'repeated members').toBeGreaterThan(50)
-  expect(counts.damaged, 'damaged texts').toBeGreaterThan(1_000)
+  expect(counts.get('valid')).toBeGreaterThan(500)
+  expect(counts.get('repeated member')).toBeGreaterThan(50)
+  expect(counts.get('syntax')).toBeGreaterThan(1_000)
 })
-
-test('reads what JSON.parse reads, but for the integers of the record', () => {
-  fc.assert(
-    fc.property(
-      fc.jsonValue({ maxDepth: 4 }),
-      fc.constantFrom(0, 1, '\t'),
-      (value, indent) => {
-        const text = JSON.stringify(value, null, indent)
-        const numbers = JSON.stringify(parseJsonRecord(text), asNumber)
-        expect(JSON.parse(numbers)).toEqual(JSON.parse(text))
-      },
-    ),
-    { numRuns: 500 },
-  )
-})
-
-function asNumber(_name: string, value: unknown) {
-  return typeof value === 'bigint' ? Number(value) : value
-}

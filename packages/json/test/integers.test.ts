@@ -20,18 +20,11 @@ test.each([
   ['11.0', 11n],
   ['0e999999999999', 0n],
   ['0.000e-999999999999', 0n],
-  [`1${'0'.repeat(400)}e-400`, 1n],
-  [`0.${'0'.repeat(399)}1e400`, 1n],
-])('reads %s as the integer that it is', (source, integer) => {
+  [`1${'0'.repeat(300_000)}e-300000`, 1n],
+  [`0.${'0'.repeat(299_999)}1e300000`, 1n],
+])('reads %.30s as the integer that it is', (source, integer) => {
   expect(readNumber(source)).toBe(integer)
 })
-
-test.each(['9007199254740993.5', '1e-400', '-1e19', '1e400', '1e99999999999999999999'])(
-  'reads %s, no integer of at most 19 digits, as the nearest number',
-  source => {
-    expect(readNumber(source)).toBe(Number(source))
-  },
-)
 
 const empty = fc.constant('')
 const zeros = (max: number) => fc.nat(max).map(count => '0'.repeat(count))
@@ -80,34 +73,4 @@ test('agrees with exact decimals on random numbers of every form', () => {
   fc.assert(property, { numRuns: 10_000 })
 
   expect(integers, 'integers among the samples').toBeGreaterThan(1_000)
-})
-
-test.each([
-  {
-    text: '{"a":[1,2.5],"b":{"c":3,"d":[{"e":4}]},"f":5}',
-    value: {
-      a: [1, 2.5],
-      b: { c: 3, d: [{ e: 4 }] },
-      f: 5n,
-    },
-  },
-  {
-    text: '[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]',
-    value: [
-      1,
-      { a: 2n, b: [3, 4] },
-      [5, { a: 6 }],
-      {
-        c: { d: 7 },
-        e: 8n,
-      },
-    ],
-  },
-  { text: '7', value: 7 },
-  { text: '"a"', value: 'a' },
-  { text: '"\\u0061"', value: 'a' },
-  { text: 'null', value: null },
-  { text: 'true', value: true },
-])('only members of a record become bigints in $text', ({ text, value }) => {
-  expect(parseJsonRecord(text)).toEqual(value)
 })

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { parseJsonRecord } from '@plant-store/json'
 import { expect, test } from 'vitest'
 
@@ -32,26 +31,18 @@ function levels(open: string, inner: string, close: string, chars: number) {
 
 const texts: Record<string, (chars: number) => string> = {
   'zeros after the point': chars => `{"a":0.${fill('0', chars)}}`,
-  'digits before the point': chars => `{"a":1${fill('0', chars)}}`,
   'digits that an exponent takes back': chars => `{"a":1${fill('0', chars)}e-${chars}}`,
-  'digits of an exponent': chars => `{"a":1e${fill('9', chars)}}`,
   'leading zeros of an exponent': chars => `{"a":1e${fill('0', chars)}1}`,
-  'digits of a fraction': chars => `{"a":1.${fill('7', chars)}}`,
   'backslashes in a value': chars => `{"a":"${fill('\\\\', chars)}"}`,
-  'backslashes in a name': chars => `{"${fill('\\\\', chars)}":1}`,
   'quotes in a value': chars => `{"a":"${fill('\\"', chars)}"}`,
-  'quotes in a name': chars => `{"${fill('\\"', chars)}":1}`,
-  'backslashes before quotes': chars => `{"a":"${fill('\\\\\\\\\\\\\\"', chars)}"}`,
   'arrays in arrays': chars => `{"a":${levels('[', '', ']', chars)}}`,
   'objects in objects': chars => levels('{"a":', '1', '}', chars),
-  'objects of one member': chars => `[${list(chars / 8, () => '{"a":1}')}]`,
   'members of one object': chars => `{${list(chars / 11, memberAt)}}`,
   'escaped names': chars => `{${list(chars / 16, n => `"\\u006d${100_000 + n}":1`)}}`,
   'escaped names, one in another': chars => levels('{"\\u0061":', '1', '}', chars),
   'repeated names in different objects': chars =>
     `{"a":[${list(chars / 18, () => '{"id":1,"name":2}')}]}`,
   'white space': chars => `{${fill(' \n', chars)}"a":1}`,
-  'commas in strings': chars => `[${list(chars / 4, () => '","')}]`,
 }
 
 function memberAt(n: number) {
@@ -83,33 +74,3 @@ test.each(Object.entries(texts))(
     expect(readingMs(long, 50, longMsMax)).toBeLessThan(longMsMax)
   },
 )
-
-test('reads 170,000 objects of one member, each with a name of its own', () => {
-  const objects = list(170_000, n => `{"${n}":${n}}`)
-
-  const records = parseJsonRecord(`[${objects}]`)
-
-  assert(Array.isArray(records))
-  expect(records).toHaveLength(170_000)
-  expect(records.at(-1)).toEqual({ 169999: 169_999n })
-})
-
-test('is exact at that length too', () => {
-  const zeros = '0'.repeat(longChars)
-  const members = [
-    `"a":1${zeros}e-${longChars}`,
-    `"b":0.${zeros}7e${longChars + 1}`,
-    `"c":-0.${zeros}e5`,
-    `"d":1${zeros}`,
-  ]
-
-  const record = parseJsonRecord(`{${members}}`)
-
-  expect(record).toEqual({ a: 1n, b: 7n, c: 0n, d: Number.POSITIVE_INFINITY })
-})
-
-test('refuses a repeated name after many others', () => {
-  const text = `{${list(20_000, memberAt)},"m100000":2}`
-
-  expect(() => parseJsonRecord(text)).toThrow(/Duplicate member "m100000"/)
-})

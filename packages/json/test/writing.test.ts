@@ -16,17 +16,14 @@ test('what is written is read back, every digit and every text', () => {
   fc.assert(property)
 })
 
-test.each([
-  { why: 'a function', record: { id: 1n, a: () => 1 } },
-  { why: 'a symbol', record: { id: 1n, a: Symbol('s') } },
-  { why: 'a method toJSON', record: { id: 1n, toJSON: () => ({}) } },
-  { why: 'a value that JSON cannot say', record: { id: 1n, a: { toJSON() {} } } },
-])('$why is left out, as by JSON.stringify', ({ record }) => {
+test('what JSON cannot say is left out, as by JSON.stringify', () => {
+  const record = { id: 1n, a: () => 1, b: { toJSON() {} }, c: undefined }
+
   expect(writeJsonRecord(record)).toBe('{"id":1}')
 })
 
-test('the least int64 keeps its digits, and undefined is left out', () => {
-  const json = writeJsonRecord({ id: int64Min, name: '"', tag: undefined })
+test('the least int64 keeps its digits, and a text its quotes', () => {
+  const json = writeJsonRecord({ id: int64Min, name: '"' })
 
   expect(json).toBe('{"id":-9223372036854775808,"name":"\\""}')
   expect(writeJsonRecord({})).toBe('{}')
