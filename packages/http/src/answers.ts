@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+} from 'fastify'
 import { toFailure } from './errors/error-response.ts'
 import { lingerTimeoutMs } from './limits.ts'
 import { changedTagAdvice } from './request/conditions.ts'
@@ -16,7 +21,7 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
   app.addHook<unknown>('onSend', (request, reply, payload, done) => {
     keepFromCaches(reply)
     const isHead = request.method === 'HEAD'
-    if (hasNoContent(reply)) {
+    if (reply.statusCode === 204 || reply.statusCode === 304) {
       reply.removeHeader('content-type')
       // Fastify would announce 0 bytes for a HEAD without a stream (RFC 9110, 8.6).
       done(null, isHead ? Readable.from([]) : null)
@@ -49,10 +54,6 @@ function dropCharsetOfJson(reply: FastifyReply): void {
   if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
     reply.header('content-type', 'application/json')
   }
-}
-
-function hasNoContent({ statusCode }: FastifyReply): boolean {
-  return statusCode === 204 || statusCode === 304
 }
 
 /**
@@ -107,14 +108,8 @@ export function closeAfterEarlyAnswers(app: FastifyInstance): void {
   })
 }
 
-/** Tells of failures that are worth a line in the log. */
-export interface FailureLog {
-  readonly error: (details: object, message: string) => void
-  readonly debug: (details: object, message: string) => void
-}
-
 /** Returns Fastify's error handler. */
-export function createErrorHandler(logger: FailureLog) {
+export function createErrorHandler(logger: FastifyBaseLogger) {
   return (cause: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const { status, headers, body, isDefect } = toFailure(cause)
     const details = { reqId: request.id, err: cause }

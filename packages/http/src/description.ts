@@ -2,7 +2,7 @@ import type { RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { failures } from './errors/error-numbers.ts'
 import { plantSchemas, plantWebhooks } from './plants/plant-schemas.ts'
-import { pathOf } from './request/paths.ts'
+import { patternOf } from './request/paths.ts'
 import { Status } from './service/service-routes.ts'
 import { about, FailureBody, header } from './shared-schemas.ts'
 import type { DescribedResponse, RouteSchema } from './typed-routes.ts'
@@ -83,7 +83,7 @@ export function describeInterface(
       responses: Object.fromEntries(
         responses.map(([status, response]) => [
           `Failure${status}`,
-          describeResponse(response, true),
+          describeResponse(response),
         ]),
       ),
     },
@@ -99,7 +99,7 @@ function describedRoute(route: RouteOptions): DescribedRoute[] {
   }
   return [
     {
-      path: pathOf(route),
+      path: patternOf(route),
       method: `${method}`.toLowerCase(),
       isOpen: config?.scope === null,
       schema: schema as RouteSchema,
@@ -188,19 +188,12 @@ interface Described {
 
 type DescribedBody = DescribedResponse & Described & { readonly failureExamples?: object }
 
-/** @param required whether the header fields are always present */
-function describeResponse(response: DescribedBody, required?: boolean): object {
+function describeResponse(response: DescribedBody): object {
   const { description, headers, content, failureExamples, ...schema } = response
   const media = content ?? { 'application/json': { schema } }
   return {
     description,
-    headers:
-      headers &&
-      mapValues(headers, ({ description, ...schema }) => ({
-        description,
-        required,
-        schema,
-      })),
+    headers,
     content:
       schema.type === 'null'
         ? undefined
@@ -219,12 +212,13 @@ function describeMedia(schema: Described, examples: object | undefined): object 
 const wwwAuthenticate = header(
   'WWW-Authenticate',
   'What is wrong with the credentials (RFC 6750, 3)',
+  true,
 )
 /** The header fields of every failure with this status. */
 const failureHeaders = new Map([
   [401, wwwAuthenticate],
   [403, wwwAuthenticate],
-  [503, header('Retry-After', 'Seconds to wait before trying again')],
+  [503, header('Retry-After', 'Seconds to wait before trying again', true)],
 ])
 
 /** The response of each status of a failure, with every number that it may have. */
@@ -240,10 +234,9 @@ function describeFailureNumbers(): ReadonlyMap<number, DescribedBody> {
         error,
         { summary: `${error}`, value: { error, message } },
       ])
-      const headers = failureHeaders.get(status)
       const response = {
         ...about(meanings.join('\n'), FailureBody),
-        ...(headers && { headers }),
+        headers: failureHeaders.get(status),
         failureExamples: Object.fromEntries(examples),
       }
       return [status, response]

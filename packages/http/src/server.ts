@@ -67,10 +67,10 @@ export interface ServerOptions extends Probes {
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { baseUrl, page, isLeaving = () => false } = options
+  const { logger, baseUrl, page, isLeaving = () => false } = options
+  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
   const limits = { ...defaultServerLimits, ...options.limits }
-  const { corsOrigins, onAnswer, ...others } = { ...optionDefaults, ...options }
-  const app = createFastify({ ...others, corsOrigins, onAnswer, limits })
+  const app = createFastify({ logger, corsOrigins, trustedProxies, onAnswer, limits })
   const authenticate = createAuthentication(options.gate)
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
@@ -94,8 +94,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       const routes = collectRoutes(prefixedApp)
       let description: string | undefined
       addPlantRoutes(prefixedApp, {
-        plants: options.plants,
-        unannounced: options.unannounced,
+        ...options,
         limits,
         authenticate,
         readPage: createPageReader({
@@ -107,8 +106,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
         ending: stop.ending,
       })
       addServiceRoutes(prefixedApp, {
-        check: options.check,
-        metrics: options.metrics,
+        ...options,
         isDraining: () => isLeaving() || stop.isDraining(),
         describe() {
           const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
@@ -125,16 +123,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-const optionDefaults = {
-  corsOrigins: [] as readonly string[],
-  trustedProxies: [] as readonly string[],
-  onAnswer() {},
-}
-
-interface FastifyOptions extends Pick<ServerOptions, 'logger'> {
-  readonly corsOrigins: readonly string[]
-  readonly trustedProxies: readonly string[]
-  readonly onAnswer: OnAnswer
+interface FastifyOptions
+  extends Required<
+    Pick<ServerOptions, 'logger' | 'corsOrigins' | 'trustedProxies' | 'onAnswer'>
+  > {
   readonly limits: ServerLimits
 }
 

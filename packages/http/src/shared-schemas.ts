@@ -31,8 +31,13 @@ export const inText = (schema: TSchema) => Type.Unsafe<string>(schema)
 export const inBytes = (description: string, schema: TSchema) =>
   Type.Unsafe<Buffer | undefined>(about(description, schema))
 
-export const header = (name: string, description: string) => ({
-  [name]: { type: 'string', description },
+/**
+ * Describes a header field of an answer.
+ *
+ * @param required whether each such answer has it
+ */
+export const header = (name: string, description: string, required?: boolean) => ({
+  [name]: { description, required, schema: { type: 'string' } },
 })
 
 export const conditionFields = Type.Object({
@@ -50,7 +55,7 @@ export const conditionFields = Type.Object({
   ),
 })
 
-export const entityTag = { ETag: about('The version (RFC 9110, 8.8.3)', Type.String()) }
+export const entityTag = header('ETag', 'The version (RFC 9110, 8.8.3)')
 
 /** @param id the schema of the id */
 export const pageParameters = (id: TSchema) => ({

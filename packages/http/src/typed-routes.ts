@@ -38,7 +38,7 @@ export interface RouteSchema extends FastifySchema {
 /** One schema, or one for each media type, with a description. */
 export interface DescribedResponse {
   readonly description: string
-  readonly headers?: Readonly<Record<string, { readonly description: string }>>
+  readonly headers?: object | undefined
   readonly content?: Readonly<Record<string, { readonly schema: object }>>
 }
 

@@ -3,7 +3,8 @@ import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
 /**
- * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in
+ * One request of each kind from conformance suites of HTTP/1.1 (RFC 9110, 9112). The
+ * tests of Node's parser have more. A server and a proxy in
  * front of it must agree where a request ends. So each is refused and its connection
  * closed, and a create that follows on the connection must not be done.
  */
@@ -48,14 +49,8 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
     'two different Content-Length',
     post('content-length: 2\r\ncontent-length: 300', '{}'),
   ],
-  ['two equal Content-Length', post('content-length: 2\r\ncontent-length: 2', '{}')],
   ['a list of Content-Length', post('content-length: 2, 2', '{}')],
-  ['a negative Content-Length', post('content-length: -1', '')],
-  ['a Content-Length with a plus', post('content-length: +2', '{}')],
   ['a hexadecimal Content-Length', post('content-length: 0x2', '{}')],
-  ['a Content-Length with a fraction', post('content-length: 2.0', '{}')],
-  ['a Content-Length with a space in it', post('content-length: 2 0', '{}')],
-  ['an empty Content-Length', post('content-length: ', '{}')],
   ['a Content-Length above 64 bits', post('content-length: 18446744073709551618', '{}')],
   [
     'Transfer-Encoding that does not end in chunked',
@@ -68,64 +63,39 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
     415,
   ],
   ['Transfer-Encoding of nobody', post('transfer-encoding: xchunked', '0\r\n\r\n'), 415],
-  ['Transfer-Encoding in quotes', post('transfer-encoding: "chunked"', '0\r\n\r\n'), 415],
   [
     'Transfer-Encoding with a vertical tab',
     post('transfer-encoding: \x0bchunked', '0\r\n\r\n'),
   ],
   // Field lines (RFC 9112, 5).
   ['a space before the colon', post('content-length : 2', '{}')],
-  ['a tab before the colon', post('transfer-encoding\t: chunked', '0\r\n\r\n')],
   ['a line that is folded', post('x-note: a\r\n b\r\ncontent-length: 2', '{}')],
-  ['a length that is folded', post('content-length:\r\n 2', '{}')],
   ['a line without a colon', post('content-length', '{}')],
-  ['a line without a name', post(': 2', '')],
-  ['a line that begins with a space', post(' content-length: 2', '{}')],
-  ['a zero byte in a name', post('content\0-length: 2', '{}')],
   ['a zero byte in a value', post('x-note: a\0b\r\ncontent-length: 2', '{}')],
   ['a carriage return in a value', post('x-note: a\rb\r\ncontent-length: 2', '{}')],
-  ['a letter outside ASCII in a name', post('content-l\xe9ngth: 2', '{}')],
   ['lines that end in LF only', post('x-note: a\ncontent-length: 2', '{}')],
-  ['a parenthesis in a name', post('x(note): a', '')],
   // Chunks (RFC 9112, 7.1).
   ['a chunk size above 64 bits', post(chunked, 'fffffffffffffffff\r\n')],
-  ['a chunk size that wraps to 0', post(chunked, '10000000000000000\r\n')],
-  ['a negative chunk size', post(chunked, '-1\r\n')],
   ['a chunk size with 0x', post(chunked, '0x2\r\n{}\r\n0\r\n\r\n')],
   ['a chunk size that is no number', post(chunked, 'zz\r\n{}\r\n0\r\n\r\n')],
-  ['a chunk size with a plus', post(chunked, '+2\r\n{}\r\n0\r\n\r\n')],
-  ['a space before a chunk size', post(chunked, ' 2\r\n{}\r\n0\r\n\r\n')],
   ['a space after a chunk size', post(chunked, '2 \r\n{}\r\n0\r\n\r\n')],
-  ['an empty chunk size', post(chunked, '\r\n{}\r\n0\r\n\r\n')],
   ['a chunk longer than its size', post(chunked, '2\r\n{}{}\r\n0\r\n\r\n')],
   ['a chunk size that ends in LF only', post(chunked, '2\n{}\r\n0\r\n\r\n')],
   ['a chunk that ends in LF only', post(chunked, '2\r\n{}\n0\r\n\r\n')],
-  ['a chunk that ends in CR only', post(chunked, '2\r\n{}\r0\r\n\r\n')],
   [
     'a chunk extension with a line break of another kind',
     post(chunked, '2;a\n{}\r\n0\r\n\r\n'),
   ],
-  ['a zero byte in a chunk extension', post(chunked, '2;a=\0\r\n{}\r\n0\r\n\r\n')],
   ['a trailer that is no field', post(chunked, '2\r\n{}\r\n0\r\nno field\r\n\r\n')],
   // Request lines (RFC 9112, 3). Several spaces for one are read as one, as it allows.
   ['no version', 'GET /healthz\r\n\r\n'],
-  ['HTTP/0.9', 'GET /healthz HTTP/0.9\r\nhost: h\r\n\r\n'],
-  ['HTTP/2 in a line', 'GET /healthz HTTP/2.0\r\nhost: h\r\n\r\n'],
   ['HTTP/1.2', 'GET /healthz HTTP/1.2\r\nhost: h\r\n\r\n'],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ['a version of two digits', 'GET /healthz HTTP/1.10\r\nhost: h\r\n\r\n'],
-  ['another protocol', 'GET /healthz HTTPS/1.1\r\nhost: h\r\n\r\n'],
-  ['a version in lower case', 'GET /healthz http/1.1\r\nhost: h\r\n\r\n'],
   ['no target', 'GET  HTTP/1.1\r\nhost: h\r\n\r\n'],
-  ['a tab for a space', 'GET\t/healthz HTTP/1.1\r\nhost: h\r\n\r\n'],
   ['a space in the target', 'GET /heal thz HTTP/1.1\r\nhost: h\r\n\r\n'],
-  ['a space before the method', ' GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'],
-  ['a method in lower case', 'get /healthz HTTP/1.1\r\nhost: h\r\n\r\n'],
-  ['a method with a sign', 'GE\\T /healthz HTTP/1.1\r\nhost: h\r\n\r\n'],
   ['a zero byte in the target', 'GET /healthz\0 HTTP/1.1\r\nhost: h\r\n\r\n'],
   ['a request line that ends in CR only', 'GET /healthz HTTP/1.1\rhost: h\r\n\r\n'],
   ['a TLS greeting', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
-  ['an empty line and no request line', '\r\n: x\r\n\r\n'],
 ]
 
 test('an ambiguous request closes its connection, and nothing follows it', async () => {

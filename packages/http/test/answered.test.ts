@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import type { ServerLimits } from '@plant-store/http/server'
 import { assertFailure, plantRequest, toJson } from '@plant-store/http/testing'
 import { describe, expect, test, vi } from 'vitest'
+import { requestId } from '../src/request/log.ts'
 import { pausedInserts, type Service, startService, versioned } from './memory-service.ts'
 
 /** These tests compare each answer with its line in the log. */
@@ -94,73 +95,58 @@ describe('a refusal below the routes is whole, last and logged once:', () => {
     ]
     return `${head.join('\r\n')}\r\n\r\n`
   }
-  const late = 'the request did not arrive in time'
   const malformed = 'the request is not well-formed HTTP'
 
-  interface Refusal {
-    readonly why: string
-    readonly send: (service: Service) => string
-    readonly error: number
-    readonly message: string
+  type Refusal = readonly [
+    why: string,
+    send: (service: Service) => string,
+    error: number,
+    message: string,
     /** The method in the log. Absent if the server did not read one. */
-    readonly method?: string
-    /** Only for a timeout, because a busy machine may be late with any request. */
-    readonly limits?: Partial<ServerLimits>
-  }
+    method: string | undefined,
+  ]
 
   const refusals: readonly Refusal[] = [
-    {
-      why: 'what is no HTTP',
-      send: () => 'rubbish\r\n\r\n',
-      error: 40000,
-      message: malformed,
-    },
-    {
-      why: 'large header fields',
-      send: () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`,
-      error: 43101,
-      message: 'the header fields are too large',
-    },
-    {
-      why: 'a body that does not end',
-      send: chunked,
-      error: 40801,
-      message: late,
-      method: 'POST',
-      limits: { requestTimeoutMs: 1_000 },
-    },
-    {
-      why: 'a body that is no body',
-      send: service => `${chunked(service)}zz\r\n`,
-      error: 40000,
-      message: malformed,
-      method: 'POST',
-    },
-    {
-      why: 'chunk extensions',
-      send: service => `${chunked(service)}1;${'x'.repeat(20_000)}`,
-      error: 41301,
-      message: 'the chunk extensions of the body are too large',
-      method: 'POST',
-    },
-    {
-      why: 'CONNECT',
-      send: () => 'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
-      error: 40501,
-      message: 'this server is not a proxy',
-      method: 'CONNECT',
-    },
-    {
-      why: 'a wrongly encoded target',
-      send: () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n',
-      error: 40006,
-      message: 'The request target is not correctly percent-encoded UTF-8',
-      method: 'GET',
-    },
+    ['what is no HTTP', () => 'rubbish\r\n\r\n', 40000, malformed, undefined],
+    [
+      'large header fields',
+      () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`,
+      43101,
+      'the header fields are too large',
+      undefined,
+    ],
+    [
+      'a body that is no body',
+      service => `${chunked(service)}zz\r\n`,
+      40000,
+      malformed,
+      'POST',
+    ],
+    [
+      'chunk extensions',
+      service => `${chunked(service)}1;${'x'.repeat(20_000)}`,
+      41301,
+      'the chunk extensions of the body are too large',
+      'POST',
+    ],
+    [
+      'CONNECT',
+      () => 'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
+      40501,
+      'this server is not a proxy',
+      'CONNECT',
+    ],
+    [
+      'a wrongly encoded target',
+      () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n',
+      40006,
+      'The request target is not correctly percent-encoded UTF-8',
+      'GET',
+    ],
   ]
-  test.concurrent.each(refusals)('$why', async refusal => {
-    const { send, error, message, method, limits = {} } = refusal
-    await using service = await startService({ limits })
+  test.concurrent.each(refusals)('%s', async (...refusal) => {
+    const [, send, error, message, method] = refusal
+    await using service = await startService()
     using both = await service.connect()
     const closed = once(both.served, 'close')
 
@@ -198,36 +184,27 @@ describe('a refusal below the routes is whole, last and logged once:', () => {
   })
 })
 
-test.each([
-  { why: 'of the greatest length', id: 'x'.repeat(128) },
-  { why: 'with every sign that is safe', id: 'aZ09_.:/+=@-' },
-])('a request id $why is kept in the answer and the log', async ({ id }) => {
+test('a request id that is sent is kept in the answer and the log', async () => {
   await using service = await startService()
+  const id = 'aZ09_.:/+=@-'
 
-  const answer = await askWithId(service, id)
+  const answer = await service.client.ask('GET', '/plants', {
+    headers: { 'x-request-id': id },
+  })
 
   expect(answer.headers.get('x-request-id')).toBe(id)
   await expect.poll(() => service.answered).toMatchObject([{ reqId: id }])
 })
 
-test.each([
-  { why: 'that is too long', id: 'x'.repeat(129) },
-  { why: 'with a space', id: 'a b' },
-  { why: 'with a quote at its end', id: 'a"' },
-  { why: 'with a quote at its beginning', id: '"a' },
-])('a request id $why is replaced in the answer and the log', async ({ id }) => {
-  await using service = await startService()
+test('a request id that is too long or unsafe is replaced', () => {
+  const idOf = (id: string) =>
+    requestId({ headers: { 'x-request-id': id } } as unknown as IncomingMessage)
 
-  const answer = await askWithId(service, id)
-
-  const reqId = answer.headers.get('x-request-id')
-  expect(reqId).toMatch(/^[\w-]{11}-[\da-z]+$/)
-  await expect.poll(() => service.answered).toMatchObject([{ reqId }])
+  expect(idOf('x'.repeat(128))).toBe('x'.repeat(128))
+  for (const id of ['x'.repeat(129), 'a b', 'a"', '"a']) {
+    expect(idOf(id), id).toMatch(/^[\w-]{11}-[\da-z]+$/)
+  }
 })
-
-function askWithId({ client }: Service, id: string) {
-  return client.ask('GET', '/plants', { headers: { 'x-request-id': id } })
-}
 
 test('a request is handled within its trace, which ends with its answer', async () => {
   const current = new AsyncLocalStorage<string>()

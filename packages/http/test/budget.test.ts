@@ -7,13 +7,12 @@ import { longPlant, plant } from '@plant-store/domain/testing'
 import {
   assertFailure,
   assertSuccess,
-  chunk,
   plantRequest,
   toJson,
 } from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/wire/budget.ts'
-import { getRequest, type Service, startService, versioned } from './memory-service.ts'
+import { getRequest, type Service, startService } from './memory-service.ts'
 
 const mib = 2 ** 20
 
@@ -32,45 +31,38 @@ async function askWithoutReading(service: Service, path: string) {
 const isRead = ({ sockets }: Service, bytes: number) =>
   expect.poll(() => sockets.at(-1)?.bytesRead).toBeGreaterThanOrEqual(bytes)
 
-test.each(['/plants/1', '/plants'])(
-  'unread answers to %s are limited until their clients leave',
-  async path => {
-    const long = longPlant(1n, 15 * mib)
-    const find = async (id: bigint) => versioned(id === 1n ? long : plant(id))
-    const page = async ({ after }: { after?: bigint }) =>
-      after === undefined ? [long] : []
-    await using service = await startService({
-      plants: { find, page },
-      limits: { heldBytesMax: 80 * mib },
-    })
-    const { client } = service
-    // The memory holds two of these answers, but not a third.
-    const sockets = [
-      await askWithoutReading(service, path),
-      await askWithoutReading(service, path),
-    ]
-    const refused = await client.ask('GET', path)
-    // Bodies are counted apart, and short answers are not.
-    const longBody = toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })
-    const created = await client.post(longBody)
-    const shortPlant = await client.ask('GET', '/plants/4')
-    const shortPage = await client.ask('GET', '/plants?after=3')
+test('unread answers are limited until their clients leave', async () => {
+  const long = longPlant(1n, 15 * mib)
+  const page = async ({ after }: { after?: bigint }) =>
+    after === undefined ? [long] : []
+  await using service = await startService({
+    plants: { page },
+    limits: { heldBytesMax: 80 * mib },
+  })
+  const { client } = service
+  // The memory holds two of these answers, but not a third.
+  const sockets = [
+    await askWithoutReading(service, '/plants'),
+    await askWithoutReading(service, '/plants'),
+  ]
+  const refused = await client.ask('GET', '/plants')
+  // Bodies are counted apart, and short answers are not.
+  const longBody = toJson({ id: 3n, name: 'n', more: 'x'.repeat(mib / 2) })
+  const created = await client.post(longBody)
+  const short = await client.ask('GET', '/plants?after=3')
 
-    assertFailure(refused, 50305)
-    expect(refused.headers.get('retry-after')).toBe('1')
-    assertSuccess(created, { name: 'n' })
-    expect(shortPlant.status).toBe(200)
-    expect(shortPage.status).toBe(200)
+  assertFailure(refused, 50305)
+  assertSuccess(created, { name: 'n' })
+  expect(short.status).toBe(200)
 
-    for (const socket of sockets) {
-      socket.destroy()
-    }
-    const hasLeft = ({ destroyed }: Socket) => destroyed
-    await expect.poll(() => service.sockets.filter(hasLeft)).toHaveLength(2)
-    const head = await client.ask('HEAD', path)
-    expect(head.status).toBe(200)
-  },
-)
+  for (const socket of sockets) {
+    socket.destroy()
+  }
+  const hasLeft = ({ destroyed }: Socket) => destroyed
+  await expect.poll(() => service.sockets.filter(hasLeft)).toHaveLength(2)
+  const head = await client.ask('HEAD', '/plants')
+  expect(head.status).toBe(200)
+})
 
 test('bodies that have not ended are bounded', async () => {
   await using service = await startService({ limits: { heldBytesMax: 3 * mib } })
@@ -104,7 +96,7 @@ test('a body in pieces of one byte takes no more memory than one in a piece', as
   using wire = await service.client.open()
   const bytesBefore = heapUsed()
 
-  const pieces = '1\r\n \r\n'.repeat(50_000)
+  const pieces = '1\r\n \r\n'.repeat(20_000)
   wire.send(plantRequest(service.client, '', ['transfer-encoding: chunked']), pieces)
   await isRead(service, pieces.length)
 
@@ -125,30 +117,6 @@ test('a page is shortened to the free memory, and frees it when read', async () 
   expect(page.headers.has('link'), 'more plants follow').toBe(true)
   expect(again.status).toBe(200)
   expect(again.headers.has('link'), 'more plants follow again').toBe(true)
-})
-
-test('a body that was refused, and then broken, breaks nothing else', async () => {
-  const reading = Promise.withResolvers<never[]>()
-  const page = () => reading.promise
-  await using service = await startService({
-    plants: { page },
-    limits: { bodyBytesMax: 1_000 },
-  })
-  const { client } = service
-  using wire = await client.open()
-  const head = plantRequest(client, '', ['transfer-encoding: chunked'])
-  const body = `${chunk('x'.repeat(2_000))}no size\r\n`
-
-  wire.send(getRequest(service, '/plants'), head, body)
-  await isRead(service, body.length)
-  reading.resolve([])
-  const list = await wire.answer(client.asked('GET /plants'))
-  const refused = await wire.answer(client.asked('POST /plants'))
-  const liveness = await client.ask('GET', '/healthz')
-
-  expect(list.status).toBe(200)
-  expect(refused.status).toBeGreaterThanOrEqual(400)
-  expect(liveness.status).toBe(200)
 })
 
 const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))

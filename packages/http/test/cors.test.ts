@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { startService } from './memory-service.ts'
+import { afterAll, expect, test } from 'vitest'
+import { type Service, startService } from './memory-service.ts'
 
 const origin = 'https://plants.example'
 const preflight = { 'access-control-request-method': 'POST' }
@@ -12,60 +12,52 @@ const exposed = {
     'etag, link, total-count, www-authenticate, retry-after, allow, x-request-id',
 }
 
-test('a page names each field that its answer depends on', async () => {
-  await using service = await startService({ corsOrigins: [origin] })
+const service = await startService({ corsOrigins: ['http://a', origin] })
+afterAll(() => service[Symbol.asyncDispose]())
 
+async function ask({ url }: Service, method: string, headers: Record<string, string>) {
+  const answer = await fetch(`${url}/plants`, { method, headers })
+  const fields = [...answer.headers].filter(
+    ([name]) => name.startsWith('access-control-') || name === 'vary',
+  )
+  return { status: answer.status, fields: Object.fromEntries(fields) }
+}
+
+test('a page names each field that its answer depends on', async () => {
   const page = await fetch(`${service.url}/docs`)
 
   expect(page.headers.get('vary')).toBe('origin, accept-encoding')
 })
 
-test.each<
-  [
-    string,
-    readonly string[],
-    string,
-    Record<string, string>,
-    number,
-    Record<string, string>,
-  ]
->([
-  ['nobody is allowed', [], 'GET', { origin }, 401, {}],
-  ['nobody is allowed, to a preflight', [], 'OPTIONS', { origin, ...preflight }, 401, {}],
-  ['its origin is allowed', ['http://a', origin], 'GET', { origin }, 401, exposed],
-  ['it is no page', [origin], 'GET', {}, 401, { vary }],
-  ['it is no preflight', [origin], 'OPTIONS', { origin }, 401, exposed],
-  ['it is a method of its own', [origin], 'GET', { origin, ...preflight }, 401, exposed],
-  [
-    'another is allowed',
-    [origin],
-    'OPTIONS',
-    { origin: 'http://a', ...preflight },
-    401,
-    { vary },
-  ],
-  [
-    'its origin is allowed, to a preflight',
-    [origin],
-    'OPTIONS',
-    { origin, ...preflight },
-    204,
-    {
+test('where no origin is allowed, an answer has no such field', async () => {
+  await using closed = await startService()
+
+  const answer = await ask(closed, 'OPTIONS', { origin, ...preflight })
+
+  expect(answer).toEqual({ status: 401, fields: {} })
+})
+
+test('a preflight of an allowed origin needs no token', async () => {
+  const answer = await ask(service, 'OPTIONS', { origin, ...preflight })
+
+  expect(answer).toEqual({
+    status: 204,
+    fields: {
       ...allowed,
       'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
       'access-control-allow-headers':
         'authorization, content-type, if-match, if-none-match, x-request-id, traceparent, tracestate, baggage, *',
       'access-control-max-age': '7200',
     },
-  ],
-])(
-  'what a page is told where %s',
-  async (_, corsOrigins, method, headers, status, fields) => {
-    await using service = await startService({ corsOrigins })
-    const answer = await fetch(`${service.url}/plants`, { method, headers })
-    const told = [...answer.headers].filter(
-      ([name]) => name.startsWith('access-control-') || name === 'vary',
-    )
-    expect([answer.status, Object.fromEntries(told)]).toEqual([status, fields])
-  },
-)
+  })
+})
+
+test.each<[string, string, Record<string, string>, Record<string, string>]>([
+  ['a page of an allowed origin', 'GET', { origin }, exposed],
+  ['what is no page', 'GET', {}, { vary }],
+  ['what is no preflight', 'OPTIONS', { origin }, exposed],
+  ['a method of its own', 'GET', { origin, ...preflight }, exposed],
+  ['another origin', 'OPTIONS', { origin: 'http://b', ...preflight }, { vary }],
+])('%s needs a token, and may read so much', async (_, method, headers, fields) => {
+  expect(await ask(service, method, headers)).toEqual({ status: 401, fields })
+})

@@ -22,13 +22,9 @@ async function ask(line: string, ...fields: readonly string[]): Promise<string> 
 
 describe('the header field Host', () => {
   test.each([
-    'plants.example',
-    'PLANTS.example:8080',
-    'a_b.c:',
-    'xn--pflnzchen-z2a.example',
-    "a~b!$&'()*;=%C3%A4",
+    "a_b~c!$&'()*;=%C3%A4.PLANTS:8080",
+    'xn--pflnzchen-z2a.example:',
     '127.0.0.1:3000',
-    '[::1]',
     '[2001:db8::1]:443',
     '',
   ])('may be "%s"', async host => {
@@ -37,8 +33,6 @@ describe('the header field Host', () => {
 
   test.each([
     'a b',
-    'a b/c',
-    'user@host',
     'user:password@host',
     'host:port',
     'host:80:80',
@@ -47,14 +41,11 @@ describe('the header field Host', () => {
     'host?query',
     'host#fragment',
     'a,b',
-    '"a"',
-    '<a>',
     'a\\b',
     'a%zz',
     'pfl\u00e4nzchen',
     '::1',
     '[::1',
-    '::1]',
     '[host]',
     '[1:2]',
     '[::1]a',
@@ -66,17 +57,14 @@ describe('the header field Host', () => {
 
 describe('a request target', () => {
   test.each([
-    { target: 'GET http://host', answer: '302' },
-    { target: 'GET http://host?a=/b', answer: '302' },
-    { target: 'GET HTTPS://[::1]:8080/healthz', answer: '200' },
-    { target: 'GET http://user@host/healthz', answer: '400 40007' },
-    { target: 'GET http://host:port/healthz', answer: '400 40007' },
-    { target: 'OPTIONS *', answer: '204' },
-    { target: 'OPTIONS http://host', answer: '204' },
-    { target: 'OPTIONS /*', answer: '404 40401' },
-    { target: 'GET *', answer: '400 40000' },
-    { target: 'POST *', answer: '400 40000' },
-  ])('in the form of "$target" gets $answer', async ({ target, answer }) => {
+    ['GET http://host?a=/b', '302'],
+    ['GET HTTPS://[::1]:8080/healthz', '200'],
+    ['GET http://user@host/healthz', '400 40007'],
+    ['OPTIONS *', '204'],
+    ['OPTIONS http://host', '204'],
+    ['OPTIONS /*', '404 40401'],
+    ['GET *', '400 40000'],
+  ])('in the form of "%s" gets %s', async (target, answer) => {
     expect(await ask(target, 'host: h')).toBe(answer)
   })
 

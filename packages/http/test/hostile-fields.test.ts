@@ -4,10 +4,10 @@ import { startService } from './memory-service.ts'
 
 /**
  * Before a request is admitted, and often before it is refused, expressions look at what
- * anybody may send. Each must do so in linear time. Fields of 100 kB tell the two apart
+ * anybody may send. Each must do so in linear time. Fields of 60 kB tell the two apart
  * on any machine: they take milliseconds, and with the square of the length seconds.
  */
-const length = 100_000
+const length = 60_000
 const msMax = 2_000
 const limits = { headerBytesMax: 2 ** 22 }
 const service = await startService({
@@ -22,53 +22,27 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-interface Sent {
-  readonly method?: string
-  readonly path?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
+/** Header fields in which a client may write what it likes, and what stands before. */
+const fields: readonly (readonly [name: string, start: string])[] = [
+  ['authorization', ''],
+  ['authorization', 'Bearer '],
+  ['authorization', 'Bearer a'],
+  ['content-type', ''],
+  ['content-type', 'application/json;'],
+  ['content-type', 'application/json; charset='],
+  ['content-type', 'application/json; charset="'],
+  ['content-encoding', ''],
+  ['expect', ''],
+  ['host', ''],
+  ['x-forwarded-for', ''],
+  ['x-request-id', ''],
+  ['origin', ''],
+  ['access-control-request-method', ''],
+  ['if-match', ''],
+  ['if-none-match', ''],
+]
 
-/** Where a client may write what it likes, and what stands before that. */
-const places: Readonly<Record<string, (text: string) => Sent>> = {
-  authorization: authorization => ({ headers: { authorization } }),
-  'a token': text => ({ headers: { authorization: `Bearer a${text}` } }),
-  'a token with the scheme': text => ({ headers: { authorization: `Bearer ${text}` } }),
-  'x-forwarded-for with a wrong token': text => ({
-    headers: { authorization: 'Bearer wrong', 'x-forwarded-for': text },
-  }),
-  'content-type': text => post({ 'content-type': text }),
-  'parameters of content-type': text =>
-    post({ 'content-type': `application/json;${text}` }),
-  charset: text => post({ 'content-type': `application/json; charset=${text}` }),
-  'a quoted charset': text =>
-    post({ 'content-type': `application/json; charset="${text}` }),
-  'content-encoding': text => post({ 'content-encoding': text }),
-  expect: text => post({ expect: text }),
-  'a path': path => ({ path: `/${encodeSpaces(path)}` }),
-  'an id': path => ({ path: `/plants/${encodeSpaces(path)}` }),
-  'a query': query => ({ path: `/plants?${encodeSpaces(query)}` }),
-  'a limit': query => ({ path: `/plants?limit=${encodeSpaces(query)}` }),
-  'a tag': query => ({ path: `/plants?tag=${encodeSpaces(query)}` }),
-  'a whole URL': path => ({ path: `http://${encodeSpaces(path)}` }),
-  host: text => ({ headers: { host: text } }),
-  'every other field, at once': text => ({
-    path: '/plants/1',
-    headers: Object.fromEntries(
-      [
-        'x-request-id x-forwarded-for x-forwarded-host x-forwarded-proto forwarded accept accept-encoding origin',
-        'access-control-request-method if-match range cookie traceparent tracestate te via',
-      ]
-        .flatMap(names => names.split(' '))
-        .map(name => [name, text]),
-    ),
-  }),
-}
-
-const post = (headers: Readonly<Record<string, string>>): Sent => ({
-  method: 'POST',
-  headers,
-})
-const encodeSpaces = (text: string) => text.replaceAll(/[ \t"<>]/g, encodeURIComponent)
+const targets = ['/', '/plants/', '/plants?', '/plants?limit=', '/plants?tag=', 'http://']
 
 const pieces = [
   ...' \ta0-/.:%+&?#="\\;,<{[(',
@@ -76,26 +50,50 @@ const pieces = [
   ...', |a,|<>|127.0.0.1,|1.|::1,|Bearer |W/"a",|a=b;'.split('|'),
 ]
 
-test.each(Object.keys(places))(
-  '%s of any kind is looked at in linear time',
-  async name => {
-    for (const piece of pieces) {
-      const escapes = name.includes('path') ? 3 : 1
-      // Some expressions only fail, and then try again, at the end.
-      const text = `${piece.repeat(length / escapes / piece.length)}b"/`
-      const sent = places[name]?.(text) as Sent
-      const ms = await msOf(sent)
-      // Measure again, because a busy machine delays single requests only.
-      const leastMs = ms > msMax ? Math.min(ms, await msOf(sent)) : ms
-      expect(leastMs, `many ${JSON.stringify(piece)}`).toBeLessThan(msMax)
-    }
+test.each(fields)(
+  'the field %s is looked at in linear time after "%s"',
+  async (name, start) => {
+    await expectLinear(length, text => ({
+      method: 'PUT',
+      path: '/plants/1',
+      headers: { [name]: start + text },
+    }))
   },
   60_000,
 )
 
-async function msOf({ method = 'GET', path = '/plants', headers = {} }: Sent) {
+test.each(targets)(
+  'a target is looked at in linear time after %s',
+  async start => {
+    await expectLinear(length / 3, text => ({
+      method: 'GET',
+      path: start + text.replaceAll(/[ \t"<>]/g, encodeURIComponent),
+      headers: {},
+    }))
+  },
+  60_000,
+)
+
+interface Sent {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+async function expectLinear(bytes: number, place: (text: string) => Sent) {
+  for (const piece of pieces) {
+    // Some expressions only fail, and then try again, at the end.
+    const sent = place(`${piece.repeat(bytes / piece.length)}b"/`)
+    const ms = await msOf(sent)
+    // Measure again, because a busy machine delays single requests only.
+    const leastMs = ms > msMax ? Math.min(ms, await msOf(sent)) : ms
+    expect(leastMs, `many ${JSON.stringify(piece)}`).toBeLessThan(msMax)
+  }
+}
+
+async function msOf({ method, path, headers }: Sent) {
   const beganAt = performance.now()
-  const body = method === 'POST' && { body: '{}' }
+  const body = method === 'PUT' && { body: '{}' }
   const { status } = await client.ask(method, path, { headers, ...body })
   expect(status, `${method} of a hostile field or path`).toBeLessThan(500)
   return performance.now() - beganAt

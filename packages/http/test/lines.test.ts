@@ -39,27 +39,24 @@ async function readAll(pieces: readonly string[]): Promise<string[]> {
 }
 
 test.each([
-  { what: 'with a line feed', pieces: ['12345\n'], lines: ['12345'] },
-  { what: 'with a divided CRLF', pieces: ['12345\r', '\n'], lines: ['12345\r'] },
-  { what: 'in two pieces', pieces: ['12', '345'], lines: ['12345'] },
-  { what: 'with a carriage return at the end', pieces: ['12345\r'], lines: ['12345\r'] },
-  {
-    what: 'with an empty one among others',
-    pieces: ['1\n2', '3\n', '\n', '4\n5'],
-    lines: ['1', '23', '', '4', '5'],
-  },
-])('lines $what are divided where they end', async ({ pieces, lines }) => {
+  [['12345\n'], ['12345']],
+  [['12345\r', '\n'], ['12345\r']],
+  [['12', '345'], ['12345']],
+  [['12345\r'], ['12345\r']],
+  [
+    ['1\n2', '3\n', '\n', '4\n5'],
+    ['1', '23', '', '4', '5'],
+  ],
+])('the pieces %j are divided where lines end', async (pieces, lines) => {
   expect(await readAll(pieces)).toEqual(lines)
 })
 
-test.each([
-  { what: 'with its end', pieces: ['123456\n'] },
-  { what: 'without an end', pieces: ['123456'] },
-  { what: 'with two carriage returns', pieces: ['12345\r\r\n'] },
-  { what: 'with a carriage return inside', pieces: ['12345', '\r6'] },
-])('a line of six bytes $what is too long', async ({ pieces }) => {
-  await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
-})
+test.each([[['123456\n']], [['123456']], [['12345\r\r\n']], [['12345', '\r6']]])(
+  'the pieces %j have a line of six bytes, which is too long',
+  async pieces => {
+    await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
+  },
+)
 
 test('the end of a line that is too long need not arrive', async () => {
   const { body, next } = begin()

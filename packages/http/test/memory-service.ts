@@ -199,7 +199,6 @@ function createLogger(logged: Logged[], debugged: unknown[]) {
       const reason = err ? `: ${err.stack}` : ''
       logged.push([level, `${message || details}${reason}`])
     }
-  const ignore = () => {}
   return {
     level: 'info',
     fatal: keep('fatal'),
@@ -207,9 +206,8 @@ function createLogger(logged: Logged[], debugged: unknown[]) {
     warn: keep('warn'),
     info: keep('info'),
     debug: (details: unknown) => void debugged.push(details),
-    trace: ignore,
-    silent: ignore,
-    // A child of pino inherits from its parent. Here it is the parent.
+    trace() {},
+    silent() {},
     child() {
       return this
     },

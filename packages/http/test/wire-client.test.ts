@@ -37,13 +37,10 @@ describe('a wire', () => {
   const second = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n!'
 
   test.for([
-    { packets: 'one packet', pieces: [first + second] },
-    { packets: 'packets of one byte', pieces: [...first, ...second] },
-    {
-      packets: 'a packet that ends in a status line',
-      pieces: [`${first}HTTP/1.1 4`, second.slice(10)],
-    },
-  ])('reads one answer after the other from $packets', async ({ pieces }) => {
+    [first + second],
+    [...first, ...second],
+    [`${first}HTTP/1.1 4`, second.slice(10)],
+  ])('reads one answer after the other, however cut: %#', async pieces => {
     using server = await sends(...pieces)
 
     const answer = await server.wire.answer(get)
@@ -58,10 +55,8 @@ describe('a wire', () => {
 
   test.each([
     ['HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc', /ended before 5 bytes/],
-    ['HTTP/1.1 200 OK\r\n', /ended before the head/],
     ['HTTP/1.0 OK\r\n\r\n', /not the status line/],
     ['HTTP/1.1 200 OK\r\nno colon\r\n\r\n', /not a header field/],
-    ['', /ended before/],
   ])('takes %j for no answer', async (bytes, fault) => {
     using server = await sends(bytes)
     await expect(server.wire.answer(get)).rejects.toThrow(fault)

@@ -25,21 +25,16 @@ import { tagCases } from './cases/tags.ts'
 import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
 
+export { assertFailure, assertSuccess } from './assertions.ts'
 export { timeoutCases } from './cases/timeouts.ts'
-export {
-  assertFailure,
-  assertSuccess,
-  type ContractCase,
-  jsonOf,
-  toJson,
-} from './contract-case.ts'
+export type { ContractCase } from './contract-case.ts'
 export {
   type DescribedOperation,
   type Description,
   readDescription,
   type Schema,
 } from './description.ts'
-export { readExactly } from './exact-json.ts'
+export { jsonOf, readExactly, toJson } from './exact-json.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
 export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 

@@ -83,14 +83,14 @@ export async function openWire(url: string, check: Check): Promise<Wire> {
 
 /** The bytes that have arrived on a connection and were not taken yet. */
 class Inbox {
-  #received: Buffer = Buffer.alloc(0)
+  #chunks: Buffer[] = []
   /** Whether nothing more will arrive. */
   #hasEnded = false
   readonly #changes = new EventEmitter()
 
   constructor(socket: Socket) {
     socket.on('data', (bytes: Buffer) => {
-      this.#received = Buffer.concat([this.#received, bytes])
+      this.#chunks.push(bytes)
       this.#changes.emit('change')
     })
     // A reset after the answer changes nothing. One before shows as a missing answer.
@@ -120,10 +120,17 @@ class Inbox {
     return this.#take(length)
   }
 
+  /** Joined only when somebody looks, because that copies all. */
+  get #received(): Buffer {
+    const received = Buffer.concat(this.#chunks)
+    this.#chunks = [received]
+    return received
+  }
+
   #take(length: number): Buffer {
-    const taken = this.#received.subarray(0, length)
-    this.#received = this.#received.subarray(length)
-    return taken
+    const received = this.#received
+    this.#chunks = [received.subarray(length)]
+    return received.subarray(0, length)
   }
 
   async #waitFor(what: string, holds: () => boolean): Promise<void> {

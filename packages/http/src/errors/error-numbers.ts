@@ -2,7 +2,7 @@ import type { AccessErrorCode } from '@plant-store/access'
 import type { DomainErrorCode } from '@plant-store/domain'
 
 /** A published number, status × 100 + n, never with another meaning and never reused. */
-export type FailureRow = readonly [number: number, meaning: string]
+type FailureRow = readonly [number: number, meaning: string]
 
 /**
  * The published error numbers. A code without one does not compile. 40008 and 42901 are

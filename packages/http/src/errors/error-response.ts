@@ -1,11 +1,6 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import {
-  type FailureRow,
-  failures,
-  RequestError,
-  type RequestErrorCode,
-} from './error-numbers.ts'
+import { failures, RequestError, type RequestErrorCode } from './error-numbers.ts'
 
 export interface Failure {
   readonly status: number
@@ -20,32 +15,28 @@ const retryAfterSeconds = '1'
 /** Returns the answer to an error of any kind. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof RequestError) {
-    return requestFailure(error)
+    return failure(error.code, error.message, error.headers)
   }
   if (error instanceof AccessError) {
-    return failure(failures[error.code], error.message, challenge(error))
+    return failure(error.code, error.message, challenge(error))
   }
   // A domain of another version may know codes that this table does not.
   if (isDomainError(error) && Object.hasOwn(failures, error.code)) {
-    return failure(failures[error.code], error.message)
+    return failure(error.code, error.message)
   }
   const code = fastifyFailures.get((error as { code?: unknown } | undefined)?.code)
   if (code !== undefined) {
-    return failure(failures[code], failures[code][1])
+    return failure(code, failures[code][1])
   }
-  return failure(failures.internal, 'the server failed to answer this request')
-}
-
-export function requestFailure({ code, message, headers }: RequestError): Failure {
-  return failure(failures[code], message, headers)
+  return failure('internal', 'the server failed to answer this request')
 }
 
 function failure(
-  row: FailureRow,
+  code: keyof typeof failures,
   message: string,
   headers: Failure['headers'] = {},
 ): Failure {
-  const [number] = row
+  const [number] = failures[code]
   const status = Math.floor(number / 100)
   return {
     status,
@@ -56,7 +47,7 @@ function failure(
       ...(status === 503 && { 'retry-after': retryAfterSeconds }),
     },
     body: { error: number, message: message.toWellFormed() },
-    isDefect: row === failures.internal,
+    isDefect: code === 'internal',
   }
 }
 

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CreateOutcome,
@@ -70,15 +69,17 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
     const faults: LineFault[] = []
     const create = async (part: Part) => {
       try {
-        return await useCases.createAll(part.plants)
+        return await useCases.createAll(part.plants.map(({ plant }) => plant))
       } finally {
         room.leave(part.size)
       }
     }
     const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
       const refused = faultsOf(part, outcomes)
-      counts.created += outcomes.filter(outcome => outcome === 'inserted').length
-      counts.existing += outcomes.filter(outcome => outcome === 'existing').length
+      const countOf = (wanted: CreateOutcome) =>
+        outcomes.filter(outcome => outcome === wanted).length
+      counts.created += countOf('inserted')
+      counts.existing += countOf('existing')
       counts.refused += refused.length
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
@@ -112,9 +113,7 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
 }
 
 interface Part {
-  readonly plants: Plant[]
-  /** The line of each plant. */
-  readonly lines: number[]
+  readonly plants: { readonly line: number; readonly plant: Plant }[]
   readonly faults: LineFault[]
   size: number
 }
@@ -130,7 +129,7 @@ interface LineFault {
 export async function* readParts(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
 ): AsyncGenerator<Part, void, void> {
-  const begin = (): Part => ({ plants: [], lines: [], faults: [], size: 0 })
+  const begin = (): Part => ({ plants: [], faults: [], size: 0 })
   let part = begin()
   let line = 0
   for await (const piece of pieces) {
@@ -150,10 +149,9 @@ export async function* readParts(
   yield part
 }
 
-function addLine(bytes: Buffer, line: number, { plants, lines, faults }: Part): void {
+function addLine(bytes: Buffer, line: number, { plants, faults }: Part): void {
   try {
-    plants.push(parsePlant(readJson(bytes, 'line')))
-    lines.push(line)
+    plants.push({ line, plant: parsePlant(readJson(bytes, 'line')) })
   } catch (error) {
     faults.push(faultOf(line, error))
   }
@@ -161,17 +159,12 @@ function addLine(bytes: Buffer, line: number, { plants, lines, faults }: Part): 
 
 /** Returns the faults of a part in order of line, given the outcomes of its plants. */
 function faultsOf(
-  { plants, lines, faults }: Part,
+  { plants, faults }: Part,
   outcomes: readonly CreateOutcome[],
 ): readonly LineFault[] {
-  const taken: LineFault[] = []
-  for (const [index, plant] of plants.entries()) {
-    const line = lines[index]
-    assert(line !== undefined, 'each plant of a part has a line')
-    if (outcomes[index] === 'id-taken') {
-      taken.push(faultOf(line, idTaken(plant.id)))
-    }
-  }
+  const taken = plants
+    .filter((_, index) => outcomes[index] === 'id-taken')
+    .map(({ line, plant }) => faultOf(line, idTaken(plant.id)))
   return [...faults, ...taken].sort((a, b) => a.line - b.line)
 }
 

@@ -66,58 +66,49 @@ export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions
   })
 }
 
+const reads = { config: { scope: 'plants:read' } } as const
+const writes = { config: { scope: 'plants:write' } } as const
+
 /** The schemas of POST and PUT write the plant that a handler returns without its id. */
 function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
   const { plants, limits, readPage } = options
 
-  routes.post(
-    '/plants',
-    { config: { scope: 'plants:write' }, schema: createSchema },
-    async request => {
-      const plant = parsePlant(readJsonBody(request))
-      factsOf(request).logFields = { plantId: `${plant.id}` }
-      await plants.create(plant)
+  routes.post('/plants', { ...writes, schema: createSchema }, async request => {
+    const plant = parsePlant(readJsonBody(request))
+    factsOf(request).logFields = { plantId: `${plant.id}` }
+    await plants.create(plant)
+    return plant
+  })
+
+  routes.get('/plants', { ...reads, schema: listSchema }, async (request, reply) => {
+    const query = readListQuery(request.query)
+    const page = await readPage(reply, textBytesMax =>
+      plants.list({ ...query, textBytesMax }),
+    )
+    if (page.next !== undefined) {
+      reply.header('link', nextPage(request, page.next, query, limits.headerBytesMax))
+    }
+    if (page.total !== undefined) {
+      reply.header('total-count', page.total)
+    }
+    return page.plants
+  })
+
+  routes.get('/plants/:id', { ...reads, schema: readSchema }, async (request, reply) => {
+    const id = readId(request)
+    const condition = readCondition(request)
+    const { plant, version } = await plants.find(id, { matches: condition?.matches })
+    reply.header('etag', toEntityTag(version))
+    if (isMet({ differs: condition?.differs }, version)) {
       return plant
-    },
-  )
-
-  routes.get(
-    '/plants',
-    { config: { scope: 'plants:read' }, schema: listSchema },
-    async (request, reply) => {
-      const query = readListQuery(request.query)
-      const page = await readPage(reply, textBytesMax =>
-        plants.list({ ...query, textBytesMax }),
-      )
-      if (page.next !== undefined) {
-        reply.header('link', nextPage(request, page.next, query, limits.headerBytesMax))
-      }
-      if (page.total !== undefined) {
-        reply.header('total-count', page.total)
-      }
-      return page.plants
-    },
-  )
-
-  routes.get(
-    '/plants/:id',
-    { config: { scope: 'plants:read' }, schema: readSchema },
-    async (request, reply) => {
-      const id = readId(request)
-      const condition = readCondition(request)
-      const { plant, version } = await plants.find(id, { matches: condition?.matches })
-      reply.header('etag', toEntityTag(version))
-      if (isMet({ differs: condition?.differs }, version)) {
-        return plant
-      }
-      reply.code(304)
-      return null
-    },
-  )
+    }
+    reply.code(304)
+    return null
+  })
 
   routes.put(
     '/plants/:id',
-    { config: { scope: 'plants:write' }, schema: replaceSchema },
+    { ...writes, schema: replaceSchema },
     async (request, reply) => {
       const id = readId(request)
       const sent = readJsonBody(request)
@@ -135,7 +126,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.delete(
     '/plants/:id',
-    { config: { scope: 'plants:write' }, schema: removeSchema },
+    { ...writes, schema: removeSchema },
     async (request, reply) => {
       await plants.remove(readId(request), readCondition(request))
       reply.code(204)
@@ -148,14 +139,10 @@ function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
   const { plants, unannounced } = options
   const createLines = createBatches(options)
 
-  routes.post(
-    '/plants/batch',
-    { config: { scope: 'plants:write' }, schema: createManySchema },
-    async request => {
-      const useCases = readAnnounce(request.query.announce) ? plants : unannounced
-      return createLines(request, request.body as Body | undefined, useCases)
-    },
-  )
+  routes.post('/plants/batch', { ...writes, schema: createManySchema }, async request => {
+    const useCases = readAnnounce(request.query.announce) ? plants : unannounced
+    return createLines(request, request.body as Body | undefined, useCases)
+  })
 }
 
 /** @throws DomainError `invalid-query` */

@@ -92,20 +92,11 @@ export function createAuthentication(gate: Gate): Authenticate {
 }
 
 function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
-  factsOf(request).holderName = nameOf(holder)
-}
-
-/**
- * Fails closed, as a gate may break the promise of its type. Functions and errors have
- * names too.
- */
-function nameOf(holder: Holder | undefined): string {
-  const isHolder = typeof holder === 'object' && !(holder instanceof Error)
-  const name = isHolder ? holder?.name : undefined
-  if (typeof name !== 'string' || name === '') {
+  // An error has a name too, so the compiler lets a gate return one.
+  if (holder instanceof Error || !holder.name) {
     throw new TypeError('the gate returned no holder with a name')
   }
-  return name
+  factsOf(request).holderName = holder.name
 }
 
 /**

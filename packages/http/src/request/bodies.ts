@@ -141,7 +141,7 @@ function countBody(
   body: Body,
   budget: Budget,
 ): RequestError | undefined {
-  const refusal = refusalOf(request)
+  const refusal = faultOfFields(request)
   if (refusal === undefined) {
     body.count(budget, expectationOf(request) !== undefined)
   }
@@ -149,7 +149,7 @@ function countBody(
 }
 
 /** Returns what is at fault in the header fields of a body, besides its media type. */
-function refusalOf({ method, headers }: FastifyRequest): RequestError | undefined {
+function faultOfFields({ method, headers }: FastifyRequest): RequestError | undefined {
   // The part would replace the whole resource (RFC 9110, 14.5).
   if (method === 'PUT' && headers['content-range'] !== undefined) {
     const message = 'PUT replaces the whole resource: remove Content-Range'

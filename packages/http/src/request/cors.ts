@@ -42,12 +42,7 @@ export function allowOrigins(
 
 /** Adds a field to Vary, which {@link allowOrigins} may have set. */
 export function addVary(reply: FastifyReply, field: string): void {
-  const others = reply.getHeader('vary')
-  if (others === undefined) {
-    reply.header('vary', field)
-    return
-  }
-  reply.header('vary', `${others}, ${field}`)
+  reply.header('vary', [reply.getHeader('vary') ?? [], field].flat().join(', '))
 }
 
 const isPreflight = ({ method, headers }: IncomingMessage) =>

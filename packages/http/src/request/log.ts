@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { AccessError } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
@@ -66,6 +65,8 @@ export function callOnAnswer(
     const endedMs = performance.now()
     const facts = factsOf(request)
     const { startedMs = endedMs, route, trace, refusal } = facts
+    // A path that does not exist is answered before a missing scope.
+    const isRefused = status === 401 || status === 403
     trace?.end({ method, route, status })
     onAnswer({
       reqId: id,
@@ -75,7 +76,7 @@ export function callOnAnswer(
       status,
       error: facts.errorNumber,
       token: facts.holderName ?? refusal?.holder,
-      reason: reasonOf(refusal, status),
+      reason: isRefused ? refusal?.message : undefined,
       ...facts.logFields,
       traceId: trace?.traceId,
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,
@@ -86,14 +87,6 @@ export function callOnAnswer(
   } else {
     reply.raw.on('close', call)
   }
-}
-
-/** A path that does not exist is answered before a missing scope. */
-function reasonOf(refusal: AccessError | undefined, status: number): string | undefined {
-  if (status !== 401 && status !== 403) {
-    return undefined
-  }
-  return refusal?.message
 }
 
 const prefix = `${randomBytes(8).toString('base64url')}-`

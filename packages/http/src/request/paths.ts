@@ -45,7 +45,7 @@ export function refuseOtherMethods(
   app: FastifyInstance,
   routes: readonly RouteOptions[],
 ): void {
-  const byPath = Map.groupBy(routes, pathOf)
+  const byPath = Map.groupBy(routes, patternOf)
   for (const [path, routesOfPath] of byPath) {
     const methods = routesOfPath.flatMap(({ method }) => method)
     const isOpen = routesOfPath.every(({ config }) => config?.scope === null)
@@ -54,7 +54,7 @@ export function refuseOtherMethods(
 }
 
 /** Returns the path of a route without the prefix of the server. */
-export function pathOf(route: RouteOptions): string {
+export function patternOf(route: RouteOptions): string {
   const { routePath } = route as RouteOptions & { readonly routePath: string }
   return routePath || '/'
 }
@@ -84,9 +84,14 @@ function addRefusal(
   })
 }
 
+/** Returns the path of a target. */
+export function pathOf(target: string): string {
+  return target.replace(/[?#].*$/s, '')
+}
+
 /** Returns what a message adds for a path that ends in a slash, such as `/plants/`. */
 export function slashAdvice(url: string): string {
-  const [path = ''] = url.split(/[?#]/, 1)
+  const path = pathOf(url)
   if (path.length > 1 && path.endsWith('/')) {
     return ': try it without the slash at its end'
   }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import { RequestError } from '../errors/error-numbers.ts'
+import { pathOf } from './paths.ts'
 
 /**
  * Reads the query of each request. Refuses parameters that the schema of the route does
@@ -26,21 +27,15 @@ export function readQueries(app: FastifyInstance): void {
  * @param names of those that the operation has
  * @throws RequestError `bad-target`, `repeated-parameter`, `unknown-parameter`
  */
-export function readQuery<Name extends string>(
+export function readQuery(
   url: string,
-  names: readonly Name[],
-): { [name in Name]?: string } {
-  const start = url.indexOf('?')
-  if (start === -1) {
-    return none
-  }
-  const query: { [name in Name]?: string } = {}
-  for (const parameter of url.slice(start + 1).split('&')) {
-    if (parameter === '') {
-      continue
-    }
-    const { encodedName, encodedValue } = splitParameter(parameter)
-    const name = decode(encodedName) as Name
+  names: readonly string[],
+): Readonly<Record<string, string>> {
+  const query: Record<string, string> = {}
+  const parameters = url.slice(url.indexOf('?') + 1).split('&')
+  for (const parameter of parameters.filter(text => text !== '')) {
+    const [, encodedName = '', encodedValue = ''] = nameAndValue.exec(parameter) ?? []
+    const name = decode(encodedName)
     if (!names.includes(name)) {
       throw unknownParameter(name, names)
     }
@@ -55,18 +50,7 @@ export function readQuery<Name extends string>(
   return query
 }
 
-function splitParameter(parameter: string) {
-  const equals = parameter.indexOf('=')
-  if (equals === -1) {
-    return { encodedName: parameter, encodedValue: '' }
-  }
-  return {
-    encodedName: parameter.slice(0, equals),
-    encodedValue: parameter.slice(equals + 1),
-  }
-}
-
-const none = Object.freeze({})
+const nameAndValue = /^([^=]*)=?(.*)$/s
 
 function unknownParameter(name: string, names: readonly string[]): RequestError {
   const known = names.length > 0 ? names.join(', ') : 'none'
@@ -144,19 +128,17 @@ export function nextPage(
   query: { readonly limit: number },
   headerBytesMax: number,
 ): string {
-  const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(url) ?? []
-  let target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${query.limit}&after=${after}`
-  const filters = Object.entries(query).filter(
-    ([name]) => name !== 'limit' && name !== 'after',
-  )
-  for (const [name, value] of filters) {
-    target += `&${name}=${encodeURIComponent(`${value}`)}`
-  }
+  const parameters = Object.entries({ ...query, after }).map(([name, value]) => [
+    name,
+    `${value}`,
+  ])
+  const target = `${pathOf(url)}?${new URLSearchParams(parameters)}`
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax) {
     return `<${target}>; rel="next"`
   }
-  const shorter = filters.map(([name]) => `a shorter ${name} or `).join('')
+  const filters = Object.keys(query).filter(name => !['limit', 'after'].includes(name))
+  const shorter = filters.map(name => `a shorter ${name} or `).join('')
   throw new RequestError(
     'headers-too-large',
     `the link to the next page would be too long: use ${shorter}a larger limit`,

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { requestFailure } from '../errors/error-response.ts'
+import { toFailure } from '../errors/error-response.ts'
 import type { ComposeRefusal } from '../wire/node-server.ts'
 import { requestIdField } from './facts.ts'
 import { type OnAnswer, requestId } from './log.ts'
@@ -10,7 +10,7 @@ import { type OnAnswer, requestId } from './log.ts'
  */
 export function createRefusals(onAnswer: OnAnswer): ComposeRefusal {
   return (error, { remoteAddress: client }, request) => {
-    const { status, headers, body } = requestFailure(error)
+    const { status, headers, body } = toFailure(error)
     const reqId = requestId(request)
     const content = JSON.stringify(body)
     onAnswer({

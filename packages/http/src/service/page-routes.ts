@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isMet, type Version } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { addVary } from '../request/cors.ts'
+import { pathOf } from '../request/paths.ts'
 
 /**
  * Adds the API reference, the page at `/browse` if there is one, and the way from the
@@ -21,13 +22,13 @@ export function addPages(
   const first = browseFolder === undefined ? 'docs' : 'browse'
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
-    const [path = ''] = url.split(/[?#]/, 1)
+    const path = pathOf(url)
     const lastPart = path.slice(path.lastIndexOf('/') + 1)
     return reply.redirect(path.endsWith('/') ? first : `${lastPart}/${first}`)
   })
 }
 
-const open = { config: { scope: null } }
+export const open = { config: { scope: null } }
 
 /** A page runs only its own files and connects only to its own origin. */
 const policy =
@@ -90,16 +91,13 @@ function addPage(
 
 /** Reads a file once, for all requests, however slowly clients take it. */
 function readOnce(file: URL) {
-  let representation: ReturnType<typeof read> | undefined
-  const read = () => {
-    const content = readFileSync(file)
-    return {
-      content,
-      version: createHash('sha256').update(content).digest('base64url') as Version,
-    }
-  }
+  let representation: { readonly content: Buffer; readonly version: Version } | undefined
   return () => {
-    representation ??= read()
+    if (representation === undefined) {
+      const content = readFileSync(file)
+      const version = hash('sha256', content, 'base64url') as Version
+      representation = { content, version }
+    }
     return representation
   }
 }

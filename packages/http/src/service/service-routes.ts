@@ -5,7 +5,7 @@ import { RequestError } from '../errors/error-numbers.ts'
 import { addVary } from '../request/cors.ts'
 import { about } from '../shared-schemas.ts'
 import type { RouteSchema, Routes } from '../typed-routes.ts'
-import { acceptsGzip } from './page-routes.ts'
+import { acceptsGzip, open } from './page-routes.ts'
 
 export interface Probes {
   /** Rejects while the store cannot serve. */
@@ -29,19 +29,16 @@ export const Status = Type.Object(
 
 const tags = ['service']
 
-const health = {
-  operationId: 'health',
+/** Describes a route that says whether something holds. */
+const probe = (operationId: string, summary: string) => ({
+  operationId,
   tags,
-  summary: 'Liveness: the process responds',
-  response: { 200: about('Liveness: the process responds', Status) },
-} as const satisfies RouteSchema
+  summary,
+  response: { 200: about(summary, Status) },
+})
 
-const readiness = {
-  operationId: 'readiness',
-  tags,
-  summary: 'Readiness: the service can serve',
-  response: { 200: about('Readiness: the service can serve', Status) },
-} as const satisfies RouteSchema
+const health = probe('health', 'Liveness: the process responds')
+const readiness = probe('readiness', 'Readiness: the service can serve')
 
 const description = {
   operationId: 'describe',
@@ -84,11 +81,11 @@ function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
   /** The description, which never changes while the server runs. */
   let compressed: Buffer | undefined
 
-  routes.get('/healthz', { config: { scope: null }, schema: health }, async () => ({
+  routes.get('/healthz', { ...open, schema: health }, async () => ({
     status: 'ok',
   }))
 
-  routes.get('/readyz', { config: { scope: null }, schema: readiness }, async () => {
+  routes.get('/readyz', { ...open, schema: readiness }, async () => {
     if (options.isDraining()) {
       throw new RequestError('draining', 'the server is shutting down')
     }
@@ -98,7 +95,7 @@ function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
 
   routes.get(
     '/openapi.json',
-    { config: { scope: null }, schema: description },
+    { ...open, schema: description },
     async (request, reply) => {
       reply.type('application/json')
       addVary(reply, 'accept-encoding')

@@ -22,12 +22,6 @@ export function createBudget(bytesMax: number): Budget {
   const shares = new Map<ServerResponse, number>()
   let heldBytes = 0
 
-  const freeOnceLeft = (response: ServerResponse) =>
-    response.once('close', () => {
-      heldBytes -= shares.get(response) ?? 0
-      shares.delete(response)
-    })
-
   return {
     free: () => Math.max(0, bytesMax - heldBytes),
     setHeld(response, bytes) {
@@ -48,7 +42,10 @@ export function createBudget(bytesMax: number): Budget {
 
       heldBytes = otherBytes + bytes
       if (!shares.has(response)) {
-        freeOnceLeft(response)
+        response.once('close', () => {
+          heldBytes -= shares.get(response) ?? 0
+          shares.delete(response)
+        })
       }
       shares.set(response, bytes)
     },

@@ -118,7 +118,7 @@ export function createNodeServer(
       return
     }
     if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT' || !isExcused(connection)) {
-      refuse(connection, refusalOf(error))
+      refuse(connection, parserError(error))
     }
   })
   return server
@@ -131,7 +131,7 @@ function isExcused({ current, waiting, isExemptFromTimeouts }: Connection): bool
   return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
 }
 
-function refusalOf({ code }: ClientError): RequestError {
+function parserError({ code }: ClientError): RequestError {
   const [failure, message] = parserFailures[`${code}`] ?? [
     'bad-request',
     'the request is not well-formed HTTP',

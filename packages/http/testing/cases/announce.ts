@@ -1,10 +1,6 @@
-import {
-  assertFailure,
-  type ContractCase,
-  casesOf,
-  ownId,
-  toJson,
-} from '../contract-case.ts'
+import { assertFailure } from '../assertions.ts'
+import { type ContractCase, casesOf, ownId } from '../contract-case.ts'
+import { toJson } from '../exact-json.ts'
 import { assertCounts } from './batch.ts'
 
 export const announceCases: readonly ContractCase[] = casesOf('POST /plants/batch', {

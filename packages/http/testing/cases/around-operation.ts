@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
+import { assertFailure } from '../assertions.ts'
 import { bareRequest } from '../client.ts'
 import {
-  assertFailure,
   type ContractCase,
   casesForEach,
   casesOf,
@@ -65,6 +65,7 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
       assertFailure(withoutHost, 40007, 'host')
       assertFailure(withTwoHosts, 40007, 'host')
       assertFailure(withExpectation, 41701)
+      assert.equal(withExpectation.headers.get('connection'), 'close')
       assertFailure(withLongField, 43101)
       assertFailure(withManyFields, 43101)
       assertFailure(withLongTarget, 43101)

@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import { bareRequest, type Client, chunk } from '../client.ts'
-import {
-  assertAbsent,
-  assertFailure,
-  assertSuccess,
-  type ContractCase,
-  casesForEach,
-  casesOf,
-  create,
-  ownId,
-  toJson,
-} from '../contract-case.ts'
+import { assertAbsent, assertFailure, assertSuccess, create } from '../assertions.ts'
+import { type Client, chunk } from '../client.ts'
+import { type ContractCase, casesForEach, casesOf, ownId } from '../contract-case.ts'
+import { toJson } from '../exact-json.ts'
 import { aroundPaths } from './around-operation.ts'
 
 const servicePaths = {
@@ -204,22 +196,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), {
         name: 'n',
       })
-    },
-
-    'CONNECT gets 405: this is no proxy': async client => {
-      const asked = { method: 'CONNECT', target: 'example.com:443' }
-      const fields = [
-        'host: example.com:443',
-        `authorization: Bearer ${client.store.tokens.full}`,
-      ]
-      const answer = await client.exchange(undefined, bareRequest(asked, fields))
-      assertFailure(answer, 40501)
-      assert.equal(answer.headers.has('allow'), true)
-      assert.equal(answer.headers.get('connection'), 'close')
-    },
-
-    'a path that nothing is at gets 404': async client => {
-      assertFailure(await client.ask('GET', '/Plants'), 40401)
     },
   }),
 ]

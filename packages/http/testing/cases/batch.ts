@@ -1,25 +1,21 @@
 import assert from 'node:assert/strict'
 import {
+  assertAbsent,
+  assertAllKept,
+  assertFailure,
+  assertKept,
+  create,
+  free,
+} from '../assertions.ts'
+import {
   type AskOptions,
   bareRequest,
   type Client,
   chunk,
   hostAndToken,
 } from '../client.ts'
-import {
-  assertAbsent,
-  assertAllKept,
-  assertFailure,
-  assertKept,
-  type ContractCase,
-  casesOf,
-  create,
-  free,
-  jsonOf,
-  ownId,
-  type PlantSent,
-  toJson,
-} from '../contract-case.ts'
+import { type ContractCase, casesOf, ownId, type PlantSent } from '../contract-case.ts'
+import { jsonOf, toJson } from '../exact-json.ts'
 import type { Answer } from '../wire.ts'
 
 const ndjson = 'content-type: application/x-ndjson'
@@ -212,15 +208,6 @@ export const batchCases: readonly ContractCase[] = [
       await assertAbsent(client, id)
     },
 
-    'may begin with a byte order mark': async client => {
-      const plants = named('marked', 'marked too')
-      const body = plants.map(plant => `\ufeff${toJson(plant)}`).join('\n')
-
-      assertCounts(await postLines(client, body), { created: 2n })
-
-      await assertAllKept(client, plants)
-    },
-
     'that curl has joined are refused, with the option that keeps them': async client => {
       const joined = named('a', 'b')
         .map(plant => toJson(plant))
@@ -313,18 +300,6 @@ export const batchCases: readonly ContractCase[] = [
       wire.send(bareRequest(asked, fields))
       assert.equal(await wire.interim(), 100)
       wire.send(`${plant}${'\n'.repeat(length - plant.length)}`)
-      assertCounts(await wire.answer(asked), { created: 1n })
-    },
-
-    'is one request of a connection, and the next one is answered': async client => {
-      const asked = client.asked('POST /plants/batch')
-      using wire = await client.open()
-      for (const plant of named('plant 1', 'plant 2')) {
-        const body = linesOf([plant])
-        const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length}`]
-        wire.send(bareRequest(asked, fields), body)
-      }
-      assertCounts(await wire.answer(asked), { created: 1n })
       assertCounts(await wire.answer(asked), { created: 1n })
     },
   }),

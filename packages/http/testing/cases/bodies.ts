@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict'
-import { chunk } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
   assertKept,
   assertSuccess,
   assertTaken,
-  type ContractCase,
-  casesOf,
-  jsonOf,
-  ownId,
   refuses,
-  toJson,
-} from '../contract-case.ts'
+} from '../assertions.ts'
+import { chunk } from '../client.ts'
+import { type ContractCase, casesOf, ownId } from '../contract-case.ts'
+import { jsonOf, toJson } from '../exact-json.ts'
 
 export const bodyCases: readonly ContractCase[] = [
   ...casesOf('POST /plants', {

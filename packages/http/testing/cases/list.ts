@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
-import type { Client } from '../client.ts'
 import {
   allPages,
   assertFailure,
   assertSuccess,
-  type ContractCase,
-  casesOf,
   create,
   follow,
   free,
   idsOf,
-  jsonOf,
-  ownId,
-} from '../contract-case.ts'
+} from '../assertions.ts'
+import type { Client } from '../client.ts'
+import { type ContractCase, casesOf, ownId } from '../contract-case.ts'
+import { jsonOf } from '../exact-json.ts'
 
 /** Invalid values of the parameters of the list. */
 const wrongValues = {

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
-import {
-  assertFailure,
-  assertSuccess,
-  type ContractCase,
-  casesForEach,
-  casesOf,
-  jsonOf,
-} from '../contract-case.ts'
+import { assertFailure, assertSuccess } from '../assertions.ts'
+import { type ContractCase, casesForEach, casesOf } from '../contract-case.ts'
+import { jsonOf } from '../exact-json.ts'
 
 /** The pages that a monitor reads, and a part of their content. */
 const probed: readonly (readonly [path: string, content: RegExp])[] = [

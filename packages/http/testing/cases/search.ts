@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict'
+import { allPages, assertSuccess, create, follow, idsOf } from '../assertions.ts'
 import type { Client } from '../client.ts'
-import {
-  allPages,
-  assertSuccess,
-  type ContractCase,
-  casesOf,
-  create,
-  follow,
-  idsOf,
-  jsonOf,
-  ownId,
-  toJson,
-} from '../contract-case.ts'
+import { type ContractCase, casesOf, ownId } from '../contract-case.ts'
+import { jsonOf, toJson } from '../exact-json.ts'
 import { postLines } from './batch.ts'
 
 export const searchCases: readonly ContractCase[] = [

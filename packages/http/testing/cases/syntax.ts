@@ -1,28 +1,14 @@
 import assert from 'node:assert/strict'
-import { bareRequest, chunk, hostAndToken, plantRequest } from '../client.ts'
 import {
   assertAbsent,
   assertAllKept,
   assertFailure,
   assertSuccess,
-  type ContractCase,
-  casesForEach,
-  casesOf,
   create,
-  ownId,
-  toJson,
-} from '../contract-case.ts'
-
-/**
- * Each of another kind. ambiguous-ends.test.ts and check-order.test.ts of http have many
- * more.
- */
-const notHttp = [
-  'nonsense\r\n\r\n',
-  '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',
-  'GET /healthz HTTP/1.1\r\nhost: h\r\nno colon\r\n\r\n',
-  'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
-]
+} from '../assertions.ts'
+import { bareRequest, chunk, hostAndToken, plantRequest } from '../client.ts'
+import { type ContractCase, casesForEach, casesOf, ownId } from '../contract-case.ts'
+import { toJson } from '../exact-json.ts'
 
 /** Fields that every request has once already, except the coding. */
 const repeatedFields = [
@@ -49,22 +35,6 @@ const inOldVersion = (request: Buffer): string =>
   `${request}`.replace('HTTP/1.1', 'HTTP/1.0')
 
 export const syntaxCases: readonly ContractCase[] = [
-  ...casesForEach(
-    'one shape for every failure',
-    notHttp,
-    bytes => `bytes that are no HTTP get 400 and the end: ${JSON.stringify(bytes)}`,
-    async (client, bytes) => {
-      using wire = await client.open()
-      wire.send(Buffer.from(bytes, 'latin1'))
-
-      const answer = await wire.answer(undefined)
-
-      assertFailure(answer, 40000)
-      assert.equal(answer.headers.get('connection'), 'close')
-      assert.equal((await wire.closed()).length, 0)
-    },
-  ),
-
   ...casesForEach(
     'one shape for every failure',
     repeatedFields,

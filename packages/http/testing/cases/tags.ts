@@ -3,17 +3,19 @@ import {
   allPages,
   assertFailure,
   assertSuccess,
-  type ContractCase,
-  casesForEach,
-  casesOf,
   create,
   follow,
   free,
   idsOf,
-  jsonOf,
+} from '../assertions.ts'
+import {
+  type ContractCase,
+  casesForEach,
+  casesOf,
   ownId,
   type PlantSent,
 } from '../contract-case.ts'
+import { jsonOf } from '../exact-json.ts'
 
 const clause = 'GET /plants of a tag'
 
@@ -34,12 +36,12 @@ export const tagCases: readonly ContractCase[] = [
     'links to a page only when a request can carry the link': async client => {
       const { headerBytesMax } = client.store
       const outcomes = { followed: 0, refused: 0 }
-      const tryTag = async (tag: string, written: string) => {
+      const tryTag = async (tag: string) => {
         const plants = plantsOf(tag, 2)
         for (const plant of plants) {
           await create(client, plant)
         }
-        const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
+        const first = await client.ask('GET', `/plants?limit=1&tag=${tag}`)
         if (first.status === 200) {
           assert.deepEqual(jsonOf(await follow(client, first)), plants.slice(1))
           outcomes.followed++
@@ -52,14 +54,9 @@ export const tagCases: readonly ContractCase[] = [
         await free(client, idsOf(plants))
       }
       for (let left = 1_400; left > 0; left -= 100) {
-        const tag = 'x'.repeat(headerBytesMax - left)
-        await tryTag(tag, tag)
+        await tryTag('x'.repeat(headerBytesMax - left))
       }
       assert.ok(outcomes.followed > 1 && outcomes.refused > 1, JSON.stringify(outcomes))
-      // A space is one character in a form, and three in a link.
-      outcomes.refused = 0
-      await tryTag(' '.repeat(headerBytesMax / 2), '+'.repeat(headerBytesMax / 2))
-      assert.equal(outcomes.refused, 1)
     },
 
     'distinguishes an empty tag from none': async client => {

@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict'
-import {
-  assertAbsent,
-  assertFailure,
-  assertTaken,
-  type ContractCase,
-  casesOf,
-  ownId,
-  refuses,
-  toJson,
-} from '../contract-case.ts'
+import { assertAbsent, assertFailure, assertTaken, refuses } from '../assertions.ts'
+import { type ContractCase, casesOf, ownId } from '../contract-case.ts'
+import { toJson } from '../exact-json.ts'
 
 /**
  * Texts that some layer between client and disk might trim, fold, normalise, escape or
