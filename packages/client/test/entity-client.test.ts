@@ -43,8 +43,9 @@ test('another entity has its own path, rules, query and number for 404', async (
   const removal = gardens.remove(7n, { ifMatch: version })
   await expect(removal).rejects.toMatchObject({ status: 412 })
 
+  const headers = { accept: 'application/json', authorization: 'Bearer t' }
   expect(store.requests.slice(0, 2)).toMatchObject([
-    { method: 'GET', url: '/gardens?limit=1&owner=me' },
-    { method: 'PUT', url: '/gardens/7', body: '{"new":9007199254740993}' },
+    { method: 'GET', url: '/gardens?limit=1&owner=me', headers },
+    { method: 'PUT', url: '/gardens/7', body: '{"new":9007199254740993}', headers },
   ])
 })

@@ -126,8 +126,11 @@ async function settle(call: Call, client: PlantClient) {
     return call.appliedCount === 0 ? [`${call.name} succeeded, but was not applied`] : []
   }
   if (error instanceof RefusedError || error instanceof NoAnswerError) {
-    const isWrong = !error.mayHaveChanged && call.appliedCount > 0
-    return isWrong ? [`${call.name} was applied, but failed with ${error.message}`] : []
+    const isApplied = call.appliedCount > 0
+    const isKnown = error instanceof RefusedError && error.number === 41201
+    const isWrong = !error.mayHaveChanged || (isKnown && !call.isChangedByOthers())
+    const isFalse = isApplied && isWrong
+    return isFalse ? [`${call.name} was applied, but failed with ${error.message}`] : []
   }
   const isOfCaller = error === call.caller.signal.reason
   return isOfCaller ? [] : [`${call.name} failed with ${error}`]

@@ -9,7 +9,6 @@ export type Step = (response: ServerResponse, request: IncomingMessage) => void
 export interface StoreRequest
   extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
   readonly body: string
-  readonly atMs: number
 }
 
 /**
@@ -27,7 +26,7 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
     const step =
       script[requests.length] ??
       answer(500, { error: 50000, message: 'the script has ended' })
-    requests.push({ method, url, headers, body, atMs: performance.now() })
+    requests.push({ method, url, headers, body })
     step(response, request)
   })
   server.listen(port, '127.0.0.1')

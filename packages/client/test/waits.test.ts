@@ -78,14 +78,22 @@ test('a Retry-After above the maximum ends the call', async () => {
   expect(await waits(busy({ 'retry-after': '31' }))).toEqual([])
 })
 
-test('an attempt has 10 seconds', async () => {
-  const hang: Answer = signal =>
-    new Promise((_, reject) =>
-      signal?.addEventListener('abort', () => reject(signal.reason)),
-    )
-
-  expect(await waits(hang, { attemptsMax: 2 })).toEqual([10_050])
+test.each<[string, Answer]>([
+  ['no answer', silence],
+  [
+    'an unfinished answer',
+    signal => Object.assign(Response.json(1), { text: () => silence(signal) }),
+  ],
+])('an attempt with %s is given up after 10 seconds, and repeated', async (_, answer) => {
+  expect(await waits(answer, { attemptsMax: 2 })).toEqual([10_050])
 })
+
+/** Rejects when the attempt is given up, as a fetch does that gets no answer. */
+function silence(signal: AbortSignal | null | undefined): Promise<never> {
+  return new Promise((_, reject) =>
+    signal?.addEventListener('abort', () => reject(signal.reason)),
+  )
+}
 
 test('a caller who gives up during a wait leaves no timer behind', async () => {
   const caller = new AbortController()

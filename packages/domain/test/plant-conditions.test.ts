@@ -1,7 +1,7 @@
 import {
   type Condition,
   createPlantUseCases,
-  DomainError,
+  type DomainError,
   isMet,
   isVersion,
   type PlantRepository,
@@ -9,7 +9,7 @@ import {
   parsePlantId,
   type Version,
 } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 const plant = (name: string) => parsePlant({ id: 1n, name })
@@ -21,135 +21,57 @@ const stale = version('stale')
 interface Row {
   readonly what: string
   readonly condition: Condition
-  /** Whether a plant with the version `current` meets the condition. */
-  readonly ofStored: boolean
-  /** Whether a missing plant meets it. */
-  readonly ofMissing: boolean
+  /** Of a plant with the version `current`, and of none, which of them meets it. */
+  readonly metBy: '' | 'stored' | 'missing' | 'stored and missing'
 }
 
 const rows: readonly Row[] = [
-  { what: 'nothing', condition: {}, ofStored: true, ofMissing: true },
-  {
-    what: 'its version',
-    condition: { matches: [current] },
-    ofStored: true,
-    ofMissing: false,
-  },
+  { what: 'nothing', condition: {}, metBy: 'stored and missing' },
+  { what: 'its version', condition: { matches: [current] }, metBy: 'stored' },
   {
     what: 'its version among others',
     condition: { matches: [stale, current] },
-    ofStored: true,
-    ofMissing: false,
+    metBy: 'stored',
   },
-  {
-    what: 'another version',
-    condition: { matches: [stale] },
-    ofStored: false,
-    ofMissing: false,
-  },
+  { what: 'another version', condition: { matches: [stale] }, metBy: '' },
   {
     what: 'its version in capitals',
     condition: { matches: [version('CURRENT')] },
-    ofStored: false,
-    ofMissing: false,
+    metBy: '',
   },
-  {
-    what: 'one of no versions',
-    condition: { matches: [] },
-    ofStored: false,
-    ofMissing: false,
-  },
-  {
-    what: 'any version',
-    condition: { matches: 'any' },
-    ofStored: true,
-    ofMissing: false,
-  },
-  {
-    what: 'not its version',
-    condition: { differs: [current] },
-    ofStored: false,
-    ofMissing: true,
-  },
-  {
-    what: 'none of several',
-    condition: { differs: [stale, current] },
-    ofStored: false,
-    ofMissing: true,
-  },
+  { what: 'one of no versions', condition: { matches: [] }, metBy: '' },
+  { what: 'any version', condition: { matches: 'any' }, metBy: 'stored' },
+  { what: 'not its version', condition: { differs: [current] }, metBy: 'missing' },
+  { what: 'none of several', condition: { differs: [stale, current] }, metBy: 'missing' },
   {
     what: 'not another version',
     condition: { differs: [stale] },
-    ofStored: true,
-    ofMissing: true,
+    metBy: 'stored and missing',
   },
-  {
-    what: 'not its version in capitals',
-    condition: { differs: [version('CURRENT')] },
-    ofStored: true,
-    ofMissing: true,
-  },
-  {
-    what: 'not one of none',
-    condition: { differs: [] },
-    ofStored: true,
-    ofMissing: true,
-  },
-  {
-    what: 'that there is none',
-    condition: { differs: 'any' },
-    ofStored: false,
-    ofMissing: true,
-  },
+  { what: 'not one of none', condition: { differs: [] }, metBy: 'stored and missing' },
+  { what: 'that there is none', condition: { differs: 'any' }, metBy: 'missing' },
   {
     what: 'both, and both hold',
     condition: { matches: [current], differs: [stale] },
-    ofStored: true,
-    ofMissing: false,
+    metBy: 'stored',
   },
   {
     what: 'both, and the first fails',
     condition: { matches: [stale], differs: [stale] },
-    ofStored: false,
-    ofMissing: false,
+    metBy: '',
   },
   {
     what: 'both, and the second fails',
     condition: { matches: 'any', differs: [current] },
-    ofStored: false,
-    ofMissing: false,
-  },
-  {
-    what: 'what cannot be',
-    condition: { matches: 'any', differs: 'any' },
-    ofStored: false,
-    ofMissing: false,
+    metBy: '',
   },
 ]
 
-/**
- * Returns a store with a plant, and the condition with the plant's version instead of
- * `current`.
- */
-async function storeWithPlant(condition: Condition) {
+/** Returns use cases over a repository with a plant. */
+async function storeWithPlant() {
   const plants = createMemoryPlantRepository()
-  const { version: stored } = await plants.save(plant('old'))
-  const translate = (list: Condition['matches']) =>
-    typeof list === 'object' ? list.map(name => (name === current ? stored : name)) : list
-
-  return {
-    plants,
-    store: createPlantUseCases({ plants }),
-    storedCondition: {
-      matches: translate(condition.matches),
-      differs: translate(condition.differs),
-    },
-  }
-}
-
-function emptyStore() {
-  const plants = createMemoryPlantRepository()
-  return { plants, store: createPlantUseCases({ plants }) }
+  const { version } = await plants.save(plant('old'))
+  return { plants, store: createPlantUseCases({ plants }), version }
 }
 
 /** Returns the code of an error that is caught. */
@@ -157,111 +79,103 @@ function codeOf(error: DomainError): string {
   return error.code
 }
 
-test.each(rows)('a condition of $what is met', ({ condition, ofStored, ofMissing }) => {
-  expect(isMet(condition, current)).toBe(ofStored)
-  expect(isMet(condition, undefined)).toBe(ofMissing)
+test.each(rows)('a condition of $what is met', ({ condition, metBy }) => {
+  expect(isMet(condition, current)).toBe(metBy.includes('stored'))
+  expect(isMet(condition, undefined)).toBe(metBy.includes('missing'))
 })
 
-/** One condition of each kind: the judgement itself is tested above. */
-const judged = rows.filter(({ what }) =>
-  [
-    'its version',
-    'another version',
-    'not its version',
-    'that there is none',
-    'both, and the first fails',
-  ].includes(what),
-)
+/** The judgement itself is tested above. */
+describe.each<{ of: string; differs: Condition['differs'] }>([
+  { of: 'that is met', differs: [stale] },
+  { of: 'that is not met', differs: 'any' },
+])('of a stored plant, a condition $of decides', ({ differs }) => {
+  const isMetByStored = differs !== 'any'
 
-describe.each(judged)('a condition of $what', ({ condition, ofStored, ofMissing }) => {
-  test('decides whether a stored plant is replaced', async () => {
-    const { store, plants, storedCondition } = await storeWithPlant(condition)
-    const before = await plants.find(id)
+  test('whether it is replaced', async () => {
+    const { store, plants } = await storeWithPlant()
 
-    const replaced = await store.replace(plant('new'), storedCondition).catch(codeOf)
+    const replaced = await store.replace(plant('new'), { differs }).catch(codeOf)
 
     const stored = await plants.find(id)
-    const version = stored?.version
-    expect(stored?.plant).toEqual(ofStored ? plant('new') : before?.plant)
-    expect(replaced).toEqual(ofStored ? { version, created: false } : 'condition-failed')
-    expect(replaced === 'condition-failed').toBe(!ofStored)
+    expect(stored?.plant).toEqual(plant(isMetByStored ? 'new' : 'old'))
+    const saved = { version: stored?.version, created: false }
+    expect(replaced).toEqual(isMetByStored ? saved : 'condition-failed')
   })
 
-  test('decides whether a missing plant is created', async () => {
-    const { store, plants } = emptyStore()
+  test('whether it is found', async () => {
+    const { store, plants } = await storeWithPlant()
 
-    const created = await store.replace(plant('new'), condition).catch(codeOf)
+    const found = await store.find(id, { differs }).catch(codeOf)
+
+    expect(found).toEqual(isMetByStored ? await plants.find(id) : 'condition-failed')
+  })
+
+  test('whether it is removed', async () => {
+    const { store, plants } = await storeWithPlant()
+
+    const outcome = await store.remove(id, { differs }).catch(codeOf)
+
+    expect(outcome).toBe(isMetByStored ? undefined : 'condition-failed')
+    expect((await plants.find(id)) === undefined).toBe(isMetByStored)
+  })
+})
+
+describe('of a missing plant, a condition', () => {
+  test('decides whether it is created', async () => {
+    const plants = createMemoryPlantRepository()
+    const store = createPlantUseCases({ plants })
+
+    const created = await store.replace(plant('new'), { differs: 'any' })
 
     const stored = await plants.find(id)
-    const version = stored?.version
-    expect(stored?.plant).toEqual(ofMissing ? plant('new') : undefined)
-    expect(created).toEqual(ofMissing ? { version, created: true } : 'condition-failed')
+    expect(stored).toEqual({ plant: plant('new'), version: created.version })
+    expect(created.created).toBe(true)
   })
 
-  test('decides whether a stored plant is found', async () => {
-    const { store, plants, storedCondition } = await storeWithPlant(condition)
-
-    const outcome = await store.find(id, storedCondition).catch(codeOf)
-
-    expect(outcome).toEqual(ofStored ? await plants.find(id) : 'condition-failed')
-  })
-
-  test('decides whether a stored plant is removed', async () => {
-    const { store, plants, storedCondition } = await storeWithPlant(condition)
-
-    const outcome = await store.remove(id, storedCondition).catch(codeOf)
-
-    expect(outcome).toBe(ofStored ? undefined : 'condition-failed')
-    expect((await plants.find(id)) === undefined).toBe(ofStored)
-  })
-
-  test('says nothing about a missing plant that is read or removed', async () => {
-    const { store } = emptyStore()
+  test.each<Condition>([
+    {},
+    { matches: [stale] },
+    { matches: 'any' },
+    { differs: 'any' },
+  ])('such as %j says nothing if it is read or removed', async condition => {
+    const store = memoryUseCases().plants
 
     expect(await store.find(id, condition).catch(codeOf)).toBe('plant-not-found')
     expect(await store.remove(id, condition).catch(codeOf)).toBe('plant-not-found')
   })
 })
 
-describe('a refusal says', () => {
-  const refused = (message: string) => ({ code: 'condition-failed', message })
+test.each<[message: string, condition: Condition]>([
+  ['plant 1 does not have the expected version: read it again', { matches: [stale] }],
+  ['plant 1 already exists', { matches: 'any', differs: 'any' }],
+  [
+    'plant 1 does not have the expected version: read it again',
+    { matches: [stale], differs: [stale] },
+  ],
+])('a refusal says that %s', async (message, condition) => {
+  const { store } = await storeWithPlant()
 
-  test('that there is no plant', async () => {
-    const { store } = emptyStore()
+  const replacing = store.replace(plant('b'), condition)
 
-    const replacing = store.replace(plant('a'), { matches: [stale] })
+  await expect(replacing).rejects.toMatchObject({ code: 'condition-failed', message })
+})
 
-    await expect(replacing).rejects.toMatchObject(refused('there is no plant with id 1'))
-  })
+test('a refusal says that the plant still has an excluded version', async () => {
+  const { store, version } = await storeWithPlant()
 
-  test('that the plant has another version', async () => {
-    const { store } = emptyStore()
-    await store.create(plant('a'))
+  const replacing = store.replace(plant('b'), { differs: [version] })
 
-    const removing = store.remove(id, { matches: [stale] })
+  const message = 'plant 1 still has the excluded version'
+  await expect(replacing).rejects.toMatchObject({ code: 'condition-failed', message })
+})
 
-    const message = 'plant 1 does not have the expected version: read it again'
-    await expect(removing).rejects.toMatchObject(refused(message))
-  })
+test('a refusal says that there is no plant', async () => {
+  const store = memoryUseCases().plants
 
-  test('that the plant exists', async () => {
-    const { store } = emptyStore()
-    await store.create(plant('a'))
+  const replacing = store.replace(plant('a'), { matches: [stale] })
 
-    const replacing = store.replace(plant('b'), { matches: 'any', differs: 'any' })
-
-    await expect(replacing).rejects.toMatchObject(refused('plant 1 already exists'))
-  })
-
-  test('that the plant has an excluded version', async () => {
-    const { store, plants } = emptyStore()
-    const { version: stored } = await plants.save(plant('a'))
-
-    const replacing = store.replace(plant('b'), { differs: [stored] })
-
-    const message = 'plant 1 still has the excluded version'
-    await expect(replacing).rejects.toMatchObject(refused(message))
-  })
+  const message = 'there is no plant with id 1'
+  await expect(replacing).rejects.toMatchObject({ code: 'condition-failed', message })
 })
 
 test('a change of one expected version reads nothing', async () => {
@@ -325,17 +239,6 @@ describe('a change that is overtaken', () => {
     expect(await storedName()).toBeUndefined()
   })
 
-  test('is refused if the plant has another version', async () => {
-    const { plants, store, storedName } = await overtaken(1, saveTheirs)
-    const stored = await plants.find(id)
-
-    const known = stored?.version ?? stale
-    const removing = store.remove(id, { matches: [known, stale] })
-
-    await expect(removing).rejects.toMatchObject({ code: 'condition-failed' })
-    expect(await storedName()).toBe('theirs')
-  })
-
   test('ends with store-busy if others are always faster', async () => {
     const { store, storedName } = await overtaken(Number.POSITIVE_INFINITY, saveTheirs)
     const busy = {
@@ -350,20 +253,6 @@ describe('a change that is overtaken', () => {
 
     expect(await storedName()).toBe('theirs')
   })
-})
-
-test.each([
-  { what: 'one version', condition: { matches: [current] } },
-  { what: 'any version', condition: { matches: 'any' } },
-] as const)('a change of $what fails as the repository fails', async ({ condition }) => {
-  const busy = new DomainError('store-busy', 'too much')
-  const fail = () => Promise.reject(busy)
-  const plants = createMemoryPlantRepository()
-  const failing = { ...plants, find: fail, saveIf: fail, removeIf: fail }
-  const store = createPlantUseCases({ plants: failing })
-
-  await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
-  await expect(store.remove(id, condition)).rejects.toBe(busy)
 })
 
 test.each(['!', '#', '~', 'x'.repeat(64), "09AZaz-._'()*,:;\\"])(

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -21,13 +22,6 @@ test('documents name files that exist, and what is in them', () => {
   )
   expect(named.length).toBeGreaterThan(30)
   expect(named.filter(name => !fileOf(name))).toEqual([])
-
-  const declared = find(/`(\w+)`\s+(?:in|of)\s+`([\w./-]+\/[\w./-]+\.ts)`/g)
-  expect(declared.length).toBeGreaterThan(0)
-  for (const [text, name, path = ''] of declared) {
-    const source = readFileSync(join(root, fileOf(path) as string), 'utf8')
-    expect(source, text).toMatch(new RegExp(`\\b${name}\\b`))
-  }
 })
 
 test('the README is short, and its figures are those of the benchmark', () => {
@@ -86,4 +80,18 @@ test('each decision is in the index, has the same parts, and is short', () => {
     expect(headings, path).toEqual(['Status', 'Context', 'Decision', 'Consequences'])
     expect(page.trimEnd().split('\n').length, path).toBeLessThanOrEqual(90)
   }
+})
+
+/** At night the recipes are checked and tested, and each break must be noticed. */
+const patches = globSync(['docs/recipes/*.patch', 'tooling/prove/breaks/*.patch'], {
+  cwd: root,
+})
+
+test.each(patches)('%s applies to the sources', patch => {
+  const { status, stderr } = spawnSync('git', ['apply', '--check', patch], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+
+  expect(status, stderr).toBe(0)
 })

@@ -65,7 +65,7 @@ export class Listeners implements AsyncDisposable {
     this.#listeners = listeners
   }
 
-  /** Resolves after so many deliveries from now on. */
+  /** Resolves after this many more deliveries. */
   untilReceived(count: number): Promise<void> {
     this.#moment = Promise.withResolvers()
     this.#killAtReceipt = this.received + count
@@ -83,7 +83,7 @@ export class Listeners implements AsyncDisposable {
     database.exec(statement)
   }
 
-  /** Accepts everything, and waits until nothing waits any more. */
+  /** Accepts everything, and waits until all deliveries are made. */
   async drain(): Promise<void> {
     for (const listener of this.#listeners) {
       listener.isKind = true

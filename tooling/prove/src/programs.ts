@@ -14,7 +14,6 @@ export interface Programs {
 export interface PatchedPrograms extends Programs, Disposable {}
 
 const run = promisify(execFile)
-const root = join(import.meta.dirname, '../../..')
 const patchFile = (name: string) => join(import.meta.dirname, `../breaks/${name}.patch`)
 
 /** Copies the sources, applies patches of `breaks`, and builds the programs. */
@@ -35,11 +34,6 @@ export async function buildPatched(
     commandLine: [process.execPath, join(copy.path, 'apps/cli/dist/main.js')],
     [Symbol.dispose]: () => resources.dispose(),
   }
-}
-
-/** @throws Error if a patch of `breaks` no longer applies, with its name */
-export async function checkPatch(name: string): Promise<void> {
-  await run('git', ['apply', '--check', patchFile(name)], { cwd: root })
 }
 
 async function build(app: string): Promise<void> {

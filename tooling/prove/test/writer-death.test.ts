@@ -1,13 +1,11 @@
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startServer, temporaryFolder } from '@plant-store/harness'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { History } from '../src/history.ts'
 import { readRange } from '../src/kill.ts'
 import { recorded } from '../src/operations.ts'
 import { startProgram } from '../src/program.ts'
-import { buildPatched, type PatchedPrograms } from '../src/programs.ts'
 
 test('a defect in the writer thread ends the program, and loses no answer', async () => {
   using folder = temporaryFolder()
@@ -51,41 +49,6 @@ test('a defect in the writer thread ends the program, and loses no answer', asyn
   expect(history.counts.unknown).toBeGreaterThan(0)
 
   await using program = await startProgram({ databaseUrl })
-  const stored = await readRange(program.operations, 0n, 2n ** 62n)
-  expect(history.settle(stored)).toEqual([])
-}, 60_000)
-
-let programs: PatchedPrograms
-beforeAll(async () => {
-  programs = await buildPatched('short-log')
-  return () => programs[Symbol.dispose]()
-})
-
-test('the log stays short without its thread, and no answer is lost', async () => {
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'plants.db')
-  const history = new History()
-  {
-    await using program = await startProgram({
-      databaseUrl: `file:${file}`,
-      command: programs.server,
-      preload: fileURLToPath(new URL('../breaks/checkpointer-dies.ts', import.meta.url)),
-    })
-    const act = recorded(program.operations, history)
-    let lastId = 0n
-    const work = async () => {
-      while (lastId < 1_000n) {
-        await act('create', ++lastId, { name: `${lastId}`.padEnd(2_000, 'x') })
-      }
-    }
-    await Promise.all(Array.from({ length: 16 }, work))
-    // The log holds a few passes of 40 pages each, and one transaction.
-    expect(statSync(`${file}-wal`).size).toBeLessThan(4 * 2 ** 20)
-    expect(program.warnings()).toEqual([])
-    await program.end('SIGKILL')
-  }
-  expect(history.counts).toMatchObject({ unknown: 0 })
-  await using program = await startProgram({ databaseUrl: `file:${file}` })
   const stored = await readRange(program.operations, 0n, 2n ** 62n)
   expect(history.settle(stored)).toEqual([])
 }, 60_000)

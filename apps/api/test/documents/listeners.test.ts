@@ -6,7 +6,13 @@ import { createRandom } from '@plant-store/harness/random'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
-import { mintSecret, mintWebhookId, webhookEvents } from '@plant-store/webhooks'
+import {
+  mintSecret,
+  mintWebhookId,
+  signedHeaders,
+  type WebhookSecret,
+  webhookEvents,
+} from '@plant-store/webhooks'
 import { expect, test } from 'vitest'
 import { ask } from '../ask.ts'
 import { prepareDatabase } from '../database.ts'
@@ -55,21 +61,28 @@ const listeners = [
   { name: 'listener.py', command: 'python3' },
 ].filter(({ command }) => command !== 'python3' || isInstalled(command))
 
+/** Starts a listener of the page, with the command of its language. */
+async function startListener(name: string, command: string, secret: WebhookSecret) {
+  const file = join(temporaryFolder(), name)
+  writeFileSync(file, listenerOf(name))
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}/`
+  const environment = { PORT: `${port}`, SECRET: secret }
+  const listener = launch([command, file], { environment })
+  await until('the listener', async () => {
+    listener.assertRunning()
+    return (await fetch(url).catch(() => undefined))?.status === 200
+  })
+  return { ...listener, url }
+}
+
 test.each(listeners)(
   'the $name of docs/webhooks.md keeps a copy in step',
   async ({ name, command }) => {
-    const file = join(temporaryFolder(), name)
-    writeFileSync(file, listenerOf(name))
-    await using database = await prepareDatabase()
     const secret = mintSecret()
-    const port = await freePort()
-    const url = `http://127.0.0.1:${port}/`
-    const environment = { PORT: `${port}`, SECRET: secret }
-    await using listener = launch([command, file], { environment })
-    await until('the listener', async () => {
-      listener.assertRunning()
-      return (await fetch(url).catch(() => undefined))?.status === 200
-    })
+    await using database = await prepareDatabase()
+    await using listener = await startListener(name, command, secret)
+    const { url } = listener
     await using storage = await openStorage({ url: database.url })
     const webhook = { id: mintWebhookId(), url, allowsPrivate: true }
     const events = webhookEvents
@@ -91,4 +104,29 @@ test.each(listeners)(
     expect(server.warnings()).toEqual([])
   },
   (seconds + 60) * 1_000,
+)
+
+test.each(listeners)(
+  'the $name refuses a wrong signature and an old delivery',
+  async ({ name, command }) => {
+    const secret = mintSecret()
+    await using listener = await startListener(name, command, secret)
+    const deliver = async (id: string, ageMs: number, usedSecret = secret) => {
+      const body = `{"id":${id},"name":"Monstera"}`
+      const message = { id: `added_${id}`, sentAtMs: Date.now() - ageMs, body }
+      const headers = signedHeaders(message, usedSecret)
+      return (await fetch(listener.url, { method: 'POST', headers, body })).status
+    }
+
+    const statuses = [
+      await deliver('1', 0, mintSecret()),
+      await deliver('2', 301_000),
+      await deliver('3', -301_000),
+      await deliver('4', 200_000),
+    ]
+
+    expect(statuses).toEqual([401, 401, 401, 204])
+    const copy = await (await fetch(listener.url)).text()
+    expect(copy).toBe('{"id":4,"name":"Monstera"}')
+  },
 )

@@ -4,15 +4,13 @@ import { token } from '../program.ts'
 /** What nobody should put on a server, on each of some connections. */
 export interface Load {
   readonly connections: number
-  /** How many more are opened first, and send nothing. */
-  readonly idle?: number
   /** What is sent first: one text after another, half a second apart. */
   readonly first?: readonly Sent[]
   /** What is sent again and again. */
   readonly again?: Sent
   /**
-   * When it is sent again: after so many milliseconds, or as soon as the system takes it.
-   * The latter begins anew on a connection that the server ends.
+   * When it is sent again: after this many milliseconds, or as soon as the system takes it.
+   * The latter opens another connection for one that the server ends.
    */
   readonly every?: number | 'drain'
   /** How long after the first texts the load goes on. */
@@ -83,9 +81,6 @@ const batchesOf = (connections: number, body: string): Load => ({
 const unread = (connections: number, ...first: readonly string[]): Load => ({
   ...{ connections, first, seconds: 4, unread: true },
 })
-const endless = (piece: string, idle = 0): Load => ({
-  ...{ connections: 50, idle, first: [post], again: piece, every: 'drain', seconds: 6 },
-})
 const slow = (head: string): Load => ({
   ...{ connections: 500, first: [head], again: 'x', every: 1_000, seconds: 12 },
   statuses: [408],
@@ -135,7 +130,6 @@ export const loads: Readonly<Record<string, Load>> = {
     health.repeat(100_000),
   ),
   'slow readers of long lists': unread(150, `${longPages[0]}`),
-  'slow readers of the API reference': unread(2_000, longPage),
   // Slow for a regular expression that searches for the token's end from each space.
   'spaces in Authorization': {
     ...{ connections: 16, every: 50, seconds: 4, statuses: [401] },
@@ -154,17 +148,15 @@ export const loads: Readonly<Record<string, Load>> = {
   ),
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),
-  'batches of brackets': batchesOf(40, chunks('['.repeat(2 ** 20 - 1)) + chunks('\n')),
   // Of one token. They hold memory, and must not refuse those who read little.
   'unfinished lines beside readers': {
     ...{ connections: 40, first: [batch + chunks(' '.repeat(2 ** 20 - 10))], seconds: 4 },
     refusesNoReader: true,
   },
-  'endless bodies after a refusal': endless(chunks('x', 30_000)),
-  'endless bodies beyond the connection limit': endless(
-    chunks(' '.repeat(60_000), 4),
-    1_000,
-  ),
+  'endless bodies after a refusal': {
+    ...{ connections: 50, first: [post], again: chunks('x', 30_000) },
+    ...{ every: 'drain', seconds: 6 },
+  },
   'pipelined descriptions': {
     ...{ connections: 50, first: [get('/openapi.json').repeat(5_000)], seconds: 6 },
     statuses: [200],

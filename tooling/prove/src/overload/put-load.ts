@@ -17,7 +17,6 @@ export const openFiles = ({ pid }: Server): number =>
 export async function putLoad(server: Server, load: Load): Promise<string> {
   const filesBefore = openFiles(server)
   using connections = new Connections(server.url, load)
-  await connections.open(load.idle ?? 0)
   if (load.every === 'drain') {
     const endMs = performance.now() + load.seconds * 1_000
     const { connections: length } = load
@@ -65,20 +64,15 @@ class Connections implements Disposable {
     return this.answers < Math.max(Math.min(answers, 1), answers * share)
   }
 
-  async open(count: number): Promise<readonly Socket[]> {
-    const opened: Socket[] = []
-    // No more at a time than the listen queue holds.
-    for (let made = 0; made < count; made += 200) {
-      const length = Math.min(200, count - made)
-      opened.push(...(await Promise.all(Array.from({ length }, () => this.#open()))))
-    }
-    return opened
-  }
-
   /** Sends what the load says on its connections, and waits for the answers. */
   async send(): Promise<void> {
     const { first = [], again = '', every, seconds, unread } = this.#load
-    const opened = await this.open(this.#load.connections)
+    // No more at a time than the listen queue holds.
+    for (let made = 0; made < this.#load.connections; made += 200) {
+      const length = Math.min(200, this.#load.connections - made)
+      await Promise.all(Array.from({ length }, () => this.#open()))
+    }
+    const opened = this.#sockets
     const sendOnAll = (sent: Sent) => {
       // What the server does not read stays here, and must not pile up.
       const ready = opened.filter(each => each.writable && each.writableLength < 2 ** 20)
