@@ -10,20 +10,20 @@ const project = (name: string, files: string, globalSetup: readonly string[]) =>
     test: { name, include: [`test/${files}.ts`], globalSetup: [...globalSetup] },
   })
 
-/** By day what users install, and at night a fresh clone. */
+/** By day what users install, and at night a fresh clone and the image. */
 export default defineConfig(({ mode }) => ({
   test: {
-    // The last two wait for what their set-up makes.
+    // Those with a set-up of their own wait for what it makes.
     projects:
       mode === 'night'
-        ? [project('clone', 'clone.proof', [])]
+        ? [
+            project('clone', 'clone.proof', []),
+            project('image', 'image.proof', [freshBuild, 'test/release.ts']),
+          ]
         : [
             project('quick', '{generators,health}.test', []),
             project('installed', 'packages.test', [freshBuild, 'test/pack.ts']),
-            project('released', '{folder,image,unit}.test', [
-              freshBuild,
-              'test/release.ts',
-            ]),
+            project('released', '{folder,unit}.test', [freshBuild, 'test/release.ts']),
           ],
   },
 }))

@@ -64,10 +64,10 @@ test('refused plants are faults with their index, the others are created', async
 
 test('a part is full at 1 MiB', async () => {
   await using store = await scripted([done, done])
-  const frame = '{"id":1,"name":""}'
-  const name = 'x'.repeat(2 ** 20 - frame.length)
+  const frame = '{"id":1,"name":"plant 1","tag":""}'
+  const tag = 'x'.repeat(2 ** 20 - frame.length)
 
-  await store.client.createMany([plant(1, name), plant(2)])
+  await store.client.createMany([{ ...plant(1), tag }, plant(2)])
 
   const [first, second] = store.requests
   expect(first?.body).toHaveLength(2 ** 20)

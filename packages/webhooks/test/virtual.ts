@@ -35,19 +35,23 @@ export function createOutbox(now: () => number, names: readonly string[]) {
     const webhook = { id, url, allowsPrivate: false, events, createdAt: new Date(0) }
     void webhooks.add(webhook, secret)
   }
+  const announceVersion = (
+    id: bigint,
+    version: string,
+    event: WebhookEvent = 'added',
+  ) => {
+    const plant = parsePlant({ id, name: `plant ${id}` })
+    announce(event, { plant, version: version as Version })
+  }
   return {
     ...webhooks.outbox,
     webhooks,
+    announceVersion,
     /** Announces plants with these ids, as storing them does. */
     announce(...ids: readonly bigint[]) {
       for (const [n, id] of ids.entries()) {
-        const plant = parsePlant({ id, name: `plant ${id}` })
-        announce('added', { plant, version: `${n} of ${id}` as Version })
+        announceVersion(id, `${n} of ${id}`)
       }
-    },
-    announceVersion(id: bigint, version: string, event: WebhookEvent = 'added') {
-      const plant = parsePlant({ id, name: `plant ${id}` })
-      announce(event, { plant, version: version as Version })
     },
   }
 }

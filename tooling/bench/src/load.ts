@@ -101,13 +101,3 @@ function processorSeconds(pid: number): number {
   // Linux counts hundredths of a second, whatever its clock rate.
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
-
-/** Returns the peak memory of a process, and 0 for a process that has ended. */
-export function peakMebibytes(pid: number): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
-  } catch {
-    return 0
-  }
-}

@@ -13,13 +13,11 @@ const usage = `pnpm bench [part …]   measures, and prints a table for each par
   reads     by id, compared with the same
   pages     of 100 plants, compared with the same
   fsyncs    what creates wait for; fails if an answer did not wait
-  import    of the command line, compared with sqlite3's
-  batch     many plants in one request, compared with single creates
-  --quick   to see that it works: one round of each, whose figures mean nothing`
+  import    of the command line, compared with sqlite3's`
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { help: { type: 'boolean' }, quick: { type: 'boolean' } },
+  options: { help: { type: 'boolean' } },
 })
 const names = positionals.length === 0 ? Object.keys(parts) : positionals
 const unknown = names.find(name => !(name in parts))
@@ -34,9 +32,7 @@ if (missing.length > 0) {
   throw new Error(`missing: apt-get install ${missing.join(' ')}`)
 }
 
-const effort = values.quick
-  ? { rounds: 1, warmUpSeconds: 1, plantsInFile: 50_000 }
-  : { rounds: 5, warmUpSeconds: 15, plantsInFile: 1_000_000 }
+const effort = { rounds: 5, warmUpSeconds: 15, plantsInFile: 1_000_000 }
 const sections = [introductionOf(effort).trimEnd()]
 for (const [name, { title, run }] of Object.entries(parts)) {
   if (names.includes(name)) {
@@ -46,7 +42,7 @@ for (const [name, { title, run }] of Object.entries(parts)) {
 const machine = describeMachine({ SQLite: sqliteVersion(), Bun: await bunVersion() })
 const page = `${[...sections, '## Machine', machine].join('\n\n')}\n`
 
-const isWhole = positionals.length === 0 && !values.quick
+const isWhole = positionals.length === 0
 const root = join(import.meta.dirname, '../../..')
 const folder = join(root, isWhole ? 'docs' : 'tooling/bench/results')
 mkdirSync(folder, { recursive: true })

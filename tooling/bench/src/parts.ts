@@ -1,9 +1,5 @@
-import { createReadStream, rmSync } from 'node:fs'
-import { request } from 'node:http'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { json } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
 import {
   launch,
   type Program,
@@ -11,8 +7,8 @@ import {
   temporaryFolder,
   trace,
 } from '@plant-store/harness'
-import { contestants, ours, type Running, start, token } from './contestants.ts'
-import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
+import { contestants, ours, type Running, start } from './contestants.ts'
+import { type Load, type Measured, measure } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
 import { formatDecimal, formatInteger, median, ratioOf, table } from './table.ts'
 
@@ -43,7 +39,6 @@ export const parts: Readonly<Record<string, Part>> = {
   },
   fsyncs: { title: 'Fsyncs', run: countFsyncs },
   import: { title: 'Import', run: importFiles },
-  batch: { title: 'Many plants in one request', run: sendBatches },
 }
 
 /** Measures contestants in turns, so that noise affects all of them alike. */
@@ -155,7 +150,7 @@ async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string>
       name => [`plant-store import, ${name}`, () => insert(at(name))] as const,
     ),
   ]
-  const runs = turns.map((): Awaited<ReturnType<typeof time>>[] => [])
+  const runs = turns.map((): number[] => [])
   for (let round = 1; round <= rounds; round++) {
     for (const [row, [title, run]] of turns.entries()) {
       for (const suffix of ['', '-wal', '-shm']) {
@@ -170,75 +165,22 @@ async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string>
     }
     console.error(`import: round ${round} is measured`)
   }
-  const seconds = runs.map(each => formatDecimal(median(each.map(run => run.seconds))))
+  const seconds = runs.map(each => formatDecimal(median(each)))
   const rows = turns.map(([title], row) => [
     title,
     seconds[row] ?? '',
     row === 0 ? '' : ratioOf(seconds[row] ?? '', seconds[0] ?? ''),
-    formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
   ])
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
-  return `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}`
+  return `${words}\n\n${table(['', 's', 'ours / sqlite3'], rows)}`
 }
 
-async function time(program: Program) {
+/** Returns the seconds until a program ends. */
+async function time(program: Program): Promise<number> {
   const startedMs = performance.now()
-  let mebibytes = 0
-  const watch = setInterval(() => {
-    mebibytes = Math.max(mebibytes, peakMebibytes(program.pid))
-  }, 50)
   const ending = await program.ended
-  clearInterval(watch)
   if (ending !== 0) {
     throw new Error(`ended with ${ending}: ${program.errors()}`)
   }
-  return { seconds: (performance.now() - startedMs) / 1_000, mebibytes }
-}
-
-async function sendBatches({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
-  const rounds = Math.min(effort.rounds, 3)
-  using folder = temporaryFolder()
-  const single: number[] = []
-  const batches = [
-    { title: 'a batch, ids in a row', idOf: inARow, rates: [] as number[] },
-    { title: 'a batch, scattered ids', idOf: scattered, rates: [] as number[] },
-  ]
-  for (let round = 1; round <= rounds; round++) {
-    await using running = await start(ours)
-    const load: Load = { request: 'create', connections: 64 }
-    await measure(running, load, warmUpSeconds)
-    single.push((await measure(running, load, 3)).perSecond)
-    for (const { title, idOf, rates } of batches) {
-      const file = join(folder.path, title)
-      await writeLines(file, 1, plantsInFile, ndjson(idOf))
-      await using empty = await start(ours)
-      const startedMs = performance.now()
-      await send(empty, file, plantsInFile)
-      rates.push((plantsInFile / (performance.now() - startedMs)) * 1_000)
-    }
-  }
-  const singleRate = formatInteger(median(single))
-  const rows = batches.map(({ title, rates }) => {
-    const rate = formatInteger(median(rates))
-    return [title, rate, ratioOf(rate, singleRate)]
-  })
-  const words = `${formatInteger(plantsInFile)} plants in one request to an empty store, medians of ${rounds}:`
-  const first = ['single creates, 64 connections', singleRate, '']
-  return `${words}\n\n${table(['', 'a second', 'batch / single'], [first, ...rows])}`
-}
-
-async function send({ url }: Running, file: string, plants: number): Promise<void> {
-  const headers = {
-    authorization: `Bearer ${token}`,
-    'content-type': 'application/x-ndjson',
-  }
-  const outgoing = request(`${url}/plants/batch`, { method: 'POST', headers })
-  const answered = new Promise<Readable>((resolve, reject) => {
-    outgoing.on('response', resolve).on('error', reject)
-  })
-  await pipeline(createReadStream(file, { highWaterMark: 256 * 1024 }), outgoing)
-  const { created } = (await json(await answered)) as { created?: number }
-  if (created !== plants) {
-    throw new Error(`the batch created ${created} plants, not ${plants}`)
-  }
+  return (performance.now() - startedMs) / 1_000
 }

@@ -26,11 +26,6 @@ test.each([
     'of Node only ^assert in domain: packages/domain/src/a.ts → fs',
   ],
   [
-    'a cycle of files',
-    { 'domain/src/a.ts': "import './b.ts'", 'domain/src/b.ts': "import './a.ts'" },
-    'no cycle of files, except by types: packages/domain/src/a.ts → packages/domain/src/b.ts',
-  ],
-  [
     'a cycle of folders',
     {
       'domain/src/a/one.ts':

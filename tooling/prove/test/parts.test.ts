@@ -1,19 +1,20 @@
 import { readFileSync } from 'node:fs'
+import { commandProgram, serverProgram } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { breaks } from '../breaks/breaks.ts'
 import type { Part } from '../src/part.ts'
 import { parts } from '../src/parts.ts'
-import { buildPatched, type PatchedPrograms } from '../src/programs.ts'
+import type { Programs } from '../src/programs.ts'
 
 const seed = anySeed()
 console.log(`seed ${seed}`)
 
-let programs: PatchedPrograms
-beforeAll(async () => {
-  programs = await buildPatched('short-log')
-  return () => programs[Symbol.dispose]()
-})
+// Unlike those at night, they have a log of the usual length, and need no build.
+const programs: Programs = {
+  server: [process.execPath, serverProgram],
+  commandLine: [process.execPath, commandProgram],
+}
 
 test.concurrent.for([
   ['kill', 3],

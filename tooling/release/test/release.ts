@@ -23,14 +23,14 @@ export default function setUp(project: TestProject): (() => Promise<void>) | und
   }
   const folder = temporaryFolder()
   project.provide('out', folder.path)
-  const making = make(folder.path)
+  const image = project.name.includes('image') && isInstalled('umoci') ? ['--image'] : []
+  const making = make(folder.path, image)
   making.catch(() => {})
   return () => making.finally(() => folder.remove())
 }
 
-async function make(out: string): Promise<void> {
+async function make(out: string, image: readonly string[]): Promise<void> {
   const program = join(import.meta.dirname, '../src/main.ts')
-  const image = isInstalled('umoci') ? ['--image'] : []
   await start(process.execPath, [program, '--out', out, ...image])
   const unpacked = join(out, 'unpacked')
   mkdirSync(unpacked)

@@ -70,56 +70,35 @@ function announcing(
   plants: PlantRepository,
   announce: MemoryStore['announce'],
 ): PlantRepository {
-  const announceStored = async (event: WebhookEvent, { id }: Plant) => {
-    const stored = await plants.find(id)
-    if (stored !== undefined) {
-      announce(event, stored)
-    }
-  }
   // One change after another, so that what is announced is what the change stored.
   let last: Promise<unknown> = Promise.resolve()
-  const inTurn = <Result>(change: () => Promise<Result>): Promise<Result> => {
-    const result = last.then(change)
+  const change = <Result>(id: Plant['id'], make: () => Promise<Result>) => {
+    const result = last.then(async () => {
+      const before = await plants.find(id)
+      const outcome = await make()
+      const after = await plants.find(id)
+      if (after !== undefined && after.version !== before?.version) {
+        announce(before === undefined ? 'added' : 'changed', after)
+      }
+      if (after === undefined && before !== undefined) {
+        announce('removed', before)
+      }
+      return outcome
+    })
     last = result.catch(() => {})
     return result
   }
-  const insert: PlantRepository['insert'] = async plant => {
-    const outcome = await plants.insert(plant)
-    if (outcome === 'inserted') {
-      await announceStored('added', plant)
-    }
-    return outcome
-  }
-  const save: PlantRepository['save'] = async plant => {
-    const saved = await plants.save(plant)
-    await announceStored(saved.created ? 'added' : 'changed', plant)
-    return saved
-  }
-  const removeBy = async (id: Plant['id'], remove: () => Promise<boolean>) => {
-    const before = await plants.find(id)
-    const isRemoved = await remove()
-    if (isRemoved && before !== undefined) {
-      announce('removed', before)
-    }
-    return isRemoved
-  }
+  const insert = (plant: Plant) => change(plant.id, () => plants.insert(plant))
+  const save = (plant: Plant) => change(plant.id, () => plants.save(plant))
   return {
     ...plants,
-    insert: plant => inTurn(() => insert(plant)),
-    insertAll: all => Promise.all(all.map(plant => inTurn(() => insert(plant)))),
-    save: plant => inTurn(() => save(plant)),
-    saveAll: all => Promise.all(all.map(plant => inTurn(() => save(plant)))),
-    saveIf: (plant, expected) =>
-      inTurn(async () => {
-        const version = await plants.saveIf(plant, expected)
-        if (version !== undefined) {
-          await announceStored(expected === undefined ? 'added' : 'changed', plant)
-        }
-        return version
-      }),
-    remove: id => inTurn(() => removeBy(id, () => plants.remove(id))),
-    removeIf: (id, expected) =>
-      inTurn(() => removeBy(id, () => plants.removeIf(id, expected))),
+    insert,
+    insertAll: all => Promise.all(all.map(insert)),
+    save,
+    saveAll: all => Promise.all(all.map(save)),
+    saveIf: (plant, expected) => change(plant.id, () => plants.saveIf(plant, expected)),
+    remove: id => change(id, () => plants.remove(id)),
+    removeIf: (id, expected) => change(id, () => plants.removeIf(id, expected)),
   }
 }
 
