@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { scopesByChoice } from '@plant-store/access'
-import { hasBrowser } from '@plant-store/harness/browser'
-import { needs } from '@plant-store/harness/vitest'
-import { describe, expect, test } from 'vitest'
-import { hold, type Steps, shows, signIn, usePage } from './page.ts'
+import { expect } from 'vitest'
+import { type Steps, shows, signIn, test } from './page.ts'
 
 const script = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const axe = readFileSync(script, 'utf8')
@@ -26,132 +24,130 @@ const views = [
   { width: 375, colorScheme: 'dark' },
 ] as const
 
-describe('axe', needs('chromium', hasBrowser), () => {
-  const { open, fill, replace, ...fixture } = usePage()
+/** States of the page in their order: the steps of each begin in the one before. */
+const states: readonly (readonly [name: string, reach: Steps])[] = [
+  ['the sign-in', ({ tokenField }) => tokenField.waitFor()],
+  ['the list', ({ page, token }) => signIn(page, token)],
+  [
+    'a form',
+    async ({ openRow, member }) => {
+      await openRow()
+      await member('name').fill('Ficus mine')
+    },
+  ],
+  [
+    'the question before what was typed is lost',
+    async ({ press, heading }) => {
+      await press('Close')
+      await heading('Plant 7 is not saved.').waitFor()
+    },
+  ],
+  [
+    'a conflict',
+    async ({ press, heading, replace }) => {
+      await press('Go on editing')
+      // It has a sign inside its mark.
+      await replace(7n, 'Ficus  theirs')
+      await press('Save')
+      await heading('Plant 7 was changed').waitFor()
+    },
+  ],
+  [
+    'a change that has failed after its form was closed',
+    async ({ press, hold, page, unsaved }) => {
+      await press('Go on editing')
+      const release = await hold('PUT', 'abort')
+      await press('Save')
+      await press('Close')
+      release()
+      await shows(unsaved, 'Plant 7 was changed')
+      await page.unrouteAll()
+    },
+  ],
+  [
+    'the question before a plant is deleted',
+    async ({ press, heading }) => {
+      await press('Go on editing')
+      await press('Delete')
+      await heading('Delete Ficus (7)?').waitFor()
+    },
+  ],
+  [
+    'a list without a match, after a message',
+    async ({ press, filter, empty }) => {
+      await press('Delete 7')
+      // The plant has changed since it was read, so the page asks again.
+      await press('Delete 7')
+      await filter('tag').fill('none')
+      await press('Show')
+      await shows(empty, 'No plant matches.')
+    },
+  ],
+  [
+    'a list that cannot be read',
+    async ({ press, refusal, page }) => {
+      await page.route('**/plants?*', route => route.abort())
+      await press('Show')
+      await shows(refusal, 'The list cannot be read')
+      await page.unrouteAll()
+    },
+  ],
+  [
+    'an empty store',
+    async ({ follow, empty, store }) => {
+      await store.fill([])
+      await follow('plants')
+      await shows(empty, 'No plants yet.')
+    },
+  ],
+  [
+    'the sign-in after a refused change',
+    async ({ press, page, member, signInAlert, store }) => {
+      await press('New')
+      await member('id').fill('8')
+      const token = store.token(scopesByChoice.read)
+      await page.evaluate(to => sessionStorage.setItem('/ token', to), token)
+      await press('Save')
+      await shows(signInAlert, '(40301)')
+    },
+  ],
+  [
+    'a form that is read only',
+    async ({ press, follow, openRow, form, store }) => {
+      await press('Go on editing')
+      await press('Close')
+      await press('Discard what I typed')
+      await store.fill([[8n, 'eight']])
+      await follow('plants')
+      await openRow('8')
+      await form.waitFor()
+      await expect.poll(() => form.locator('[readonly]').count()).toBe(2)
+    },
+  ],
+]
 
-  /** States of the page in their order: the steps of each begin in the one before. */
-  const states: readonly (readonly [name: string, reach: Steps])[] = [
-    ['the sign-in', async () => {}],
-    ['the list', ({ page }) => signIn(page, fixture.token())],
-    [
-      'a form',
-      async ({ openRow, member }) => {
-        await openRow('7')
-        await member('name').fill('Ficus mine')
-      },
-    ],
-    [
-      'the question before what was typed is lost',
-      async ({ press, heading }) => {
-        await press('Close')
-        await heading('Plant 7 is not saved.').waitFor()
-      },
-    ],
-    [
-      'a conflict',
-      async ({ press, heading }) => {
-        await press('Go on editing')
-        // It has a sign inside its mark.
-        await replace(7n, 'Ficus  theirs')
-        await press('Save')
-        await heading('Plant 7 was changed').waitFor()
-      },
-    ],
-    [
-      'a change that has failed after its form was closed',
-      async ({ press, page }) => {
-        await press('Go on editing')
-        const release = await hold(page, 'PUT', '7', 'abort')
-        await press('Save')
-        await press('Close')
-        release()
-        await shows(page.locator('#unsaved'), 'Plant 7 was changed')
-        await page.unroute('**/plants/7')
-      },
-    ],
-    [
-      'the question before a plant is deleted',
-      async ({ press, heading }) => {
-        await press('Go on editing')
-        await press('Delete')
-        await heading('Delete Ficus (7)?').waitFor()
-      },
-    ],
-    [
-      'a list without a match, after a message',
-      async ({ press, filter, page }) => {
-        await press('Delete 7')
-        // The plant has changed since it was read, so the page asks again.
-        await press('Delete 7')
-        await filter('tag').fill('none')
-        await press('Show')
-        await shows(page.locator('#empty'), 'No plant matches.')
-      },
-    ],
-    [
-      'a list that cannot be read',
-      async ({ press, refusal, page }) => {
-        await page.route('**/plants?*', route => route.abort())
-        await press('Show')
-        await shows(refusal, 'The list cannot be read')
-      },
-    ],
-    [
-      'an empty store',
-      async ({ follow, page }) => {
-        await page.unroute('**/plants?*')
-        await fill()
-        await follow('plants')
-        await shows(page.locator('#empty'), 'No plants yet.')
-      },
-    ],
-    [
-      'the sign-in after a refused change',
-      async ({ press, page, member }) => {
-        await press('New')
-        await member('id').fill('8')
-        const token = fixture.store().token(scopesByChoice.read)
-        await page.evaluate(to => sessionStorage.setItem('/ token', to), token)
-        await press('Save')
-        await page.getByText('(40301)').waitFor()
-      },
-    ],
-    [
-      'a form that is read only',
-      async ({ press, follow, openRow, form, page }) => {
-        await press('Go on editing')
-        await press('Close')
-        await press('Discard what I typed')
-        await fill([8n, 'eight'])
-        await follow('plants')
-        await openRow('8')
-        await form.waitFor()
-        await page.getByText('Read only').waitFor({ state: 'attached' })
-      },
-    ],
-  ]
-
+test('axe finds nothing in any state, light or dark, wide or narrow', {
+  plants: [
+    [7n, 'Ficus', 'tree'],
+    [8n, ''],
+  ],
+  isSignedOut: true,
   // It judges the page 48 times, which is slow by nature on a busy machine.
-  test('finds nothing in any state, light or dark, wide or narrow', {
-    timeout: 240_000,
-  }, async () => {
-    await fill([7n, 'Ficus', 'tree'], [8n, ''])
-    await using opened = await open({ as: '' })
-    const { page } = opened
-    await page.getByLabel('Access token').waitFor()
-    await page.evaluate(axe)
-    for (const [state, reach] of states) {
-      // The steps use the filters, which a narrow page folds away.
-      await page.setViewportSize({ width: 1200, height: 740 })
-      await reach(opened)
-      for (const { width, colorScheme, ...options } of views) {
-        await page.setViewportSize({ width, height: 740 })
-        await page.emulateMedia({ colorScheme })
-        const found = await page.evaluate(runAxe, options)
-        expect(found, `${state}, ${colorScheme}, ${width} px`).toEqual([])
-      }
+  timeout: 240_000,
+}, async opened => {
+  const { page } = opened
+  await page.evaluate(axe)
+  for (const [state, reach] of states) {
+    // The steps use the filters, which a narrow page folds away.
+    await page.setViewportSize({ width: 1200, height: 740 })
+    await reach(opened)
+    for (const { width, colorScheme, ...options } of views) {
+      await page.setViewportSize({ width, height: 740 })
+      await page.emulateMedia({ colorScheme })
+      const found = await page.evaluate(runAxe, options)
+      expect(found, `${state}, ${colorScheme}, ${width} px`).toEqual([])
     }
-  })
+  }
 })
 
 /** Returns what axe finds, and whether the page is wider than the window. */

@@ -1,108 +1,111 @@
 import { type Plant, parsePlantId } from '@plant-store/domain'
 import { plant } from '@plant-store/domain/testing'
 import {
-  type Browser,
   connectToBrowser,
+  hasBrowser,
   type Locator,
   type Page,
+  type Route,
 } from '@plant-store/harness/browser'
 import type {} from '@plant-store/harness/browser-setup'
-import { beforeAll, expect, inject } from 'vitest'
+import { needs } from '@plant-store/harness/vitest'
+import { expect, inject, test as vitestTest } from 'vitest'
 import { startStore } from './store.ts'
 
-type Store = Awaited<ReturnType<typeof startStore>>
+export type PlantParts = Readonly<Parameters<typeof plant>>
 
-export interface OpenOptions {
+interface Options {
+  /** What the store has, by default one plant. */
+  readonly plants?: readonly PlantParts[]
   /** The fragment. */
   readonly place?: string
-  /** The token to sign in with, by default one that may change plants. `''` is none. */
-  readonly as?: string
-  readonly url?: string
+  /** By default, the tab has a token that may change plants. */
+  readonly isSignedOut?: boolean
   readonly viewport?: { readonly width: number; readonly height: number }
   /** Runs in the page before its own script. */
   readonly prepare?: () => void
+  readonly timeout?: number
 }
 
-/** Three pages of plants, from id 0. */
-export const several = Array.from({ length: 250 }, (_, n) => plant(BigInt(n), `n${n}`))
-
-type PlantParts = Parameters<typeof plant>
-
-export type Opened = Awaited<ReturnType<ReturnType<typeof usePage>['open']>>
+export type Opened = Awaited<ReturnType<typeof open>>
 
 /** Acts on a page that is open. */
 export type Steps = (opened: Opened) => Promise<unknown>
 
-interface Shared {
-  readonly store: Store
-  readonly browser: Browser
-  readonly token: string
-}
+/** Three pages of plants, from id 0. */
+export const several = Array.from(
+  { length: 250 },
+  (_, n): PlantParts => [BigInt(n), `n${n}`],
+)
 
 /** One store for all files of a worker, which run one after another. */
-let shared: Promise<Shared> | undefined
+let shared: ReturnType<typeof startShared> | undefined
 
-async function startShared(): Promise<Shared> {
+async function startShared() {
   const store = await startStore()
   const browser = await connectToBrowser(inject('browserEndpoint'))
   return { store, browser, token: store.token() }
 }
 
-/** Uses the store and the browser for the tests of a file. */
-export function usePage() {
-  let store: Store
-  let browser: Browser
-  let token: string
-  beforeAll(async () => {
+/** Tests the page in a tab of its own, with what it may neither say nor ask for. */
+export function test(name: string, ...given: [Steps] | [Options, Steps]): void {
+  const [options, steps] = given.length === 2 ? given : [{}, given[0]]
+  const { timeout } = options
+  const settings = { ...needs('chromium', hasBrowser), ...(timeout && { timeout }) }
+  vitestTest(name, settings, async () => {
     shared ??= startShared()
-    ;({ store, browser, token } = await shared)
+    await using opened = await open(await shared, options)
+    await steps(opened)
   })
+}
 
-  async function open(options: OpenOptions = {}) {
-    const { place = '', as = token, url = store.url, viewport, prepare } = options
-    const context = await browser.newContext(viewport && { viewport })
-    context.setDefaultTimeout(30_000)
-    const page = await context.newPage()
-    const requested: string[] = []
-    const complaints = watch(page, requested)
-    if (prepare) {
-      await page.addInitScript(prepare)
-    }
-    await page.goto(`${url}/browse${place}`)
-    if (as !== '') {
-      await signIn(page, as)
-    }
-    return {
-      page,
-      requested,
-      ...createFinders(page),
-      async [Symbol.asyncDispose]() {
-        await context.close()
-        const foreign = requested.filter(
-          each => !each.startsWith(url) && !each.startsWith('data:'),
-        )
-        expect(complaints, 'what the console says').toEqual([])
-        expect(foreign, 'requests to other servers').toEqual([])
-      },
-    }
+async function open({ store, browser, token }: Shared, options: Options) {
+  const { plants = [[7n, 'Ficus', 'tree']], place = '', viewport, prepare } = options
+  await store.fill(plants)
+  const context = await browser.newContext(viewport && { viewport })
+  context.setDefaultTimeout(30_000)
+  const page = await context.newPage()
+  const requested: string[] = []
+  const complaints = watch(page, requested)
+  if (!options.isSignedOut) {
+    await page.addInitScript(keepToken, token)
   }
-
+  if (prepare) {
+    await page.addInitScript(prepare)
+  }
+  await page.goto(`${store.url}/browse${place}`)
   return {
-    open,
-    /** The store, once the tests run. */
-    store: () => store,
-    token: () => token,
-    /** Removes all plants and creates these. */
-    fill: (...plants: readonly PlantParts[]) =>
-      store.fill(plants.map(parts => plant(...parts))),
+    page,
+    requested,
+    token,
+    store,
+    ...createFinders(page),
+    ...createHolds(page),
     /** Changes a plant as another client does. */
     replace: (...parts: PlantParts) => store.plants.replace(plant(...parts)),
-    remove: (id: bigint) => store.plants.remove(parsePlantId(id)),
     stored: (id: bigint): Promise<Plant | undefined> =>
       store.plants.find(parsePlantId(id)).then(
         ({ plant }) => plant,
         () => undefined,
       ),
+    async [Symbol.asyncDispose]() {
+      await context.close()
+      const foreign = requested.filter(
+        each => !each.startsWith(store.url) && !each.startsWith('data:'),
+      )
+      expect(complaints, 'what the console says').toEqual([])
+      expect(foreign, 'requests to other servers').toEqual([])
+    },
+  }
+}
+
+type Shared = Awaited<ReturnType<typeof startShared>>
+
+/** Signs the tab in, before the page is loaded for the first time. */
+function keepToken(token: string): void {
+  if (window.name === '') {
+    window.name = 'signed in'
+    sessionStorage.setItem('/ token', token)
   }
 }
 
@@ -138,7 +141,6 @@ function createFinders(page: Page) {
   const button = (name: string) => named('button', name).last()
   // Below a dialog nothing takes the focus, so a text that is filled in would be lost.
   const list = page.locator('body:not(:has(dialog))')
-  const filters = list.locator('#filters')
   const form = page.locator('dialog.record').last()
   const row = (id: string) => list.locator(`#table tr[data-id="${id}"]`)
   return {
@@ -146,16 +148,26 @@ function createFinders(page: Page) {
     dialog: page.getByRole('dialog'),
     /** The uppermost dialog of a record, and its field of a member. */
     form,
+    problem: form.locator('.problem').first(),
+    alert: form.getByRole('alert'),
     member: (name: string) => form.getByLabel(name, { exact: true }),
+    tokenField: page.getByLabel('Access token'),
+    signInAlert: page.locator('.sign-in').getByRole('alert'),
     /** The line that says what has happened, and what the table shows. */
     status: page.getByRole('status').first(),
     rows: page.locator('#rows'),
+    total: page.locator('#total'),
+    empty: page.locator('#empty'),
+    unsaved: page.locator('#unsaved'),
     refusal: page.locator('#refusal'),
     ids: () => page.locator('#table td.integer').allTextContents(),
     /** The name and the tag of each row. */
     cells: () => page.locator('#table tbody :is(th, td:not(.integer))').allTextContents(),
+    /** The values in a conflict. */
+    states: () => page.locator('.states tbody td').allTextContents(),
     row,
-    openRow: (id: string) => row(id).locator('a').first().click(),
+    link: (id: string) => row(id).locator('a').first(),
+    openRow: (id = '7') => row(id).locator('a').first().click(),
     press: (name: string) => button(name).click(),
     follow: (name: string) => named('link', name).click(),
     /** The row that has the focus, or else the text of the element that has it. */
@@ -166,6 +178,7 @@ function createFinders(page: Page) {
         return focusedRow?.dataset['id'] ?? activeElement?.textContent
       }),
     hash: () => new URL(page.url()).hash,
+    goTo: (place: string) => page.evaluate(to => location.assign(to), place),
     /**
      * Reloads the page once it shows its list. The browser drops the reload if the page
      * still goes back in its history, because a form was closed.
@@ -175,8 +188,35 @@ function createFinders(page: Page) {
       await page.waitForURL(url => !url.hash.includes('/'))
       await page.reload()
     },
-    filter: (name: string) => filters.getByLabel(name, { exact: true }),
+    filter: (name: string) => list.locator('#filters').getByLabel(name, { exact: true }),
     heading: (name: string | RegExp) => page.getByRole('heading', { name }),
+  }
+}
+
+function createHolds(page: Page) {
+  /** Decides what becomes of the requests of plants with a method. */
+  const answer = (method: string, act: (route: Route) => Promise<unknown>) =>
+    page.route(/\/plants\/-?\d+$/, route =>
+      route.request().method() === method ? act(route) : route.fallback(),
+    )
+  return {
+    answer,
+    /** Holds such requests back until the returned function is called. */
+    async hold(method: string, then: 'continue' | 'abort' = 'continue') {
+      const released = Promise.withResolvers<void>()
+      await answer(method, async route => {
+        await released.promise
+        await route[then]()
+      })
+      return () => released.resolve()
+    },
+    /** Holds a key long enough for it to be repeated. */
+    async holdKey(key: string) {
+      for (let count = 0; count < 5; count++) {
+        await page.keyboard.down(key)
+      }
+      await page.keyboard.up(key)
+    },
   }
 }
 
@@ -186,32 +226,6 @@ export async function signIn(page: Page, token: string): Promise<void> {
 }
 
 /** Waits until an element has a text. */
-export async function shows(locator: Locator, text: string | RegExp): Promise<void> {
-  const shown = expect.poll(() => locator.textContent())
-  await (typeof text === 'string' ? shown.toContain(text) : shown.toMatch(text))
-}
-/** Holds the requests of a plant back until the returned function is called. */
-export async function hold(
-  page: Page,
-  method: string,
-  id: string,
-  then: 'continue' | 'abort' = 'continue',
-): Promise<() => void> {
-  const released = Promise.withResolvers<void>()
-  await page.route(`**/plants/${id}`, async route => {
-    if (route.request().method() !== method) {
-      return route.continue()
-    }
-    await released.promise
-    return then === 'abort' ? route.abort() : route.continue()
-  })
-  return () => released.resolve()
-}
-
-/** Holds a key long enough for it to be repeated. */
-export async function holdKey(page: Page, key: string): Promise<void> {
-  for (let count = 0; count < 5; count++) {
-    await page.keyboard.down(key)
-  }
-  await page.keyboard.up(key)
+export async function shows(locator: Locator, text: string): Promise<void> {
+  await expect.poll(() => locator.textContent()).toContain(text)
 }

@@ -1,22 +1,11 @@
-import { createServer as createProxy, request } from 'node:http'
-import { buffer } from 'node:stream/consumers'
-import {
-  AccessError,
-  createGate,
-  hashToken,
-  mintToken,
-  scopesByChoice,
-} from '@plant-store/access'
-import { parsePlant } from '@plant-store/domain'
-import { memoryUseCases } from '@plant-store/domain/testing'
-import { listenLocally } from '@plant-store/harness'
+import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
+import { memoryUseCases, plant } from '@plant-store/domain/testing'
 import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
 
-/** Returns a gate, with functions that create a token and let one expire. */
+/** Returns a gate, with a function that creates a token. */
 function createTokens() {
   const scopesByHash = new Map<string, typeof scopesByChoice.write>()
-  const expired = new Set<string | undefined>()
   const createdAt = new Date()
   const gate = createGate({
     tokens: {
@@ -28,25 +17,18 @@ function createTokens() {
     },
   })
   return {
-    // The other gate remembers an accepted token for two seconds.
-    gate: ((credentials, scope) => {
-      if (expired.has(credentials.token)) {
-        throw new AccessError('invalid-token', 'the access token has expired')
-      }
-      return gate(credentials, scope)
-    }) satisfies typeof gate,
+    gate,
     token(scopes = scopesByChoice.write): string {
       const minted = mintToken()
       scopesByHash.set(hashToken(minted), scopes)
       return minted
     },
-    expire: (minted: string) => void expired.add(minted),
   }
 }
 
 /** The real server with the page, over a repository in memory. */
 export async function startStore() {
-  const { gate, token, expire } = createTokens()
+  const { gate, token } = createTokens()
   const { plants } = memoryUseCases()
   let isHeld = async () => {}
   const server = createServer({
@@ -69,7 +51,6 @@ export async function startStore() {
     url,
     plants,
     token,
-    expire,
     /** Holds all lists back after so many, until the returned function is called. */
     holdListsAfter(count: number): () => void {
       const released = Promise.withResolvers<void>()
@@ -86,7 +67,7 @@ export async function startStore() {
       }
     },
     /** Removes all plants and creates these. */
-    async fill(all: readonly { id: bigint; name: string; tag?: string }[]) {
+    async fill(all: readonly Readonly<Parameters<typeof plant>>[]) {
       for (;;) {
         const { plants: old } = await plants.list({ limit: 1000 })
         if (old.length === 0) {
@@ -96,46 +77,11 @@ export async function startStore() {
           await plants.remove(id)
         }
       }
-      await plants.replaceAll(all.map(each => parsePlant(each)))
+      await plants.replaceAll(all.map(parts => plant(...parts)))
     },
     async [Symbol.asyncDispose]() {
       server.server.closeAllConnections()
       await server.close()
-    },
-  }
-}
-
-/** The fate of a change that passes the proxy. */
-export type Fate = 'passed' | 'made, but unanswered' | 'lost'
-
-/** A proxy before the store that loses changes or their answers. */
-export async function startProxy(store: string) {
-  let fate: (method: string) => Fate = () => 'passed'
-  const proxy = createProxy(async (incoming, outgoing) => {
-    const { method = 'GET', url = '/', headers } = incoming
-    const fated = fate(method)
-    const body = await buffer(incoming)
-    if (fated === 'lost') {
-      return void incoming.socket.destroy()
-    }
-    const sent = request(new URL(url, store), { method, headers }, async answer => {
-      const content = await buffer(answer)
-      if (fated === 'passed') {
-        outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content)
-      } else {
-        incoming.socket.destroy()
-      }
-    })
-    sent.end(body)
-  })
-  return {
-    url: `http://127.0.0.1:${await listenLocally(proxy)}`,
-    set fate(decide: (method: string) => Fate) {
-      fate = decide
-    },
-    [Symbol.dispose]() {
-      proxy.closeAllConnections()
-      proxy.close()
     },
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserServer, chromium } from 'playwright-core'
 
-export type { Browser, Locator, Page } from 'playwright-core'
+export type { Browser, Locator, Page, Route } from 'playwright-core'
 
 /**
  * Where Debian keeps Chromium. The headless shell is the same engine without windows, and
