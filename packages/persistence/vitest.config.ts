@@ -1,6 +1,6 @@
 import { mergeConfig } from 'vitest/config'
-import shared, { freshBuild } from '../../vitest.shared.ts'
+import shared from '../../vitest.shared.ts'
 
 export default mergeConfig(shared, {
-  test: { globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'] },
+  test: { globalSetup: '@plant-store/harness/postgres-setup' },
 })

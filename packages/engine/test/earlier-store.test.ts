@@ -1,8 +1,8 @@
-import { type Entity, storesOf } from '@plant-store/engine'
-import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
-import Database from 'better-sqlite3'
+import { type Entity, type Migration, storageName, storesOf } from '@plant-store/engine'
+import { createTestDatabase, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
+import { changeBySql, databases, itemsOf, makePlace } from './places.ts'
 
 const notes = entityOf('notes')
 /** An entity that a later release adds. */
@@ -28,83 +28,63 @@ function fileOf(url: string): string {
   return url.slice('file:'.length)
 }
 
-async function itemsOf<Item>(pages: AsyncIterable<readonly Item[]>) {
-  const items: Item[] = []
-  for await (const page of pages) {
-    items.push(...page)
-  }
-  return items
+/** Creates a store of the first release with notes of these ids. */
+async function createFirst(url: string, ...ids: readonly number[]): Promise<void> {
+  await using storage = await first.openStorage({ url })
+  await storage.notes.insertAll(ids.map(id => note(id)))
 }
 
-/** Creates a store with notes of these ids. */
-async function createStore(
-  stores: Pick<typeof first, 'openStorage'>,
-  url: string,
-  ...ids: readonly number[]
-): Promise<void> {
-  await using storage = await stores.openStorage({ url })
-  for (const id of ids) {
-    await storage.notes.insert(note(id))
-  }
-}
-
+/** Migrates a store to the second release, and adds gardens. */
 async function insertGardens(url: string, ...gardens: readonly Note[]): Promise<void> {
   await using storage = await second.openStorage({ url, migrates: true })
-  for (const garden of gardens) {
-    await storage.gardens.insert(garden)
-  }
+  await storage.gardens.insertAll(gardens)
 }
 
-describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', name => {
-  async function openPlace() {
-    const schema = await createTestSchema()
-    const url = name === 'SQLite' ? newUrl() : schema.url
-    await createStore(first, url, 1)
-    return { url, [Symbol.asyncDispose]: () => schema[Symbol.asyncDispose]() }
-  }
+/** Makes a store of the first release with one note. */
+async function makeFirst(name: (typeof databases)[number]) {
+  const place = await makePlace(name)
+  await createFirst(place.url, 1)
+  return place
+}
 
-  test('is inspected as it is', async () => {
-    await using place = await openPlace()
+describe.each(databases)('a store on %s from before an entity', name => {
+  test('is inspected and read as it is, with none of it', async () => {
+    const { url } = await makeFirst(name)
 
-    const report = await second.inspectStore(place.url)
+    const report = await second.inspectStore(url)
+    await using reader = await second.openReader(url)
 
     const counts = { notes: 1, gardens: 0 }
-    expect(report).toMatchObject({ schemaVersion: 1, counts })
-  })
-
-  test('has none of it for a reader', async () => {
-    await using place = await openPlace()
-    await using reader = await second.openReader(place.url)
-
+    const store = storageName(url)
+    expect(report).toMatchObject({ store, schemaVersion: 1, counts })
     expect(await itemsOf(reader.all('notes'))).toEqual([note(1)])
     expect(await itemsOf(reader.all('gardens'))).toEqual([])
-    expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
+    expect(await reader.counts()).toEqual(counts)
   })
 
   test('is refused unless its opener migrates, and left as it is', async () => {
-    await using place = await openPlace()
+    const place = await makeFirst(name)
+    const before = await place.fingerprint()
 
     const refused = second.openStorage({ url: place.url })
 
     await expect(refused).rejects.toThrow(
       /: it has schema version 1, and this release needs 2: stop the servers, then start the new one, which migrates it$/,
     )
-    const report = await second.inspectStore(place.url)
-    expect(report.schemaVersion).toBe(1)
+    const plan = await second.planOpening(place.url)
+    expect(plan).toMatchObject({ versionBefore: 1, schemaVersion: 2 })
+    expect(await place.fingerprint()).toBe(before)
   })
 
   test('is reported to an older server that has it open, once', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
-    await using place = await openPlace()
+    const { url } = await makeFirst(name)
     const onNewerVersion = vi.fn()
-    const older = { url: place.url, onNewerVersion }
-    await using _storage = await first.openStorage(older)
+    await using _storage = await first.openStorage({ url, onNewerVersion })
     await vi.advanceTimersByTimeAsync(10_000)
     expect(onNewerVersion).not.toHaveBeenCalled()
-    await (await second.openStorage({ url: place.url, migrates: true }))[
-      Symbol.asyncDispose
-    ]()
+    await insertGardens(url)
 
     vi.advanceTimersByTime(10_000)
     await vi.waitFor(() => expect(onNewerVersion).toHaveBeenCalled(), 30_000)
@@ -113,24 +93,118 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
     expect(onNewerVersion.mock.calls).toEqual([[2]])
   })
 
-  test('gets its table when it is migrated', async () => {
-    await using place = await openPlace()
+  test('is migrated once, and keeps its notes', async () => {
+    const { url } = await makeFirst(name)
+    const migrates = { url, migrates: true }
+    const versions = []
     {
-      await using storage = await second.openStorage({ url: place.url, migrates: true })
-      expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])
-      expect(await storage.notes.insert(note(1))).toBe(false)
+      await using storage = await second.openStorage(migrates)
+      versions.push([storage.versionBefore, storage.schemaVersion])
       expect(await storage.gardens.insert(note(1))).toBe(true)
     }
 
-    const report = await second.inspectStore(place.url)
-    const counts = { notes: 1, gardens: 1 }
-    expect(report).toMatchObject({ schemaVersion: 2, counts })
+    await using storage = await second.openStorage(migrates)
+    versions.push([storage.versionBefore, storage.schemaVersion])
+
+    expect(versions).toEqual([
+      [1, 2],
+      [2, 2],
+    ])
+    expect(await storage.notes.page(10)).toEqual([note(1)])
+    expect(await storage.gardens.page(10)).toEqual([note(1)])
   })
+})
+
+describe.each(databases)('a store on %s', name => {
+  test('is unchanged by a migration that fails', async () => {
+    const place = await makeFirst(name)
+    const before = await place.fingerprint()
+    const failing: Migration = async (db, dialect) => {
+      await createTable('gardens')(db, dialect)
+      throw new Error('no more')
+    }
+    const third = storesOf({ notes, gardens: { ...gardens, migrations: { 2: failing } } })
+
+    const refused = third.openStorage({ url: place.url, migrates: true })
+
+    await expect(refused).rejects.toThrow(/^the store .* cannot be opened: no more$/)
+    expect(await place.fingerprint()).toBe(before)
+  })
+
+  test.each([
+    {
+      why: 'if it is newer',
+      change: 'update schema_version set version = 2',
+      refusal:
+        'has schema version 2, but this release knows only versions up to 1: run a newer one',
+    },
+    {
+      why: 'if its version is unknown',
+      change: 'update schema_version set version = 0',
+      refusal: 'its table schema_version has no version: restore a backup',
+    },
+    {
+      why: 'if it has no version',
+      change: 'delete from schema_version',
+      refusal: 'its table schema_version has no version: restore a backup',
+    },
+    {
+      why: 'if another program has made its tables',
+      change: 'drop table schema_version',
+      refusal: 'it contains tables of another program',
+    },
+    {
+      why: 'if the version is that of another program',
+      change: 'drop table notes; create table songs (id integer)',
+      refusal: 'it contains tables of another program',
+    },
+  ])('is refused $why, and left as it is', async ({ change, refusal }) => {
+    const place = await makeFirst(name)
+    await place.run(change)
+    const before = await place.fingerprint()
+
+    await expect(first.openStorage({ url: place.url })).rejects.toThrow(refusal)
+    await expect(first.openReader(place.url)).rejects.toThrow(refusal)
+    await expect(first.inspectStore(place.url)).rejects.toThrow(refusal)
+
+    expect(await place.fingerprint()).toBe(before)
+  })
+})
+
+test('a store on PostgreSQL whose tables are all published is migrated', async () => {
+  await using database = await createTestDatabase()
+  await database.query('create publication everything for all tables')
+  await createFirst(database.url, 1)
+
+  await insertGardens(database.url, note(1))
+  await using storage = await second.openStorage({ url: database.url })
+
+  // Without a primary key, a published row cannot be removed.
+  expect(await storage.notes.remove(1n)).toBe(true)
+  expect(await storage.gardens.remove(1n)).toBe(true)
+})
+
+test('a migration is refused if the role does not own the tables', async () => {
+  await using database = await createTestDatabase()
+  await createFirst(database.url, 1)
+  await using user = await database.createReader()
+  await database.query(
+    `grant insert, update, delete on all tables in schema public to ${user.name};
+    grant create on schema public to ${user.name}`,
+  )
+  const reason = `a migration changes notes, schema_version, which its role ${user.name} does not own`
+
+  const migrating = second.openStorage({ url: user.url, migrates: true })
+
+  await expect(migrating).rejects.toThrow(reason)
+  await expect(second.planOpening(user.url)).rejects.toThrow(reason)
+  const report = await second.inspectStore(database.url)
+  expect(report.schemaVersion).toBe(1)
 })
 
 test('a reader on SQLite has no pages, which only a storage bounds', async () => {
   const url = newUrl()
-  await createStore(first, url, 1)
+  await createFirst(url, 1)
   await using reader = await first.openReader(url)
 
   await expect(async () => reader.notes.page(1)).rejects.toThrow('it is only read')
@@ -139,7 +213,7 @@ test('a reader on SQLite has no pages, which only a storage bounds', async () =>
 describe('a salvage', () => {
   test('reads nothing of an entity that the store does not have', async () => {
     const url = newUrl()
-    await createStore(first, url, 1, 2)
+    await createFirst(url, 1, 2)
     await using salvage = await second.openSalvage(url)
 
     const ofGardens = salvage.of('gardens')
@@ -153,7 +227,7 @@ describe('a salvage', () => {
 
   test('counts what it leaves out', async () => {
     const url = newUrl()
-    await createStore(first, url, 1, 2)
+    await createFirst(url, 1, 2)
     await insertGardens(url, note(1), note(2), note(3))
     await using salvage = await unread.openSalvage(url)
 
@@ -161,35 +235,24 @@ describe('a salvage', () => {
     expect(() => salvage.of('gardens')).toThrow('gardens cannot be salvaged')
   })
 
-  test('reads items as often as it is asked', async () => {
-    const url = newUrl()
-    await insertGardens(url, note(1), note(2), note(3))
-    await using salvage = await second.openSalvage(url)
-
-    const once = await itemsOf(salvage.of('gardens').all())
-    const again = await itemsOf(salvage.of('gardens').all())
-
-    expect(once).toEqual([note(1), note(2), note(3)])
-    expect(again).toEqual(once)
-  })
-
-  test('counts a table without an index once it has read all of it', async () => {
+  test('counts a table without an index once it has read it, again too', async () => {
     const url = newUrl()
     await insertGardens(url, note(1), note(2))
     await using salvage = await second.openSalvage(url)
     const ofGardens = salvage.of('gardens')
-    await itemsOf(ofGardens.all())
 
+    const once = await itemsOf(ofGardens.all())
+    const again = await itemsOf(ofGardens.all())
+
+    expect([once, again]).toEqual(Array(2).fill([note(1), note(2)]))
     expect(ofGardens.count).toBeUndefined()
     expect(ofGardens.unread()).toBe(0)
   })
 
   test('refuses a store of a newer version, whichever entity has grown', async () => {
     const url = newUrl()
-    await createStore(second, url, 1)
-    const database = new Database(fileOf(url))
-    database.exec('alter table gardens add column area integer')
-    database.close()
+    await insertGardens(url)
+    changeBySql(fileOf(url), 'alter table gardens add column area integer')
 
     await expect(second.openSalvage(url)).rejects.toThrow(
       /^nothing in the store .* can be read: its gardens have columns that this version does not know$/,
@@ -201,15 +264,16 @@ describe('a restore', () => {
   async function createBoth() {
     const before = newUrl()
     const after = newUrl()
-    await createStore(first, before, 1)
+    await createFirst(before, 1)
     await insertGardens(after, note(1, 'rose'))
     return { before, after }
   }
+  const force = { force: true }
 
   test('of a backup from before an entity names its rows as lost', async () => {
     const { before, after } = await createBoth()
 
-    const { changed } = await unread.restoreStore(after, fileOf(before), { force: true })
+    const { changed } = await unread.restoreStore(after, fileOf(before), force)
 
     expect(changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
   })
@@ -219,7 +283,7 @@ describe('a restore', () => {
     const backup = `${fileOf(after)}.backup`
     await unread.backUpStore(after, backup)
 
-    const { changed } = await unread.restoreStore(before, backup, { force: true })
+    const { changed } = await unread.restoreStore(before, backup, force)
 
     expect(changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
   })

@@ -1,16 +1,41 @@
-import { copyFileSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { temporaryFolder } from '@plant-store/harness/vitest'
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { storeFiles } from '@plant-store/engine'
+import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
 import { setStoreId } from '../src/sqlite/store-id.ts'
+import {
+  backUpStore,
+  inspectStore,
+  note,
+  notesFrom,
+  openReader,
+  openStorage,
+  restoreStore,
+} from './notes.ts'
+import { changeBySql, createStore, looks, snapshot } from './places.ts'
 
 const changesOf = (file: string) => readFileSync(file).readUInt32BE(24)
 
 /** Creates a store of texts, of which some are in the WAL. */
-function createStore(id: number) {
+function createTexts(id: number) {
   const file = join(temporaryFolder(), 'notes.db')
   const connection = openWriterConnection(file, 5_000)
   setStoreId(connection, id)
@@ -31,7 +56,7 @@ function insertTexts(connection: Database.Database, count: number) {
 
 /** Serves a store, which another program has open, too. */
 function serve() {
-  const { file, connection: server } = createStore(1)
+  const { file, connection: server } = createTexts(1)
   copyWal(server)
   const guard = new FileGuard(server)
   const other = new Database(file)
@@ -46,89 +71,331 @@ function copyWal(connection: Database.Database) {
   connection.pragma('wal_checkpoint(passive)')
 }
 
-test('a guard that finds a fault at its start leaves the WAL as it is', () => {
-  const { file, connection } = createStore(1)
-  const storeBefore = readFileSync(file)
-  const walBefore = readFileSync(`${file}-wal`)
-  rmSync(`${file}-shm`)
+describe('a guard', () => {
+  test('that finds a fault at its start leaves the WAL as it is', () => {
+    const { file, connection } = createTexts(1)
+    const before = [readFileSync(file), readFileSync(`${file}-wal`)]
+    rmSync(`${file}-shm`)
 
-  expect(() => new FileGuard(connection)).toThrow('notes.db-shm was removed')
+    expect(() => new FileGuard(connection)).toThrow('notes.db-shm was removed')
 
-  expect(connection.open).toBe(false)
-  expect(readFileSync(file).equals(storeBefore), 'the store is unchanged').toBe(true)
-  expect(readFileSync(`${file}-wal`).equals(walBefore), 'the WAL is kept').toBe(true)
-  const reader = new Database(file, { readonly: true })
-  expect(reader.prepare('select count(*) from texts').pluck().get()).toBe(300)
-  reader.close()
+    expect(connection.open).toBe(false)
+    const after = [readFileSync(file), readFileSync(`${file}-wal`)]
+    expect(Buffer.concat(after).equals(Buffer.concat(before))).toBe(true)
+    const reader = new Database(file, { readonly: true })
+    expect(reader.prepare('select count(*) from texts').pluck().get()).toBe(300)
+    reader.close()
+  })
+
+  test('finds no fault in a store that grows again after a VACUUM', () => {
+    const { file, server, guard, other } = serve()
+    const bytesBefore = statSync(file).size
+    other.exec('delete from texts where rowid > 100; vacuum')
+    copyWal(other)
+    expect(statSync(file).size, 'the file is smaller').toBeLessThan(bytesBefore)
+
+    insertTexts(server, 1_000)
+
+    expect(guard.findFault()).toBeUndefined()
+    copyWal(other)
+    expect(guard.findFault()).toBeUndefined()
+  })
+
+  test('finds no fault in a store that a program makes smaller twice', () => {
+    const { server, guard, other } = serve()
+    for (const last of [200, 50]) {
+      other.exec(`delete from texts where rowid > ${last}; vacuum`)
+      copyWal(other)
+      expect(guard.findFault(), `after row ${last}`).toBeUndefined()
+    }
+
+    insertTexts(server, 1_000)
+    copyWal(other)
+
+    expect(guard.findFault()).toBeUndefined()
+  })
+
+  test('finds no fault in a store that SQLite itself has replaced', async () => {
+    const { file, server, guard, other } = serve()
+    const another = createTexts(2)
+    insertTexts(another.connection, 1_000)
+
+    await another.connection.backup(file)
+    copyWal(other)
+
+    expect(guard.findFault()).toBeUndefined()
+    insertTexts(server, 10)
+    copyWal(server)
+    expect(guard.findFault()).toBeUndefined()
+    another.connection.close()
+  })
+
+  test('finds an earlier copy that counts as many changes', () => {
+    const { file, server, guard } = serve()
+    const copy = `${file}.copy`
+    copyFileSync(file, copy)
+    insertTexts(server, 300)
+    copyWal(server)
+    expect(guard.findFault()).toBeUndefined()
+    expect(changesOf(copy), 'one process counts only once').toBe(changesOf(file))
+
+    copyFileSync(copy, file)
+
+    expect(guard.findFault()?.reason).toContain('notes.db was overwritten')
+  })
+
+  test.each([
+    { size: 'larger', count: 1_000 },
+    { size: 'smaller', count: 0 },
+  ])('finds a $size copy of another store', ({ count }) => {
+    const { file, guard } = serve()
+    const another = createTexts(2)
+    another.connection.exec('delete from texts; vacuum')
+    insertTexts(another.connection, count)
+    copyWal(another.connection)
+    const bytes = readFileSync(another.file)
+    // It has seen more changes.
+    bytes.writeUInt32BE(1_000_000, 24)
+
+    writeFileSync(file, bytes)
+
+    expect(guard.findFault()?.reason).toContain('notes.db was overwritten')
+    another.connection.close()
+  })
 })
 
-test('a store that grows again before the check after a VACUUM is no fault', () => {
-  const { file, server, guard, other } = serve()
-  const bytesBefore = statSync(file).size
-  other.exec('delete from texts where rowid > 100; vacuum')
-  copyWal(other)
-  expect(statSync(file).size, 'the file is smaller').toBeLessThan(bytesBefore)
+/** How a file comes to harm. */
+const ways = {
+  removed: (path: string) => rmSync(path),
+  replaced(path: string) {
+    copyFileSync(path, `${path}.copy`)
+    renameSync(`${path}.copy`, path)
+  },
+  cut: (path: string) => truncateSync(path, statSync(path).size / 2),
+  'overwritten by its former state': (path: string) =>
+    copyFileSync(`${path}.before`, path),
+  'overwritten by a backup'(path: string) {
+    // Counts more changes than the store.
+    for (let n = 0; n < 20; n++) {
+      changeBySql(`${path}.backup`, `pragma user_version = ${n}`)
+    }
+    copyFileSync(`${path}.backup`, path)
+  },
+}
 
-  insertTexts(server, 1_000)
+/**
+ * Waits because a change may be answered until 10 ms after the last check of the files.
+ */
+const passCheck = () => sleep(20)
+const unavailable = { code: 'store-unavailable' }
 
-  expect(guard.findFault()).toBeUndefined()
-  copyWal(other)
-  expect(guard.findFault()).toBeUndefined()
+/** Returns the ids of the notes in a store that is opened again. */
+async function idsAt(url: string): Promise<bigint[]> {
+  await using storage = await openStorage({ url })
+  const notes = await storage.notes.page(100)
+  return notes.map(({ id }) => id)
+}
+
+interface Displacement {
+  readonly suffix: string
+  readonly way: keyof typeof ways
+  /** Whether the next start finds every change without help. */
+  readonly isWhole?: boolean
+}
+
+// A shm that was cut has no row, because the system kills whoever reads it (SIGBUS).
+test.each<Displacement>([
+  { suffix: '', way: 'removed' },
+  { suffix: '', way: 'replaced' },
+  { suffix: '', way: 'cut' },
+  { suffix: '', way: 'overwritten by its former state' },
+  { suffix: '', way: 'overwritten by a backup' },
+  { suffix: '-wal', way: 'removed', isWhole: true },
+  { suffix: '-wal', way: 'replaced', isWhole: true },
+  { suffix: '-wal', way: 'cut' },
+  { suffix: '-shm', way: 'removed', isWhole: true },
+  { suffix: '-shm', way: 'replaced', isWhole: true },
+])(
+  'a store whose notes.db$suffix is $way refuses changes and says why',
+  async ({ suffix, way, isWhole = false }) => {
+    const file = join(temporaryFolder(), 'notes.db')
+    const url = `file:${file}`
+    await createStoreWithCopies(file)
+    {
+      const failure = Promise.withResolvers<string | undefined>()
+      await using storage = await openStorage({ url, onFailureChange: failure.resolve })
+      await storage.notes.insertAll(notesFrom(2, 49))
+
+      ways[way](file + suffix)
+      await passCheck()
+      const first = storage.notes.insert(note(100))
+      // This one is sent before the store has heard of its outage.
+      const second = storage.notes.insert(note(101))
+
+      await expect(first).rejects.toMatchObject(unavailable)
+      await expect(second).rejects.toMatchObject(unavailable)
+      const [verb] = way.split(' ')
+      const word = verb?.startsWith('re') ? 'removed, moved or replaced' : verb
+      const reason = expect.stringContaining(`notes.db${suffix} was ${word}`)
+      expect(await failure.promise).toEqual(reason)
+      const outage = { ...unavailable, cause: { message: reason } }
+      await expect(storage.check()).rejects.toMatchObject(outage)
+    }
+    if (!isWhole) {
+      return
+    }
+    const ids = notesFrom(1, 50).map(({ id }) => id)
+    expect(await idsAt(url), 'the next start').toEqual(ids)
+  },
+)
+
+/** Creates a store of one note, a copy of it as it was before, and a backup. */
+async function createStoreWithCopies(file: string) {
+  const url = `file:${file}`
+  {
+    await using storage = await openStorage({ url })
+    copyFileSync(file, `${file}.before`)
+    await storage.notes.insert(note(1))
+  }
+  await backUpStore(url, `${file}.backup`)
+}
+
+const links: Record<string, (link: string, file: string) => void> = {
+  'a relative link to a link'(link, file) {
+    mkdirSync(dirname(link))
+    symlinkSync(file, `${link}.second`)
+    symlinkSync('link.db.second', link)
+  },
+  'a link in a folder that is a link'(link, file) {
+    mkdirSync(join(dirname(file), 'links'), { recursive: true })
+    symlinkSync(join(dirname(file), 'links'), dirname(link))
+    symlinkSync('../notes.db', link)
+  },
+}
+test.each(Object.entries(links))(
+  'a store behind %s is guarded where it is',
+  async (_, make) => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'real', 'notes.db')
+    const link = join(folder, 'named', 'link.db')
+    make(link, file)
+    const url = `file:${link}`
+    const files = [file, `${file}-wal`]
+    expect(storeFiles(url).slice(0, 2)).toEqual(files)
+    {
+      await using storage = await openStorage({ url })
+      expect(storeFiles(url).slice(0, 2)).toEqual(files)
+      await storage.notes.insert(note(1))
+      rmSync(`${file}-wal`)
+      await passCheck()
+      await expect(storage.notes.insert(note(2))).rejects.toMatchObject(unavailable)
+    }
+    expect(await idsAt(`file:${file}`)).toEqual([1n])
+  },
+)
+
+test('a link to itself is named as it is, and not opened', async () => {
+  const link = join(temporaryFolder(), 'link.db')
+  symlinkSync(link, link)
+  const url = `file:${link}`
+  const refusal = /cannot be opened: ELOOP/
+
+  expect(storeFiles(url)[0]).toBe(link)
+  await expect(openStorage({ url })).rejects.toThrow(refusal)
+  await expect(inspectStore(url)).rejects.toThrow(refusal)
+  await expect(openReader(url)).rejects.toThrow(refusal)
 })
 
-test('a program that makes a served store smaller twice is no fault', () => {
-  const { server, guard, other } = serve()
-  other.exec('delete from texts where rowid > 200; vacuum')
-  copyWal(other)
-  expect(guard.findFault()).toBeUndefined()
+test('a path through a link and back out of it is that of the system', () => {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'releases', '7'), { recursive: true })
+  symlinkSync(join('releases', '7'), join(folder, 'current'))
 
-  other.exec('delete from texts where rowid > 50; vacuum')
-  copyWal(other)
+  const [file] = storeFiles(`file:${folder}/current/../notes.db`)
 
-  expect(guard.findFault()).toBeUndefined()
-  insertTexts(server, 1_000)
-  copyWal(other)
-  expect(guard.findFault()).toBeUndefined()
+  expect(file).toBe(join(folder, 'releases', 'notes.db'))
 })
 
-test('an earlier copy that counts as many changes is a fault', () => {
-  const { file, server, guard } = serve()
-  const copy = `${file}.copy`
-  copyFileSync(file, copy)
-  insertTexts(server, 300)
-  copyWal(server)
-  expect(guard.findFault()).toBeUndefined()
-  expect(changesOf(copy), 'one process counts only once').toBe(changesOf(file))
+describe('a store with a second hard link', () => {
+  const refusal =
+    /: it has another name, a hard link: remove the name that the server does not use, as SQLite /
 
-  copyFileSync(copy, file)
+  test.each(['notes.db', 'second.db'])(
+    'is refused as %s, and left as it was',
+    async name => {
+      const folder = temporaryFolder()
+      const file = join(folder, 'notes.db')
+      const backup = join(folder, 'backup')
+      await createStore(`file:${file}`)
+      await backUpStore(`file:${file}`, backup)
+      linkSync(file, join(folder, 'second.db'))
+      const before = snapshot(folder)
+      const url = `file:${join(folder, name)}`
 
-  expect(guard.findFault()?.reason).toContain('notes.db was overwritten')
+      await expect(openStorage({ url })).rejects.toThrow(refusal)
+      await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(refusal)
+
+      expect(snapshot(folder)).toEqual(before)
+    },
+  )
+
+  test('is read without a WAL, as some programs keep equal backups', async () => {
+    const file = join(temporaryFolder(), 'notes.db')
+    await createStore(`file:${file}`)
+    linkSync(file, `${file}.2`)
+
+    const report = await inspectStore(`file:${file}.2`)
+
+    expect(report).toMatchObject({ counts: { notes: 0 } })
+  })
+
+  test.each(looks)(
+    'is refused by $name if it has changes in its WAL',
+    async ({ look }) => {
+      const folder = temporaryFolder()
+      const file = join(folder, 'notes.db')
+      const second = join(folder, 'second.db')
+      await using storage = await openStorage({ url: `file:${file}` })
+      await storage.notes.insert(note(1))
+      linkSync(file, second)
+
+      await expect(look(`file:${second}`)).rejects.toThrow(refusal)
+
+      const files = readdirSync(folder).filter(name => name.startsWith('second'))
+      expect(files).toEqual(['second.db'])
+    },
+  )
 })
 
-test('a larger copy of another store is a fault', () => {
-  const { file, guard } = serve()
-  const another = createStore(2)
-  insertTexts(another.connection, 1_000)
-  copyWal(another.connection)
-  expect(changesOf(another.file)).toBeGreaterThanOrEqual(changesOf(file))
+test('a store that is mounted alone is not opened', async context => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'notes.db')
+  const mounted = join(folder, 'a name')
+  await createStore(`file:${file}`)
+  if (!mountFile(file, mounted)) {
+    return context.skip(mayNotMount)
+  }
+  const refusal = /: it is mounted alone: mount its folder, /
 
-  copyFileSync(another.file, file)
+  await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
+  // Without a WAL, it is whole like a backup.
+  const report = await inspectStore(`file:${mounted}`)
+  expect(report).toMatchObject({ counts: { notes: 0 } })
 
-  expect(guard.findFault()?.reason).toContain('notes.db was overwritten')
-  another.connection.close()
+  await using storage = await openStorage({ url: `file:${file}` })
+  await storage.notes.insert(note(1))
+  for (const { name, look } of looks) {
+    await expect(look(`file:${mounted}`), name).rejects.toThrow(refusal)
+  }
 })
 
-test('a store that a program has replaced by means of SQLite is no fault', async () => {
-  const { file, server, guard, other } = serve()
-  const another = createStore(2)
-  insertTexts(another.connection, 1_000)
-
-  await another.connection.backup(file)
-  copyWal(other)
-
-  expect(guard.findFault()).toBeUndefined()
-  insertTexts(server, 10)
-  copyWal(server)
-  expect(guard.findFault()).toBeUndefined()
-  another.connection.close()
-})
+/** Mounts a file alone until the test ends. Returns whether the system allows that. */
+function mountFile(file: string, mounted: string): boolean {
+  writeFileSync(mounted, '')
+  const isMounted = spawnSync('mount', ['--bind', file, mounted]).status === 0
+  if (isMounted) {
+    // A process that has read the file by this path keeps it open.
+    onTestFinished(() => void spawnSync('umount', ['--lazy', mounted]))
+  }
+  return isMounted
+}

@@ -137,10 +137,25 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
   },
 })
 
-export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
+/** A restore names the gardens that it changes. */
+const gardens: Entity<Notes, Note> = {
+  ...entityOf('gardens'),
+  restoredBy: { key: 'id', name: 'text' },
+}
+
+export const entities = { notes: entityOf('notes'), gardens }
 export type Entered = typeof entities
 
-export const { attachStorage, openStorage } = storesOf(entities)
+export const {
+  attachStorage,
+  backUpStore,
+  inspectStore,
+  openReader,
+  openSalvage,
+  openStorage,
+  planOpening,
+  restoreStore,
+} = storesOf(entities)
 
 export const note = (
   id: bigint | number,

@@ -1,16 +1,10 @@
 import { hashToken } from '@plant-store/access'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import type { Entity } from '@plant-store/engine'
-import {
-  attachStorage,
-  entities,
-  openStorage,
-  type Storage,
-} from '@plant-store/persistence'
+import { attachStorage, entities, type Storage } from '@plant-store/persistence'
 import { outboxContract } from '@plant-store/webhooks/testing'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { plant, plantId } from './store-folder.ts'
-import { type Subject, subjects } from './store-subjects.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { databases, plant, plantId, useStore } from './places.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 interface Case<Port> {
@@ -42,22 +36,14 @@ function casesOf<Name extends EntityName>(entity: Name) {
 const cases = (Object.keys(contracts) as EntityName[]).flatMap(casesOf)
 const tables = Object.values<Entity>(entities).map(({ tables: [table] }) => table)
 
-// A thread that joins has what the one that opens has, which joins too.
-describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name => {
-  const stack = new AsyncDisposableStack()
-  let store: Subject
+describe.each(databases)('%s keeps the contract', name => {
+  const store = useStore(name, tables)
+  // A thread that joins has what the one that opens has, which joins too.
   let storage: Storage
   beforeAll(async () => {
-    store = stack.use(await subjects[name]())
-    const opened = stack.use(await openStorage({ url: store.url }))
-    storage = stack.use(await attachStorage(opened.share()))
+    storage = await attachStorage(store.storage.share())
   })
-  beforeEach(async () => {
-    for (const table of tables) {
-      await store.ask(`delete from ${table} returning 1`)
-    }
-  })
-  afterAll(() => stack.disposeAsync())
+  afterAll(() => storage[Symbol.asyncDispose]())
 
   test.each(cases)('$name', ({ run }) => run(storage))
 

@@ -12,8 +12,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { postgresWebhooks } from '../src/webhooks/postgres.ts'
 import { createOutbox } from '../src/webhooks/repository.ts'
 import { sqliteWebhooks } from '../src/webhooks/sqlite.ts'
-import { databases, useStore } from './each-database.ts'
-import { plant, plantId } from './store-folder.ts'
+import { databases, plant, plantId, useStore } from './places.ts'
 
 const webhookId = 'webhook' as WebhookId
 
@@ -53,7 +52,7 @@ describe.each(databases)('on %s a webhook', name => {
   })
 
   test('is retried with all that was given up, however much', async () => {
-    await store.place.ask('update outbox set next_at = null, attempts = 1 returning 1')
+    await store.place.ask('update outbox set next_at = null, attempts = 1')
 
     expect(await store.storage.webhooks.retry(many)).toBe(true)
 

@@ -8,11 +8,10 @@ import {
   type Version,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import type { Commit } from '@plant-store/engine'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom, type Random } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
+import { openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 let database: TestDatabase
@@ -109,27 +108,6 @@ describe('concurrent changes of the same few plants', () => {
       expect(stored, where).toEqual(expectedPlants)
     }
   })
-})
-
-test('an attached store reports its own commits, and closes its connections', async () => {
-  await using own = await createTestDatabase()
-  const commits: Commit[] = []
-  const startedMs = performance.now()
-  {
-    await using store = await openStorage({ url: own.url })
-    await using attached = await attachStorage(store.share(), {
-      onCommit: commit => commits.push(commit),
-    })
-    await store.plants.insert(plant(1, 'a'))
-    await attached.plants.insert(plant(2, 'b'))
-  }
-  const tookMs = performance.now() - startedMs
-
-  expect(commits).toEqual([{ changes: 1, ms: expect.any(Number) }])
-  expect(commits[0]?.ms).toBeLessThan(tookMs)
-  const others = `select pid from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid()`
-  await expect.poll(() => own.query(others)).toEqual([])
 })
 
 describe('the plants of a tag', () => {

@@ -2,16 +2,40 @@ import assert from 'node:assert/strict'
 import { createHash, randomFillSync } from 'node:crypto'
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { int64Max, int64Min, type Plant, parsePlant } from '@plant-store/domain'
-import { fullPlant } from '@plant-store/domain/testing'
+import { type Entity, storesOf } from '@plant-store/engine'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
 import { anySeed, createRandom } from '@plant-store/harness/random'
-import { openSalvage, openStorage } from '@plant-store/persistence'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openFilesIn, plant, plantId, temporaryFolder } from './store-folder.ts'
+import {
+  createTable,
+  entityOf,
+  int64Min,
+  type Note,
+  type Notes,
+  note,
+  notesFrom,
+} from './notes.ts'
+import { changeBySql, openFilesIn } from './places.ts'
 
-/** Small, so that few plants need two levels of pages. */
+/** Notes with an index, by which a salvage counts them. */
+const indexedNotes: Entity<Notes, Note> = {
+  ...entityOf('notes'),
+  migrations: {
+    async 1(db, dialect) {
+      await createTable('notes')(db, dialect)
+      await db.schema
+        .createIndex('notes_by_topic')
+        .on('notes')
+        .columns(['topic', 'id'])
+        .execute()
+    },
+  },
+}
+const { openSalvage, openStorage } = storesOf({ notes: indexedNotes })
+
+/** Small, so that few notes need two levels of pages. */
 const pageBytes = 1024
 const seed = anySeed()
 const { below, chance, pick } = createRandom(seed)
@@ -34,64 +58,54 @@ interface Page {
 }
 
 let sound: Buffer
-let plants: readonly Plant[]
+let notes: readonly Note[]
 let pages: readonly Page[]
 
 beforeAll(async () => {
   using folder = disposableFolder()
-  const file = join(folder.path, 'plants.db')
-  const anyPlants = Array.from({ length: 1_000 }, (_, n) => anyPlant(n))
-  const byId = anyPlants.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const byName = anyPlants.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const file = join(folder.path, 'notes.db')
+  const anyNotes = Array.from({ length: 1_000 }, (_, n) => anyNote(n))
+  const byId = anyNotes.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const byText = anyNotes.toSorted((a, b) => (a.text < b.text ? -1 : 1))
+  createEmpty(file)
   {
-    createEmpty(file)
-    await using storage = await openStorage({
-      url: `file:${file}`,
-      queueChangesMax: byId.length,
-    })
-    await Promise.all(byName.map(storage.plants.insert))
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.notes.insertAll(byText)
     // Neighbours are removed, so that whole pages become free. Their rows are still on
     // these pages, and must not come back.
     const removed = byId.slice(200, 300)
-    const removing = removed.map(({ id }) => storage.plants.remove(id))
-    await Promise.all(removing)
-    plants = byId.filter(kept => !removed.includes(kept))
+    await Promise.all(removed.map(({ id }) => storage.notes.remove(id)))
+    notes = byId.filter(kept => !removed.includes(kept))
   }
   const database = new Database(file)
+  for (let number = 0; number < 3; number++) {
+    // The list of tables needs several pages.
+    database.exec(`create table filler_${number} (a text /* ${'x'.repeat(700)} */)`)
+  }
   pages = describePages(database)
   database.close()
   sound = readFileSync(file)
 })
 
 function createEmpty(file: string): void {
-  const database = new Database(file)
-  database.exec(`pragma page_size = ${pageBytes}; pragma user_version = 1`)
-  database.close()
+  changeBySql(file, `pragma page_size = ${pageBytes}; pragma user_version = 1`)
 }
 
 /**
- * Returns a plant. The first two have the least and the greatest id, some have ids
- * without a gap, and others any. Most plants fit into a page, some need another one, and
- * few several.
+ * Returns a note. The first two have the least and the greatest id, some have ids without
+ * a gap, and others any. Most notes fit into a page, some need another one, and few
+ * several.
  */
-function anyPlant(n: number): Plant {
-  const id = idOf(n)
+function anyNote(n: number): Note {
   const isLong = chance(0.03)
   const length = isLong ? 800 + below(2_500) : 50 + below(50)
-  const words = 'ab '.repeat(length / 3)
-  const full = fullPlant(id, `${below(2 ** 32)} ${words}`)
-  if (chance(0.5)) {
-    return full
-  }
-  return parsePlant({ id, name: `${full.name}${n} 🌱` })
+  const text = `${below(2 ** 32)} ${'ab '.repeat(length / 3)}${n} 🌱`
+  return note(idOf(n), text, chance(0.5) ? `topic ${text}` : null)
 }
 
 function idOf(n: number): bigint {
-  if (n === 0) {
-    return int64Min
-  }
-  if (n === 1) {
-    return int64Max
+  if (n < 2) {
+    return n === 0 ? int64Min : -1n - int64Min
   }
   if (n < 60) {
     return BigInt(n)
@@ -125,8 +139,8 @@ function kindOf({ name, path, pagetype }: PageRow): Kind {
   if (name === 'sqlite_schema') {
     return 'first'
   }
-  if (name !== 'plants') {
-    return name === 'plants_by_tag' ? 'index' : 'other'
+  if (name !== 'notes') {
+    return name === 'notes_by_topic' ? 'index' : 'other'
   }
   if (pagetype !== 'internal') {
     return pagetype
@@ -159,43 +173,43 @@ function damagedFile(damages: readonly (readonly [Page, Way | Buffer])[]): strin
     const content = typeof way === 'string' ? ways[way](page) : way
     content.copy(bytes, (page.number - 1) * pageBytes)
   }
-  const file = join(temporaryFolder(), 'plants.db')
+  const file = join(temporaryFolder(), 'notes.db')
   writeFileSync(file, bytes)
   return file
 }
 
-/** Comparing thousands of plants member by member takes a second. */
-function digest(all: readonly Plant[]): string {
+/** Comparing thousands of notes member by member takes a second. */
+function digest(all: readonly Note[]): string {
   const hash = createHash('sha256')
-  for (const { id, name, tag } of all) {
-    hash.update(`${JSON.stringify([`${id}`, name, tag])}\n`)
+  for (const { id, text, topic } of all) {
+    hash.update(`${JSON.stringify([`${id}`, text, topic])}\n`)
   }
-  return `${all.length} plants ${hash.digest('hex')}`
+  return `${all.length} notes ${hash.digest('hex')}`
 }
 
 /** Returns a sound file that SQL has changed. */
 function changedFile(statements: string): string {
   const file = damagedFile([])
-  new Database(file).exec(statements).close()
+  changeBySql(file, statements)
   return file
 }
 
 async function salvaged(file: string) {
   await using salvage = await openSalvage(`file:${file}`)
-  const read: Plant[] = []
-  const ofPlants = salvage.of('plants')
-  for await (const each of ofPlants.all()) {
+  const read: Note[] = []
+  const ofNotes = salvage.of('notes')
+  for await (const each of ofNotes.all()) {
     read.push(...each)
   }
-  return { read, count: ofPlants.count, unread: ofPlants.unread() }
+  return { read, count: ofNotes.count, unread: ofNotes.unread() }
 }
 
-test.each(kinds.filter(kind => kind !== 'root' && kind !== 'first'))(
-  'the store has several pages of the kind %s',
-  kind => {
-    expect(ofKind(kind).length).toBeGreaterThan(1)
-  },
-)
+test('the store has several pages of each kind, and one root', () => {
+  const counts = kinds.map(kind => [kind, ofKind(kind).length])
+
+  const single = counts.filter(([, count]) => Number(count) < 2)
+  expect(single).toEqual([['root', 1]])
+})
 
 const allWays = Object.keys(ways) as readonly Way[]
 
@@ -205,8 +219,8 @@ const damages = kinds
   // There is one root.
   .filter(({ kind, way }) => kind !== 'root' || way !== 'another page of its kind')
 
-/** Kinds whose damage loses no plant. */
-const kindsWithoutPlants: readonly Kind[] = ['index', 'free', 'other']
+/** Kinds whose damage loses no note. */
+const kindsWithoutNotes: readonly Kind[] = ['index', 'free', 'other']
 /** Kinds whose damage may lose more than the rows of a leaf. */
 const kindsOfManyLeaves: readonly Kind[] = ['root', 'interior']
 
@@ -219,9 +233,9 @@ describe(`what SQLite can find by its id is read (seed ${seed}) from a file with
 
     const isIndex = kind === 'index'
     const where = `page ${page.number}`
-    expect(isIndex || count === plants.length, `the count of ${where}`).toBe(true)
+    expect(isIndex || count === notes.length, `the count of ${where}`).toBe(true)
     const lostMax = lostMaxOf(kind)
-    expect(plants.length - read.length, where).toBeLessThanOrEqual(lostMax)
+    expect(notes.length - read.length, where).toBeLessThanOrEqual(lostMax)
   })
 
   test('many damaged pages', async () => {
@@ -262,13 +276,13 @@ const kindsOfDamage: readonly Kind[] = [
   'other',
 ]
 
-/** Returns how many plants a damaged page of a kind may lose. */
+/** Returns how many notes a damaged page of a kind may lose. */
 function lostMaxOf(kind: Kind): number {
-  if (kindsWithoutPlants.includes(kind)) {
+  if (kindsWithoutNotes.includes(kind)) {
     return 0
   }
   // A leaf has fewer rows.
-  return kindsOfManyLeaves.includes(kind) ? plants.length : 39
+  return kindsOfManyLeaves.includes(kind) ? notes.length : 39
 }
 
 async function expectAllOfPointReads(file: string) {
@@ -281,26 +295,23 @@ async function expectAllOfPointReads(file: string) {
   // An index that counts fewer rows than were read is damaged, too.
   const isIndexDamaged = count < read.length
   expect(unread).toBe(isIndexDamaged ? undefined : count - read.length)
-  expect(isIndexDamaged || count === plants.length, `it counts ${count}`).toBe(true)
+  expect(isIndexDamaged || count === notes.length, `it counts ${count}`).toBe(true)
   return { read, count, unread }
 }
 
-interface PlantRow {
-  readonly id: bigint
-  readonly name: string
-  readonly tag: string | null
-}
-
-/** Returns the plants that SQLite finds by their ids. */
-function readOneByOne(file: string): Plant[] {
+/** Returns the notes that SQLite finds by their ids. */
+function readOneByOne(file: string): Note[] {
   const database = new Database(file)
   database.unsafeMode().pragma('writable_schema = on')
   const find = database
-    .prepare<[bigint], PlantRow>('select id, name, tag from plants where id = ?')
+    .prepare<[bigint], Note>('select id, text, topic from notes where id = ?')
     .safeIntegers()
-  const found = plants.flatMap(({ id }) => {
+  const found = notes.flatMap(({ id }) => {
     try {
-      return plantOf(find.get(id))
+      const row = find.get(id)
+      // better-sqlite3 replaces bytes that are no text with this character.
+      const isText = !`${row?.text}${row?.topic}`.includes('\ufffd')
+      return row !== undefined && isText ? [row] : []
     } catch {
       return []
     }
@@ -309,43 +320,32 @@ function readOneByOne(file: string): Plant[] {
   return found
 }
 
-function plantOf(row: PlantRow | undefined): Plant[] {
-  // better-sqlite3 replaces bytes that are no text with this character.
-  const isText = !`${row?.name}${row?.tag}`.includes('\ufffd')
-  if (row === undefined || !isText) {
-    return []
-  }
-  const { id, name, tag } = row
-  return [parsePlant(tag === null ? { id, name } : { id, name, tag })]
-}
-
-test('a store is read whose list of tables is damaged behind its plants', async () => {
+test('a store is read whose list of tables is damaged behind its notes', async () => {
   const last = ofKind('first').at(-1)
   assert(last !== undefined && last.number > 1, 'the list has several pages')
   const file = damagedFile([[last, 'zeros']])
 
   const { read } = await salvaged(file)
 
-  expect(digest(read)).toBe(digest(plants))
+  expect(digest(read)).toBe(digest(notes))
 })
 
-test.each([1, 2, 3, 4, 5, 6])(
-  'of a leaf in the place of another no row is read twice (time %i)',
-  async () => {
+test('no row of a leaf in the place of another is read twice', async () => {
+  for (let time = 1; time <= 6; time++) {
     const page = pick(ofKind('leaf'))
     const file = damagedFile([[page, 'another page of its kind']])
 
     const { read, unread } = await salvaged(file)
 
     const ids = new Set(read.map(({ id }) => id))
-    const stored = plants.filter(({ id }) => ids.has(id))
-    expect(read).toEqual(stored)
-    expect(unread).toBe(plants.length - read.length)
-    expect(unread).toBeGreaterThan(0)
-  },
-)
+    const stored = notes.filter(({ id }) => ids.has(id))
+    expect(read, `time ${time}`).toEqual(stored)
+    expect(unread, `time ${time}`).toBe(notes.length - read.length)
+    expect(unread, `time ${time}`).toBeGreaterThan(0)
+  }
+})
 
-test('the number of unread plants is unknown if the index is damaged, too', async () => {
+test('the number of unread notes is unknown if the index is damaged, too', async () => {
   const leaf = pick(ofKind('leaf'))
   const indexLeaf = pick(indexLeaves())
   const file = damagedFile([
@@ -360,12 +360,14 @@ test('the number of unread plants is unknown if the index is damaged, too', asyn
 })
 
 test('a store that lacks a column of this version is read', async () => {
-  const file = changedFile('drop index plants_by_tag; alter table plants drop column tag')
+  const file = changedFile(
+    'drop index notes_by_topic; alter table notes drop column topic',
+  )
 
   const { read } = await salvaged(file)
 
-  const withoutTags = plants.map(({ id, name }) => ({ id, name }))
-  expect(digest(read)).toBe(digest(withoutTags))
+  const withoutTopics = notes.map(({ id, text }) => note(id, text))
+  expect(digest(read)).toBe(digest(withoutTopics))
 })
 
 test('a store is closed after it was read, or if it cannot be', async () => {
@@ -381,31 +383,30 @@ test('a store is closed after it was read, or if it cannot be', async () => {
 })
 
 test('a store that is in use is read as of one moment', async () => {
-  const url = `file:${join(temporaryFolder(), 'plants.db')}`
+  const url = `file:${join(temporaryFolder(), 'notes.db')}`
   await using storage = await openStorage({ url })
-  const ids = Array.from({ length: 2_000 }, (_, id) => id)
-  await storage.plants.insertAll(ids.map(id => plant(id)))
+  await storage.notes.insertAll(notesFrom(0, 2_000))
   await using salvage = await openSalvage(url)
-  const ofPlants = salvage.of('plants')
+  const ofNotes = salvage.of('notes')
 
   let read = 0
-  for await (const page of ofPlants.all()) {
+  for await (const page of ofNotes.all()) {
     if (read === 0) {
-      await storage.plants.remove(plantId(1_999))
+      await storage.notes.remove(1_999n)
     }
     read += page.length
   }
 
   expect(read).toBe(2_000)
-  expect(ofPlants.unread()).toBe(0)
+  expect(ofNotes.unread()).toBe(0)
 })
 
 test('a store whose version is lost is read', async () => {
   const { read } = await salvaged(changedFile('delete from schema_version'))
-  expect(digest(read)).toBe(digest(plants))
+  expect(digest(read)).toBe(digest(notes))
 })
 
-test('an index with a page in the place of another does not count the plants', async () => {
+test('an index with a page in the place of another does not count the notes', async () => {
   const [first, second] = indexLeaves()
   assert(first !== undefined && second !== undefined, 'the index has several leaves')
   const file = damagedFile([[second, contentOf(first.number)]])
@@ -413,10 +414,10 @@ test('an index with a page in the place of another does not count the plants', a
   const { read, count } = await salvaged(file)
 
   expect(count).toBeUndefined()
-  expect(digest(read)).toBe(digest(plants))
+  expect(digest(read)).toBe(digest(notes))
 })
 
-test('the number of unread plants is unknown if the index has a wrong root', async () => {
+test('the number of unread notes is unknown if the index has a wrong root', async () => {
   const leaf = pick(indexLeaves())
   const root = ofKind('index').find(page => !indexLeaves().includes(page))
   assert(root !== undefined, 'the index has a root above its leaves')
@@ -424,7 +425,7 @@ test('the number of unread plants is unknown if the index has a wrong root', asy
 
   const { count, unread } = await expectAllOfPointReads(file)
 
-  expect(count).toBeLessThan(plants.length)
+  expect(count).toBeLessThan(notes.length)
   expect(unread).toBeUndefined()
 })
 

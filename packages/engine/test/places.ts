@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
+import Database from 'better-sqlite3'
+import { onTestFinished } from 'vitest'
+import {
+  backUpStore,
+  inspectStore,
+  openReader,
+  openSalvage,
+  openStorage,
+  restoreStore,
+} from './notes.ts'
+
+/** The databases that a test runs on. */
+export const databases = ['SQLite', 'PostgreSQL'] as const
+
+/** A place for one store, and what can be done to it behind the store's back. */
+export interface Place {
+  readonly url: string
+  run(statements: string): Promise<void>
+  /** Returns a text that differs after a change of the tables or their rows. */
+  fingerprint(): Promise<string>
+}
+
+/** Makes a place for a store, which is removed after the test. */
+export async function makePlace(name: (typeof databases)[number]): Promise<Place> {
+  if (name === 'SQLite') {
+    return placeInFile(join(temporaryFolder(), 'notes.db'))
+  }
+  const schema = await createTestSchema()
+  onTestFinished(() => schema[Symbol.asyncDispose]())
+  return placeInSchema(schema)
+}
+
+function placeInFile(file: string): Place {
+  return {
+    url: `file:${file}`,
+    run: async statements => changeBySql(file, statements),
+    fingerprint: async () => hashOf(file),
+  }
+}
+
+function placeInSchema({ url, query }: TestDatabase): Place {
+  return {
+    url,
+    run: async statements => void (await query(statements)),
+    async fingerprint() {
+      const schema =
+        'select schema_to_xml_and_xmlschema(current_schema(), true, true, $1)'
+      return JSON.stringify(await query(schema, ['']))
+    },
+  }
+}
+
+/** Changes a store as another program would. */
+export function changeBySql(file: string, statements: string): void {
+  const database = new Database(file)
+  database.unsafeMode()
+  database.exec(statements)
+  database.close()
+}
+
+/** Opens a new store, and closes it. */
+export async function createStore(url: string): Promise<void> {
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+}
+
+function hashOf(file: string): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex')
+}
+
+/** The files in a folder, each with the hash of its content. */
+export function snapshot(folder: string): Record<string, string> {
+  const names = readdirSync(folder)
+  return Object.fromEntries(names.map(name => [name, hashOf(join(folder, name))]))
+}
+
+/**
+ * Returns the files of a folder that this process has open. It returns none where the
+ * system does not list them.
+ */
+export function openFilesIn(folder: string): string[] {
+  const list = '/proc/self/fd'
+  return (existsSync(list) ? readdirSync(list) : []).flatMap(each => {
+    try {
+      const file = readlinkSync(join(list, each))
+      return file.startsWith(folder) ? [file] : []
+    } catch {
+      // Reading the list opens a file, which is closed by now.
+      return []
+    }
+  })
+}
+
+interface Look {
+  readonly name: string
+  /** Resolves to the number of notes in the store. */
+  readonly look: (url: string) => Promise<number>
+}
+
+/** All that reads a store on a file without changing it. */
+export const looks: readonly Look[] = [
+  {
+    name: 'inspectStore',
+    look: async url => (await inspectStore(url)).counts.notes,
+  },
+  {
+    name: 'openReader',
+    async look(url) {
+      await using reader = await openReader(url)
+      return (await reader.counts()).notes
+    },
+  },
+  {
+    name: 'openSalvage',
+    async look(url) {
+      await using salvage = await openSalvage(url)
+      const notes = await itemsOf(salvage.of('notes').all())
+      return notes.length
+    },
+  },
+  {
+    name: 'backUpStore',
+    async look(url) {
+      const report = await backUpStore(url, join(temporaryFolder(), 'backup'))
+      return report.counts.notes
+    },
+  },
+  {
+    name: 'restoreStore',
+    async look(url) {
+      const other = `file:${temporaryFolder()}/other.db`
+      const report = await restoreStore(other, url.slice('file:'.length))
+      return report.counts.notes
+    },
+  },
+]
+
+/** Returns the items of all pages. */
+export async function itemsOf<Item>(
+  pages: AsyncIterable<readonly Item[]>,
+): Promise<Item[]> {
+  const items: Item[] = []
+  for await (const page of pages) {
+    items.push(...page)
+  }
+  return items
+}

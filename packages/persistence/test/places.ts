@@ -1,0 +1,93 @@
+import { join } from 'node:path'
+import { type Plant, type PlantId, parsePlant, parsePlantId } from '@plant-store/domain'
+import { temporaryFolder } from '@plant-store/harness'
+import { createTestSchema } from '@plant-store/harness/vitest'
+import { type MainStorage, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { afterAll, assert, beforeAll, beforeEach } from 'vitest'
+
+export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
+  parsePlant({ id: BigInt(id), name, tag })
+export const plantId = (id: number | bigint): PlantId => parsePlantId(BigInt(id))
+
+/** The databases that each test runs on. */
+export const databases = ['SQLite', 'PostgreSQL'] as const
+
+/** A place for one store, and what can be asked of it behind the store's back. */
+export interface Place extends AsyncDisposable {
+  readonly url: string
+  /** Runs a statement, and returns its rows, each as its values. */
+  ask(statement: string): Promise<unknown[][]>
+}
+
+export async function makePlace(name: (typeof databases)[number]): Promise<Place> {
+  return name === 'SQLite' ? makeFile() : makeSchema()
+}
+
+function makeFile(): Place {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'plants.db')
+  return {
+    url: `file:${file}`,
+    async ask(question) {
+      const database = new Database(file)
+      const statement = database.prepare<[], unknown[]>(question)
+      const rows = statement.reader ? statement.raw().all() : []
+      if (!statement.reader) {
+        statement.run()
+      }
+      database.close()
+      return rows
+    },
+    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+  }
+}
+
+async function makeSchema(): Promise<Place> {
+  const schema = await createTestSchema()
+  // Logging in again for each question takes longer than the question.
+  const pool = new pg.Pool({ connectionString: schema.url, max: 1 })
+  return {
+    url: schema.url,
+    async ask(question) {
+      const { rows } = await pool.query<unknown[]>({ text: question, rowMode: 'array' })
+      return rows
+    },
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await schema[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/**
+ * Opens a store for all tests of the block, and empties these tables before each.
+ *
+ */
+export function useStore(name: (typeof databases)[number], tables: readonly string[]) {
+  const stack = new AsyncDisposableStack()
+  let opened: { readonly place: Place; readonly storage: MainStorage } | undefined
+  const current = () => {
+    assert(opened, 'a test is running')
+    return opened
+  }
+  beforeAll(async () => {
+    const place = stack.use(await makePlace(name))
+    opened = { place, storage: stack.use(await openStorage({ url: place.url })) }
+  })
+  beforeEach(async () => {
+    for (const table of tables) {
+      await current().place.ask(`delete from ${table}`)
+    }
+  })
+  afterAll(() => stack.disposeAsync())
+  return {
+    get place() {
+      return current().place
+    },
+    get storage() {
+      return current().storage
+    },
+  }
+}

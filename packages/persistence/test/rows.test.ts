@@ -1,0 +1,41 @@
+import type { Plant } from '@plant-store/domain'
+import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
+import { openReader, openSalvage, openStorage } from '@plant-store/persistence'
+import { expect, test } from 'vitest'
+import { databases, makePlace, plant } from './places.ts'
+
+const plants = edgeIds.map((id, index) => {
+  const text = texts[index % texts.length] ?? ''
+  return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+})
+
+async function fill(url: string): Promise<void> {
+  await using storage = await openStorage({ url })
+  await storage.plants.insertAll(plants.toReversed())
+}
+
+test.each(databases)('an export on %s has plants exactly', async name => {
+  await using place = await makePlace(name)
+  await fill(place.url)
+  await using reader = await openReader(place.url)
+
+  expect(await itemsOf(reader.all('plants'))).toEqual(plants)
+  const counts = { plants: plants.length, tokens: 0, webhooks: 0 }
+  expect(await reader.counts()).toEqual(counts)
+})
+
+test('a salvage has plants exactly', async () => {
+  await using place = await makePlace('SQLite')
+  await fill(place.url)
+  await using salvage = await openSalvage(place.url)
+
+  expect(await itemsOf(salvage.of('plants').all())).toEqual(plants)
+})
+
+async function itemsOf(pages: AsyncIterable<readonly Plant[]>): Promise<Plant[]> {
+  const items: Plant[] = []
+  for await (const page of pages) {
+    items.push(...page)
+  }
+  return items
+}
