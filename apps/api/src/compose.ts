@@ -2,9 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { messageOf, readLastBackup, storageName } from '@plant-store/engine'
 import { type MainStorage, openStorage } from '@plant-store/persistence'
-import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import { startHttpThreads } from './http/http-threads.ts'
+import { all, startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'
 import { type Counters, createCounters } from './telemetry/counters.ts'
 import { type Samples, sample } from './telemetry/metrics.ts'
@@ -13,20 +12,11 @@ import { createScrape } from './telemetry/scrape.ts'
 import { StoreLog } from './telemetry/store-log.ts'
 import { startCourier } from './webhooks/start-courier.ts'
 
-export interface Service extends AsyncDisposable {
-  readonly url: string
-  /** Absent unless this start has created the store, on a terminal. */
-  readonly firstToken: string | undefined
-  /** Whether a client can have a token. */
-  readonly hasTokens: boolean
-}
-
 /**
- * Wires the service and starts it. Its disposal lets balancers notice the stop, tells the
- * courier to begin nothing more, and then ends the HTTP threads, the courier and the
- * store, in this order.
+ * Wires the service and starts it. Its disposal lets balancers notice the stop, ends the
+ * HTTP threads and the courier together, and then the store.
  */
-export async function startService(config: Config, log: ProcessLog): Promise<Service> {
+export async function startService(config: Config, log: ProcessLog) {
   const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
   // A start that fails here creates no store, so the next one still makes the first
@@ -37,22 +27,30 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
   const counters = createCounters(0)
   const storeLog = new StoreLog(logger, storageName(config.databaseUrl))
   const storage = starting.use(await openStore(config, counters, storeLog))
-  warnOfMigration(storage, logger)
-  const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
+  const { versionBefore: from, schemaVersion: to } = storage
+  if (from !== undefined && from !== to) {
+    logger.warn({ from, to }, 'the store was migrated to a new schema version')
+  }
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal
   // at once.
-  const threads = starting.use(
-    await startHttpThreads(config, storage, thread => ({
-      // A thread asks for metrics once it listens.
-      metrics: () => scrape(),
-      writeLog,
-      onFailureChange: reason => storeLog.note(thread, reason),
-      onServerWarning: warning => storeLog.noteWarning(warning),
-    })),
-  )
+  const threads = await startHttpThreads(config, storage, thread => ({
+    // A thread asks for metrics once it listens.
+    metrics: () => scrape(),
+    writeLog,
+    onFailureChange: reason => storeLog.note(thread, reason),
+    onServerWarning: warning => storeLog.noteWarning(warning),
+  }))
+  const courier = startCourier(storage, logger, config.shutdownTimeoutMs)
+  // The courier begins no more deliveries while the last requests are answered.
+  starting.defer(() => all([courier.stop(), threads.stop()]))
   const scrape = createScrape(config.databaseUrl, () => storeLog.reason, [
-    () => checkStore(storage),
+    // Without requests, a store that cannot be read would go unnoticed. `onFailureChange`
+    // learns what the check finds.
+    async () => {
+      await storage.check()
+      return {}
+    },
     async () => counters.read(storage.pending()),
     async () => ({ plant_store_log_lines_lost_total: [sample(log.lostLines())] }),
     () => sampleLastBackup(config.databaseUrl, storeLog),
@@ -64,8 +62,6 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
   // as late as possible.
   const port = await findPort(config)
   await threads.listen(port)
-  // The courier is told to stop first, while requests are still answered.
-  starting.defer(() => courier.stop())
 
   // A failed start would show the token to nobody, so this is last.
   const firstToken = await makeFirstToken(config, storage)
@@ -77,19 +73,21 @@ export async function startService(config: Config, log: ProcessLog): Promise<Ser
   }
   return {
     url: listeningUrl({ ...config, port }),
+    /** Absent unless this start has created the store, on a terminal. */
     firstToken,
+    /** Whether a client can have a token. */
     hasTokens,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
 
-async function openStore(
+function openStore(
   config: Config,
   { onCommit }: Counters,
   storeLog: StoreLog,
 ): Promise<MainStorage> {
-  try {
-    return await openStorage({
+  return namingDatabaseUrl(
+    openStorage({
       url: config.databaseUrl,
       migrates: true,
       timeoutMs: config.databaseTimeoutMs,
@@ -102,31 +100,19 @@ async function openStore(
       onCheckpointFailure: reason => storeLog.noteCheckpoint(reason),
       onNewerVersion: version => storeLog.noteNewerVersion(version),
       onServerWarning: warning => storeLog.noteWarning(warning),
-    })
+    }),
+  )
+}
+
+/** Names the setting in the error of a store that cannot be opened. */
+export async function namingDatabaseUrl<Opened>(
+  opening: Promise<Opened>,
+): Promise<Opened> {
+  try {
+    return await opening
   } catch (cause) {
     throw new Error(`DATABASE_URL: ${messageOf(cause)}`, { cause })
   }
-}
-
-function warnOfMigration(
-  { versionBefore, schemaVersion }: MainStorage,
-  logger: Logger,
-): void {
-  if (versionBefore !== undefined && versionBefore !== schemaVersion) {
-    logger.warn(
-      { from: versionBefore, to: schemaVersion },
-      'the store was migrated to a new schema version',
-    )
-  }
-}
-
-/**
- * Without requests, a store that cannot be read would go unnoticed. `onFailureChange`
- * learns what the check finds.
- */
-async function checkStore(storage: MainStorage): Promise<Samples> {
-  await storage.check()
-  return {}
 }
 
 /**

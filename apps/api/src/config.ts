@@ -1,8 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
 import { defaultStoreUrl } from '@plant-store/engine'
-import type { ServerLimits } from '@plant-store/http/server'
-import { type JwtAlgorithm, jwtAlgorithms } from '@plant-store/jwt/settings'
+import { jwtAlgorithms } from '@plant-store/jwt/settings'
 import { distance } from 'fastest-levenshtein'
 import { readSetting, variablesOf } from './setting.ts'
 import {
@@ -28,11 +27,6 @@ import {
   tokenList,
 } from './setting-values.ts'
 
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
-export type LogLevel = (typeof logLevels)[number]
-
-const logFormats = ['json', 'pretty', 'journal'] as const
-export type LogFormat = (typeof logFormats)[number]
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
 /** More threads gain little, because they wait for the one writer. */
@@ -40,61 +34,7 @@ const httpThreadsDefault =
   process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
 /** How the service runs. See docs/settings.md for each setting. */
-export interface Config {
-  readonly host: string
-  /** 0 chooses a free port. */
-  readonly port: number
-  readonly databaseUrl: string
-  readonly databaseTimeoutMs: number
-  readonly databasePoolMax: number
-  readonly walBytesMax: number
-  readonly baseUrl: string | undefined
-  /** Tokens with every scope. */
-  readonly accessTokens: readonly string[]
-  readonly jwt: JwtConfig
-  readonly corsOrigins: readonly string[]
-  readonly logLevel: LogLevel
-  readonly logFormat: LogFormat
-  readonly httpThreads: number
-  /** The limits of all threads together. */
-  readonly serverLimits: Omit<ServerLimits, 'batchRequestDrainMs'>
-  readonly trustedProxies: readonly string[]
-  /** The limit of each thread. */
-  readonly queueChangesMax: number
-  /** How long `/readyz` fails before the stop begins. */
-  readonly shutdownDelayMs: number
-  readonly shutdownTimeoutMs: number
-  readonly traces: TracesConfig
-}
-
-/** What OpenTelemetry's variables say. Its library reads further ones. */
-export interface TracesConfig {
-  readonly endpoint: string | undefined
-  readonly isDisabled: 'true' | 'false'
-  readonly exporter: 'otlp' | 'none'
-  readonly sampler: (typeof traceSamplers)[number]
-  /** For the samplers of a share of the traces, from 0 to 1. */
-  readonly sampledShare: number
-}
-
-const traceSamplers = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-] as const
-
-/** The identity provider. */
-export interface JwtConfig {
-  readonly issuer: string
-  readonly audience: readonly string[]
-  /** Where the provider publishes its keys, or `undefined` without a provider. */
-  readonly jwksUrl: string | undefined
-  readonly algorithms: readonly JwtAlgorithm[]
-  readonly clockSkewMs: number
-}
+export type Config = Readonly<ReturnType<typeof readSettings>>
 
 /** Reads one setting. Its default is parsed like any other text. */
 type Read = <Value>(
@@ -103,27 +43,35 @@ type Read = <Value>(
   parse: ParseSetting<Value>,
 ) => Value
 
-function readSettings(read: Read): Config {
+function readSettings(read: Read) {
   return {
     host: read('HOST', '127.0.0.1', host),
+    /** 0 chooses a free port. */
     port: read('PORT', '3000', integer(0, 65_535)),
     databaseUrl: read('DATABASE_URL', defaultStoreUrl, storeUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
     databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
     walBytesMax: read('WAL_LIMIT', '4096MiB', bytes(2 ** 27, 2 ** 40)),
     baseUrl: read('BASE_URL', '', optional(plainUrl)),
+    /** Tokens with every scope. */
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     jwt: {
-      issuer: read('JWT_ISSUER', '', issuer),
+      issuer: read('JWT_ISSUER', '', optional(issuer)) ?? '',
       audience: read('JWT_AUDIENCE', '', audienceList),
+      /** Where the provider publishes its keys, or `undefined` without a provider. */
       jwksUrl: read('JWT_JWKS_URL', '', optional(jwksUrl)),
       algorithms: read('JWT_ALGORITHMS', jwtAlgorithms.join(), algorithmList),
       clockSkewMs: read('JWT_CLOCK_SKEW', '30s', clockSkew),
     },
     corsOrigins: read('CORS_ORIGINS', '', originList),
-    logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
-    logFormat: read('LOG_FORMAT', logFormatDefault, oneOf(logFormats)),
+    logLevel: read(
+      'LOG_LEVEL',
+      'info',
+      oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    ),
+    logFormat: read('LOG_FORMAT', logFormatDefault, oneOf('json', 'pretty', 'journal')),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
+    /** The limits of all threads together. */
     serverLimits: {
       bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
@@ -136,14 +84,29 @@ function readSettings(read: Read): Config {
       connectionsMax: read('MAX_CONNECTIONS', '1000', integer(1, 1_000_000)),
     },
     trustedProxies: read('TRUST_PROXY', '', networkList),
+    /** The limit of each thread. */
     queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+    /** How long `/readyz` fails before the stop begins. */
     shutdownDelayMs: read('SHUTDOWN_DELAY', '0s', delay),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+    /** What OpenTelemetry's variables say. Its library reads further ones. */
     traces: {
       endpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
-      isDisabled: read('OTEL_SDK_DISABLED', 'false', oneOf(['true', 'false'])),
-      exporter: read('OTEL_TRACES_EXPORTER', 'otlp', oneOf(['otlp', 'none'])),
-      sampler: read('OTEL_TRACES_SAMPLER', 'parentbased_always_on', oneOf(traceSamplers)),
+      isDisabled: read('OTEL_SDK_DISABLED', 'false', oneOf('true', 'false')),
+      exporter: read('OTEL_TRACES_EXPORTER', 'otlp', oneOf('otlp', 'none')),
+      sampler: read(
+        'OTEL_TRACES_SAMPLER',
+        'parentbased_always_on',
+        oneOf(
+          'always_on',
+          'always_off',
+          'traceidratio',
+          'parentbased_always_on',
+          'parentbased_always_off',
+          'parentbased_traceidratio',
+        ),
+      ),
+      /** For the samplers of a share of the traces, from 0 to 1. */
       sampledShare: read('OTEL_TRACES_SAMPLER_ARG', '1', share),
     },
   }
@@ -198,30 +161,22 @@ function providerFaults(environment: Environment): readonly string[] {
 const misspeltCharsMin = 8
 const misspeltEditsMax = 2
 
-export interface MisspeltSetting {
-  readonly variable: string
-  /** The setting that the variable resembles. */
-  readonly setting: string
-}
-
 /**
- * Returns the variables that are no setting and differ from one in a character or two.
+ * Returns the variables that are no setting and differ from one in a character or two,
+ * each with that setting.
  */
-export function misspeltSettings(environment: Environment): readonly MisspeltSetting[] {
+export function misspeltSettings(environment: Environment) {
   const settings: string[] = []
   readSettings((name, defaultText, parse) => {
     settings.push(...variablesOf(name))
     return parse(defaultText)
   })
-  const longSettings = settings.filter(name => name.length >= misspeltCharsMin)
-  const otherVariables = Object.keys(environment).filter(name => !settings.includes(name))
-  return otherVariables.flatMap(variable => {
-    const setting = longSettings.find(
-      name => distance(variable, name) <= misspeltEditsMax,
+  const others = Object.keys(environment).filter(name => !settings.includes(name))
+  return others.flatMap(variable => {
+    const setting = settings.find(
+      name =>
+        name.length >= misspeltCharsMin && distance(variable, name) <= misspeltEditsMax,
     )
-    if (setting === undefined) {
-      return []
-    }
-    return [{ variable, setting }]
+    return setting === undefined ? [] : [{ variable, setting }]
   })
 }

@@ -1,32 +1,23 @@
 import { setFlagsFromString } from 'node:v8'
-import { messageOf, type OpeningPlan, printable, storageName } from '@plant-store/engine'
+import { messageOf, printable, storageName } from '@plant-store/engine'
 import { planOpening } from '@plant-store/persistence'
 import type { Logger } from 'pino'
-import { startService } from './compose.ts'
-import {
-  type Config,
-  type MisspeltSetting,
-  misspeltSettings,
-  readConfig,
-} from './config.ts'
+import { namingDatabaseUrl, startService } from './compose.ts'
+import { type Config, misspeltSettings, readConfig } from './config.ts'
 import { findPort } from './http/listening.ts'
 import { openLog, type ProcessLog } from './telemetry/process-log.ts'
 
-export interface ServiceCheck {
-  /** The reasons for which a start would fail. */
-  readonly faults: readonly string[]
-  /** The change that a start would make to the store. Absent if there is a fault. */
-  readonly plan?: OpeningPlan
-  /** The variables that resemble a setting. */
-  readonly misspelt: readonly MisspeltSetting[]
-}
-
-/** Checks the settings in the environment, the port and the store. Changes nothing. */
-export async function checkService(): Promise<ServiceCheck> {
+/**
+ * Checks the settings in the environment, the port and the store. Changes nothing.
+ * Resolves to the reasons for which a start would fail, or without one to the change that
+ * it would make to the store, and to the variables that resemble a setting.
+ */
+export async function checkService() {
   const misspelt = misspeltSettings(process.env)
   try {
     const config = readConfig(process.env)
-    const [port, store] = await Promise.allSettled([findPort(config), planStore(config)])
+    const plan = namingDatabaseUrl(planOpening(config.databaseUrl))
+    const [port, store] = await Promise.allSettled([findPort(config), plan])
     const failed = [port, store].filter(check => check.status === 'rejected')
     const faults = failed.map(({ reason }) => messageOf(reason))
     if (faults.length > 0 || store.status === 'rejected') {
@@ -35,14 +26,6 @@ export async function checkService(): Promise<ServiceCheck> {
     return { faults, plan: store.value, misspelt }
   } catch (error) {
     return { faults: (error as Error).message.split('\n'), misspelt }
-  }
-}
-
-async function planStore({ databaseUrl }: Config): Promise<OpeningPlan> {
-  try {
-    return await planOpening(databaseUrl)
-  } catch (error) {
-    throw new Error(`DATABASE_URL: ${messageOf(error)}`)
   }
 }
 
@@ -130,8 +113,13 @@ async function waitForStop(
   { shutdownDelayMs, shutdownTimeoutMs }: Config,
   { logger, exit }: ProcessLog,
 ): Promise<void> {
-  const signal = await firstSignal()
-  logger.info({ signal }, 'stopping')
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  // SIGHUP means that the terminal or the session has ended. Further signals are ignored:
+  // terminals and package managers send the same one twice.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, resolve)
+  }
+  logger.info({ signal: await promise }, 'stopping')
   const endLate = () => {
     logger.error({ timeoutMs: shutdownTimeoutMs }, 'did not stop in time')
     exit(1)
@@ -148,19 +136,6 @@ async function notifySystemd(logger: Logger): Promise<void> {
   execFile('systemd-notify', ['--ready'], error => {
     if (error !== null) {
       logger.error({ err: error }, 'systemd cannot be notified of the start')
-    }
-  })
-}
-
-/**
- * Waits for the first signal and ignores further ones: terminals and package managers
- * send the same signal twice.
- */
-function firstSignal(): Promise<NodeJS.Signals> {
-  return new Promise(resolve => {
-    // SIGHUP means that the terminal or the session has ended.
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      process.on(signal, resolve)
     }
   })
 }

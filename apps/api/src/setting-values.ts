@@ -19,7 +19,9 @@ export function optional<Value>(
   return text => (text === '' ? undefined : parse(text))
 }
 
-export function oneOf<Word extends string>(words: readonly Word[]): ParseSetting<Word> {
+export function oneOf<Word extends string>(
+  ...words: readonly Word[]
+): ParseSetting<Word> {
   return text => {
     const word = words.find(each => each === text)
     if (word === undefined) {
@@ -29,13 +31,11 @@ export function oneOf<Word extends string>(words: readonly Word[]): ParseSetting
   }
 }
 
-type Units = Readonly<Record<string, number>>
-type Range = readonly [min: number, max: number]
-
 /** @param expectation what the value must be, for the message */
 function amount(
-  units: Units,
-  [min, max]: Range,
+  units: Readonly<Record<string, number>>,
+  min: number,
+  max: number,
   expectation: string,
 ): ParseSetting<number> {
   return text => {
@@ -51,7 +51,7 @@ function amount(
 }
 
 export function integer(min: number, max: number): ParseSetting<number> {
-  return amount({ '': 1 }, [min, max], `an integer from ${min} to ${max}`)
+  return amount({ '': 1 }, min, max, `an integer from ${min} to ${max}`)
 }
 
 export function share(text: string): number {
@@ -64,20 +64,20 @@ export function share(text: string): number {
 export function bytes(min: number, max: number): ParseSetting<number> {
   const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
   const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
-  return amount(units, [min, max], expectation)
+  return amount(units, min, max, expectation)
 }
 
 const timeUnits = { ...unitMs, m: unitMs.min }
 
 const expectedTime = 'a time of at most a day, such as 500ms, 30s, 5min or 1h'
 
-export const duration = amount(timeUnits, [1, unitMs.d], expectedTime)
+export const duration = amount(timeUnits, 1, unitMs.d, expectedTime)
 
 /** A duration that may be zero. */
-export const delay = amount(timeUnits, [0, unitMs.d], expectedTime)
+export const delay = amount(timeUnits, 0, unitMs.d, expectedTime)
 
 /** A longer time would make the expiry of a token meaningless. */
-export const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min')
+export const clockSkew = amount(timeUnits, 1, 5 * unitMs.min, 'a time of at most 5min')
 
 /** Returns the address without the brackets that an IPv6 address has in a URL. */
 export function host(text: string): string {
@@ -122,15 +122,9 @@ export function jwksUrl(text: string): string {
 }
 
 /** @param expectation what the items must be, for the message */
-function listOf(
-  expectation: string,
-  isValid: (item: string) => boolean,
-): ParseSetting<readonly string[]> {
-  return text => {
-    if (text === '') {
-      return []
-    }
-    const items = text.split(',').map(item => item.trim())
+function listOf(expectation: string, isValid: (item: string) => boolean) {
+  return (text: string): readonly string[] => {
+    const items = text === '' ? [] : text.split(',').map(item => item.trim())
     if (!items.every(isValid)) {
       throw new Error(`must be ${expectation}`)
     }
@@ -183,7 +177,7 @@ function isClaim(text: string): boolean {
 }
 
 export function issuer(text: string): string {
-  if (text !== '' && !isClaim(text)) {
+  if (!isClaim(text)) {
     throw new Error('must be the claim "iss", without quotation marks and white space')
   }
   return text
@@ -195,15 +189,11 @@ export const audienceList = listOf(
 )
 
 export function algorithmList(text: string): readonly JwtAlgorithm[] {
-  return text.split(',').map(item => algorithm(item.trim()))
-}
-
-const expectedAlgorithms = `some of ${jwtAlgorithms.join(', ')}, separated by commas`
-
-function algorithm(text: string): JwtAlgorithm {
-  const known = jwtAlgorithms.find(name => name === text)
-  if (known === undefined) {
-    throw new Error(`must be ${expectedAlgorithms}`)
-  }
-  return known
+  return text.split(',').map(item => {
+    const known = jwtAlgorithms.find(name => name === item.trim())
+    if (known === undefined) {
+      throw new Error(`must be some of ${jwtAlgorithms.join(', ')}, separated by commas`)
+    }
+    return known
+  })
 }

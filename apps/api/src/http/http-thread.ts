@@ -8,7 +8,6 @@ import type { Config } from '../config.ts'
 import { createCounters } from '../telemetry/counters.ts'
 import type { Samples } from '../telemetry/metrics.ts'
 import { gatherLog } from '../telemetry/process-log.ts'
-import type { Tracing } from '../telemetry/traces.ts'
 import { browseFolder } from './browse-folder.ts'
 import { openGate } from './open-gate.ts'
 
@@ -139,10 +138,10 @@ if (unanswered > 0) {
 }
 parent.unref()
 
-async function openTracing(): Promise<Tracing | undefined> {
+async function openTracing() {
   const { endpoint, isDisabled, exporter } = config.traces
   if (endpoint === undefined || isDisabled === 'true' || exporter === 'none') {
-    return undefined
+    return
   }
   // Only a service with a collector loads OpenTelemetry.
   const { startTracing } = await import('../telemetry/traces.ts')

@@ -5,22 +5,12 @@ import { transferListOf } from '@plant-store/engine'
 import type { MainStorage } from '@plant-store/persistence'
 import { type BirpcReturn, createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import type { Samples } from '../telemetry/metrics.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
 /**
  * A small young generation, because V8's default doubles the memory and gains nothing.
  */
 const youngGenerationMb = 12
-
-/** The threads of a service. Their disposal answers what has arrived. */
-export interface HttpThreads extends AsyncDisposable {
-  /** Resolves once all of them listen. */
-  listen(port: number): Promise<void>
-  /** Resolves once `/readyz` fails in all of them. All else still works. */
-  leave(): Promise<void>
-  readonly samples: readonly (() => Promise<Samples>)[]
-}
 
 /**
  * Starts the threads that answer requests, on one port and one store. Resolves once all
@@ -32,24 +22,31 @@ export async function startHttpThreads(
   config: Config,
   storage: MainStorage,
   mainThreadOf: (thread: number) => MainThread,
-): Promise<HttpThreads> {
-  await using starting = new AsyncDisposableStack()
+) {
   const started: StartedThread[] = []
-  starting.defer(() => stopAll(started))
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
     const thread = index + 1
     const data = { thread, config, shared: storage.share() }
     started.push(await startHttpThread(data, mainThreadOf(thread)))
   })
-  await all(starts)
+  try {
+    await all(starts)
+  } catch (error) {
+    await stopAll(started)
+    throw error
+  }
 
-  const running = starting.move()
   return {
-    // If one listened first, the first clients would all connect to it, and stay there.
-    listen: port => all(started.map(({ calls }) => calls.listen(port))),
+    /**
+     * Resolves once all of them listen. If one listened first, the first clients would
+     * all connect to it, and stay there.
+     */
+    listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
+    /** Resolves once `/readyz` fails in all of them. All else still works. */
     leave: () => all(started.map(({ calls }) => calls.leave())),
+    /** Answers what has arrived, and ends the threads. */
+    stop: () => stopAll(started),
     samples: started.map(({ calls }) => calls.samples),
-    [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
 
@@ -64,7 +61,7 @@ async function stopAll(threads: readonly StartedThread[]): Promise<void> {
 }
 
 /** Rejects only after the last step has ended, so that the others can be undone. */
-async function all(steps: readonly Promise<void>[]): Promise<void> {
+export async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(steps)
   await Promise.all(steps)
 }

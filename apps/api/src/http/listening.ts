@@ -29,18 +29,8 @@ function refusalOf({ code = '', message }: NodeJS.ErrnoException): string {
 }
 
 /** Returns the URL of the service on this machine. */
-export function listeningUrl({ host, port, baseUrl }: Config): string {
-  const path = pathOf(baseUrl)
-  const isIpv6 = host.includes(':')
-  if (isIpv6) {
-    return `http://[${host}]:${port}${path}`
-  }
-  return `http://${host}:${port}${path}`
-}
-
-function pathOf(baseUrl: string | undefined): string {
-  if (baseUrl === undefined) {
-    return ''
-  }
-  return new URL(baseUrl).pathname.replace(/\/$/, '')
+export function listeningUrl({ host, port, baseUrl = 'http://a' }: Config): string {
+  const path = new URL(baseUrl).pathname.replace(/\/$/, '')
+  const hostInUrl = host.includes(':') ? `[${host}]` : host
+  return `http://${hostInUrl}:${port}${path}`
 }

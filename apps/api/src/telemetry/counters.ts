@@ -17,27 +17,17 @@ const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 const lagResolutionMs = 20
 type EventLoopLag = ReturnType<typeof monitorEventLoopDelay>
 
-/** The figures of one thread. */
-export interface Counters {
-  onAnswer(answered: AnsweredRequest): void
-  onCommit(commit: Commit): void
-  onConnection(socket: Socket): void
-  /** @param waitingChanges the changes that are still pending */
-  read(waitingChanges: number): Samples
-}
-
-type AnswerLabels = Readonly<Record<'method' | 'route', string>> & {
-  readonly status: number
-}
-
 /** The durations of the answers that have the same labels. */
 interface Answers {
-  readonly labels: AnswerLabels
+  readonly labels: Pick<AnsweredRequest, 'status'> & Record<'method' | 'route', string>
   readonly seconds: Distribution
 }
 
+/** The figures of one thread. */
+export type Counters = ReturnType<typeof createCounters>
+
 /** @param thread its number, 0 for the main thread */
-export function createCounters(thread: number): Counters {
+export function createCounters(thread: number) {
   // A list is searched faster than a key is made of the labels.
   const answers: Answers[] = []
   const changes = new Distribution(commitChanges)
@@ -47,7 +37,7 @@ export function createCounters(thread: number): Counters {
   lag.enable()
 
   return {
-    onAnswer({ method = '', route = '', status, ms }) {
+    onAnswer({ method = '', route = '', status, ms }: AnsweredRequest): void {
       for (const { labels, seconds } of answers) {
         const isAlike =
           labels.method === method && labels.route === route && labels.status === status
@@ -60,15 +50,16 @@ export function createCounters(thread: number): Counters {
       first.observe(ms / 1000)
       answers.push({ labels: { method, route, status }, seconds: first })
     },
-    onCommit(commit) {
+    onCommit(commit: Commit): void {
       changes.observe(commit.changes)
       seconds.observe(commit.ms / 1000)
     },
-    onConnection(socket) {
+    onConnection(socket: Socket): void {
       connections++
       socket.once('close', () => connections--)
     },
-    read(waitingChanges) {
+    /** @param waitingChanges the changes that are still pending */
+    read(waitingChanges: number): Samples {
       return {
         http_connections_open: [sample(connections)],
         http_requests_total: answers.map(({ labels, seconds }) =>

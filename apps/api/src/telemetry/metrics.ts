@@ -100,5 +100,7 @@ export function sample(value: number, labels: Labels = {}, suffix = ''): Sample 
   return { value, labels, suffix }
 }
 
+export type MetricName = keyof typeof metrics
+
 /** Plain data, which threads send to the main thread. */
-export type Samples = Partial<Record<keyof typeof metrics, readonly Sample[]>>
+export type Samples = Partial<Record<MetricName, readonly Sample[]>>

@@ -1,26 +1,17 @@
 import type { AnsweredRequest } from '@plant-store/http/server'
 import { type Logger, pino } from 'pino'
 import sonicBoom from 'sonic-boom'
-import type { Config, LogFormat, LogLevel } from '../config.ts'
+import type { Config } from '../config.ts'
 
 // A CommonJS module, whose names Node does not find without a bundler.
 const { SonicBoom } = sonicBoom
 
-/** Returns lines of JSON in another format. */
-type FormatLines = (lines: string) => string
-
-async function openFormat(format: LogFormat): Promise<FormatLines> {
-  switch (format) {
-    case 'json':
-      return lines => lines
-    case 'journal':
-      return journalLines
-    case 'pretty': {
-      // Only this format needs the library.
-      const { prettyLines } = await import('./pretty-log.ts')
-      return prettyLines
-    }
-  }
+/** Load the functions that write lines of JSON in a format. */
+const formats = {
+  json: async () => (lines: string) => lines,
+  journal: async () => journalLines,
+  // Only this format needs the library.
+  pretty: async () => (await import('./pretty-log.ts')).prettyLines,
 }
 
 /**
@@ -64,7 +55,7 @@ export async function openLog(
   { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
   fd = 1,
 ): Promise<ProcessLog> {
-  const toText = await openFormat(logFormat)
+  const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
     minLength: 4096,
@@ -129,7 +120,7 @@ export interface GatheredLog {
  * (docs/decisions/0003).
  */
 export function gatherLog(
-  level: LogLevel,
+  level: Config['logLevel'],
   handOver: (lines: string) => void,
 ): GatheredLog {
   let lines = ''

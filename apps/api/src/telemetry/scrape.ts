@@ -59,22 +59,13 @@ function samplesOfProcess(
   const { user, system } = process.cpuUsage()
   return {
     plant_store_build_info: [sample(1, { version })],
-    ...samplesOfHealth(failure),
+    plant_store_ready: [sample(Number(failure === undefined))],
+    plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
     plant_store_size_bytes: samplesOfSize(files),
     process_cpu_user_seconds_total: [sample(user / 1e6)],
     process_cpu_system_seconds_total: [sample(system / 1e6)],
     process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
     process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
-  }
-}
-
-function samplesOfHealth(failure: string | undefined): Samples {
-  if (failure === undefined) {
-    return { plant_store_ready: [sample(1)] }
-  }
-  return {
-    plant_store_ready: [sample(0)],
-    plant_store_failure: [sample(1, { reason: failure })],
   }
 }
 

@@ -1,17 +1,5 @@
 import type { Logger } from 'pino'
 
-type StoreState =
-  | { readonly kind: 'working' }
-  | {
-      readonly kind: 'failing'
-      /** The latest reason. */
-      reason: string
-      /** The threads whose use of the store fails. */
-      readonly threads: Set<number>
-      /** The reasons that were logged since the store worked. */
-      readonly loggedReasons: Set<string>
-    }
-
 /**
  * Logs once, for all threads, that the store fails for a reason, and that it works again.
  * It is failing from the first thread that reports a failure until every such thread has
@@ -21,7 +9,12 @@ export class StoreLog {
   readonly #logger: Logger
   /** The name of the store. */
   readonly #store: string
-  #state: StoreState = { kind: 'working' }
+  /** The threads whose use of the store fails. Empty while it works. */
+  readonly #failingThreads = new Set<number>()
+  /** The reasons that were logged since the store worked. */
+  readonly #loggedReasons = new Set<string>()
+  /** The latest reason, or `undefined` while the store works. */
+  #reason: string | undefined
   /** Why the time of the last backup could not be read, as the log has it. */
   #lastBackupReason: string | undefined
 
@@ -32,7 +25,7 @@ export class StoreLog {
 
   /** Why the store is failing, or `undefined` while it works. */
   get reason(): string | undefined {
-    return this.#state.kind === 'failing' ? this.#state.reason : undefined
+    return this.#reason
   }
 
   /**
@@ -42,37 +35,21 @@ export class StoreLog {
   note(thread: number, reason: string | undefined): void {
     if (reason === undefined) {
       this.#recover(thread)
-    } else {
-      this.#fail(thread, reason)
+      return
     }
-  }
-
-  #fail(thread: number, reason: string): void {
-    if (this.#state.kind === 'working') {
-      this.#state = {
-        kind: 'failing',
-        reason,
-        threads: new Set(),
-        loggedReasons: new Set(),
-      }
-    }
-    const { threads, loggedReasons } = this.#state
-    if (!loggedReasons.has(reason)) {
+    if (!this.#loggedReasons.has(reason)) {
       this.#logger.error({ store: this.#store, reason }, 'the store is failing')
     }
-    threads.add(thread)
-    loggedReasons.add(reason)
-    this.#state.reason = reason
+    this.#failingThreads.add(thread)
+    this.#loggedReasons.add(reason)
+    this.#reason = reason
   }
 
   #recover(thread: number): void {
-    if (this.#state.kind === 'working') {
-      return
-    }
-    const { threads } = this.#state
-    threads.delete(thread)
-    if (threads.size === 0) {
-      this.#state = { kind: 'working' }
+    const wasFailing = this.#failingThreads.delete(thread)
+    if (wasFailing && this.#failingThreads.size === 0) {
+      this.#loggedReasons.clear()
+      this.#reason = undefined
       this.#logger.info({ store: this.#store }, 'the store has recovered')
     }
   }

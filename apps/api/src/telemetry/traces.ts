@@ -17,8 +17,6 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources'
 import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
   type Sampler,
@@ -30,39 +28,30 @@ import { isDomainError, type PlantUseCases } from '@plant-store/domain'
 import { messageOf } from '@plant-store/engine'
 import type { RequestTracer } from '@plant-store/http/server'
 import type { Logger } from 'pino'
-import type { TracesConfig } from '../config.ts'
+import type { Config } from '../config.ts'
 
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
 
-/** Its disposal sends the spans that wait. */
-export interface Tracing extends AsyncDisposable {
-  readonly traceRequest: RequestTracer
-  /** Returns the use cases with a span around each. */
-  traceUseCases(useCases: PlantUseCases): PlantUseCases
-}
-
 /**
  * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by
- * hand, because automatic instrumentation does not see bundled ES modules.
+ * hand, because automatic instrumentation does not see bundled ES modules. The disposal
+ * sends the spans that wait.
  */
-export function startTracing(config: TracesConfig, logger: Logger): Tracing {
+export function startTracing(config: Config['traces'], logger: Logger) {
   const provider = createProvider(config, logger)
   // Keeps a request's span across its promises.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
   return {
     traceRequest: createRequestTracer(tracer),
-    traceUseCases(useCases) {
-      return {
-        create: traceUseCase(tracer, 'create', useCases.create),
-        createAll: traceUseCase(tracer, 'createAll', useCases.createAll),
-        find: traceUseCase(tracer, 'find', useCases.find),
-        list: traceUseCase(tracer, 'list', useCases.list),
-        replace: traceUseCase(tracer, 'replace', useCases.replace),
-        replaceAll: traceUseCase(tracer, 'replaceAll', useCases.replaceAll),
-        remove: traceUseCase(tracer, 'remove', useCases.remove),
-      }
+    /** Returns the use cases with a span around each. */
+    traceUseCases(useCases: PlantUseCases): PlantUseCases {
+      const traced = Object.entries(useCases).map(([name, useCase]) => [
+        name,
+        traceUseCase(tracer, name, useCase),
+      ])
+      return Object.fromEntries(traced)
     },
     async [Symbol.asyncDispose]() {
       // A loss of spans is not a failure.
@@ -71,7 +60,7 @@ export function startTracing(config: TracesConfig, logger: Logger): Tracing {
   }
 }
 
-function createProvider(config: TracesConfig, logger: Logger): TracerProvider {
+function createProvider(config: Config['traces'], logger: Logger): TracerProvider {
   const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
   const exporter = new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs })
   return new TracerProvider({
@@ -81,19 +70,11 @@ function createProvider(config: TracesConfig, logger: Logger): TracerProvider {
   })
 }
 
-function createSampler({ sampler, sampledShare }: TracesConfig): Sampler {
-  const root = createRootSampler(sampler, sampledShare)
+function createSampler({ sampler, sampledShare }: Config['traces']): Sampler {
+  const shares = { always_on: 1, always_off: 0, traceidratio: sampledShare }
+  const kind = sampler.replace('parentbased_', '') as keyof typeof shares
+  const root = new TraceIdRatioBasedSampler(shares[kind])
   return sampler.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
-}
-
-function createRootSampler(sampler: string, sampledShare: number): Sampler {
-  if (sampler.endsWith('always_off')) {
-    return new AlwaysOffSampler()
-  }
-  if (sampler.endsWith('traceidratio')) {
-    return new TraceIdRatioBasedSampler(sampledShare)
-  }
-  return new AlwaysOnSampler()
 }
 
 /** Logs when the collector begins to fail, and when it takes spans again. */
@@ -141,13 +122,9 @@ function createRequestTracer(tracer: Tracer): RequestTracer {
   }
 }
 
-type UseCase<Args extends unknown[], Result> = (...args: Args) => Promise<Result>
+type UseCase = (...args: never[]) => Promise<unknown>
 
-function traceUseCase<Args extends unknown[], Result>(
-  tracer: Tracer,
-  name: keyof PlantUseCases,
-  useCase: UseCase<Args, Result>,
-): UseCase<Args, Result> {
+function traceUseCase(tracer: Tracer, name: string, useCase: UseCase): UseCase {
   const attributes = { 'plant_store.entity': 'plants' }
   return (...args) =>
     tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {

@@ -17,9 +17,9 @@ const clients = { 'http:': http, 'https:': https }
 type Protocol = keyof typeof clients
 
 // A webhook without access to private addresses must not reuse a connection to one.
-const agents = { private: createAgents(true), public: createAgents(false) }
+const agents = { private: createAgents(), public: createAgents(lookUpPublic) }
 
-function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Agent>> {
+function createAgents(lookup?: LookupFunction): Readonly<Record<Protocol, http.Agent>> {
   const options = {
     keepAlive: true,
     timeout: courierLimits.deliveryTimeoutMs,
@@ -28,7 +28,7 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
     // Node gives up an address after 250 ms, which is little for a listener far away and
     // for a busy machine. The delivery then fails if the next address refuses.
     autoSelectFamilyAttemptTimeout: 5_000,
-    lookup: lookUp(allowsPrivate),
+    ...(lookup && { lookup }),
   }
   return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
 }
@@ -59,10 +59,7 @@ export async function sendWebhook(
 /** Judges an address in the URL, which is not looked up. */
 function assertAllowed({ url, allowsPrivate }: Post): void {
   const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
-  if (isIP(host) === 0) {
-    return
-  }
-  const refusal = privateAddressError([host], allowsPrivate)
+  const refusal = allowsPrivate || isIP(host) === 0 ? null : privateAddressError([host])
   if (refusal !== null) {
     throw refusal
   }
@@ -70,58 +67,53 @@ function assertAllowed({ url, allowsPrivate }: Post): void {
 
 /** A listener may close an idle connection at the moment of its reuse. */
 async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAnswer> {
+  const request = requestOf(post, signal)
   try {
-    return await sendOnce(post, signal)
+    return await answerTo(request, post.body)
   } catch (error) {
-    if (error instanceof StaleConnectionError) {
-      return sendOnce(post, signal)
+    // Which of the two the system reports depends on the moment.
+    const isClosed = /^(?:ECONNRESET|EPIPE)$/.test(
+      (error as NodeJS.ErrnoException).code ?? '',
+    )
+    if (isClosed && request.reusedSocket) {
+      return answerTo(requestOf(post, signal), post.body)
     }
     throw error
   }
 }
 
-/** A reused connection was closed by the listener. */
-class StaleConnectionError extends Error {
-  override readonly name = 'StaleConnectionError'
-}
-
-function sendOnce(post: Post, signal: AbortSignal): Promise<PostAnswer> {
+function answerTo(request: http.ClientRequest, body: string): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
-    const request = requestOf(post, signal)
-    let answer: Omit<PostAnswer, 'isExcessive'> | undefined
+    let response: http.IncomingMessage | undefined
     let isExcessive = false
 
-    const end = (error?: NodeJS.ErrnoException) => {
-      // The delivery was received, even if the rest of the answer is lost.
-      if (answer !== undefined) {
-        resolve({ ...answer, isExcessive })
-      } else if (isClosed(error) && request.reusedSocket) {
-        reject(new StaleConnectionError(undefined, { cause: error }))
-      } else {
+    const end = (error?: Error) => {
+      if (response === undefined) {
         reject(error ?? new Error('the listener closed the connection'))
+        return
       }
+      // The delivery was received, even if the rest of the answer is lost.
+      const { statusCode, headers } = response
+      const retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now())
+      // An answer to a request has a status.
+      resolve({ status: Number(statusCode), retryAfterMs, isExcessive })
     }
     request.on('socket', socket => {
       limitReading(request, socket, () => {
         isExcessive = true
       })
     })
-    request.on('response', response => {
-      answer = answerOf(response)
+    request.on('response', answer => {
+      response = answer
       // Once its body was read, the connection can be reused.
-      response.resume()
-      response.on('error', end)
-      response.on('close', () => end())
+      answer.resume()
+      answer.on('error', end)
+      answer.on('close', () => end())
     })
     request.on('error', end)
     request.on('close', () => end())
-    request.end(post.body)
+    request.end(body)
   })
-}
-
-/** Which of the two the system reports depends on the moment. */
-function isClosed(error?: NodeJS.ErrnoException): boolean {
-  return error?.code === 'ECONNRESET' || error?.code === 'EPIPE'
 }
 
 function requestOf(
@@ -146,41 +138,23 @@ function requestOf(
   })
 }
 
-function answerOf({
-  statusCode,
-  headers,
-}: http.IncomingMessage): Omit<PostAnswer, 'isExcessive'> {
-  return {
-    // An answer to a request has a status.
-    status: Number(statusCode),
-    retryAfterMs: parseRetryAfter(headers['retry-after'], Date.now()),
-  }
-}
-
 /** Checks the addresses of a name at each connection, as they may change in between. */
-function lookUp(allowsPrivate: boolean): LookupFunction {
-  return (hostname, options, callback) =>
-    dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      const refusal =
-        error ??
-        privateAddressError(
-          addresses.map(({ address }) => address),
-          allowsPrivate,
-        )
-      callback(refusal, addresses)
-    })
+function lookUpPublic(
+  ...[hostname, options, callback]: Parameters<LookupFunction>
+): void {
+  dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const refusal = error ?? privateAddressError(addresses.map(({ address }) => address))
+    callback(refusal, addresses)
+  })
 }
 
 /**
  * Returns an error for addresses that only a private network reaches, this machine
  * included.
  */
-function privateAddressError(
-  addresses: readonly string[],
-  allowsPrivate: boolean,
-): Error | null {
+function privateAddressError(addresses: readonly string[]): Error | null {
   const refused = addresses.find(address => !isPublicAddress(address))
-  if (allowsPrivate || refused === undefined) {
+  if (refused === undefined) {
     return null
   }
   return new Error(`${refused} is a private address: the webhook needs --allow-private`)

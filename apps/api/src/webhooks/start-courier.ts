@@ -21,21 +21,17 @@ const stopShare = 0.5
 const restartDelayMs = 1_000
 
 /**
- * The courier of a service. Its disposal resolves once every round has ended. Leases are
- * returned by then, except in an outage of the store.
+ * Starts to deliver to the webhooks, on this thread.
+ *
+ * @returns `stop`, which begins no more deliveries and resolves once those in progress
+ *   have ended or their share of the time is over. Leases are returned by then, except in
+ *   an outage of the store
  */
-export interface RunningCourier extends AsyncDisposable {
-  /** Begins no more deliveries. Those in progress may end in their share of the time. */
-  stop(): void
-  samples(): Promise<Samples>
-}
-
-/** Starts to deliver to the webhooks, on this thread. */
 export function startCourier(
   { webhooks }: Storage,
   logger: Logger,
   shutdownTimeoutMs: number,
-): RunningCourier {
+) {
   const { outbox } = webhooks
   const stopping = new AbortController()
   const aborting = new AbortController()
@@ -54,27 +50,26 @@ export function startCourier(
       } catch (error) {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
-        await pause(restartDelayMs, stopping.signal)
+        // A stop ends the pause.
+        await setTimeout(restartDelayMs, undefined, { signal: signals.stop }).catch(
+          () => {},
+        )
       }
     }
   }
   const running = runUntilStopped()
 
-  stopping.signal.addEventListener('abort', async () => {
-    await setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false })
-    aborting.abort()
-  })
-  const stop = () => stopping.abort()
   return {
-    stop,
-    samples: async () => ({
+    async stop(): Promise<void> {
+      stopping.abort()
+      const late = setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false })
+      void late.then(() => aborting.abort())
+      await running
+    },
+    samples: async (): Promise<Samples> => ({
       ...(await sampleOutbox(outbox)),
       plant_store_deliveries_total: deliveries.samples(),
     }),
-    [Symbol.asyncDispose]() {
-      stop()
-      return running
-    },
   }
 }
 
@@ -94,14 +89,6 @@ function createPost(logger: Logger): (delivery: Post) => Promise<PostAnswer> {
       )
     }
     return answer
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await setTimeout(ms, undefined, { signal })
-  } catch {
-    // The stop ended the pause.
   }
 }
 
