@@ -1,5 +1,5 @@
 import { type ServerOptions, startServer } from '@plant-store/harness'
-import { openWire, type Wire } from '@plant-store/http/testing'
+import { openWire } from '@plant-store/http/testing'
 
 export const token = 'given-by-configuration'
 
@@ -20,53 +20,37 @@ interface Request {
   readonly body?: string | null
 }
 
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  /** Returns the number of a failure, or the status. */
-  outcome(): number
-}
-
 /** @param target such as `GET /plants` */
 export async function ask(
   server: { readonly url: string },
   target: string,
-  request: Request = {},
-): Promise<Answer> {
+  { token: bearer = token, headers, body = null }: Request = {},
+): Promise<{
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}> {
   const [method = '', path = ''] = target.split(' ')
-  const { token: bearer = token, body = null } = request
   const common = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
-  const headers = { ...common, ...request.headers }
-  const response = await fetch(server.url + path, { method, headers, body })
-  const { status } = response
+  const request = { method, headers: { ...common, ...headers }, body }
+  const response = await fetch(server.url + path, request)
   const text = await response.text()
-  return {
-    status,
-    headers: response.headers,
-    text,
-    outcome: () => (response.ok ? status : JSON.parse(text).error),
-  }
+  return { status: response.status, headers: response.headers, text }
 }
 
-export const create = (
-  server: { readonly url: string },
-  id: number,
-  bearer?: string,
-): Promise<Answer> =>
-  ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
+export function create(server: { readonly url: string }, id: number, bearer?: string) {
+  return ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
+}
 
 /** Opens a connection for raw bytes. */
-export function connectRaw(url: string): Promise<Wire> {
-  return openWire(url, () => {})
-}
+export const connectRaw = (url: string) => openWire(url, () => {})
 
 /** Returns a whole request with a body, on a connection that stays open. */
-export function rawPost(bearer: string, body: string, path = '/plants'): string {
+export function rawPost(body: string, path = '/plants'): string {
   return [
     `POST ${path} HTTP/1.1`,
     'Host: h',
-    `Authorization: Bearer ${bearer}`,
+    `Authorization: Bearer ${token}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     '',

@@ -1,50 +1,29 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { parsePlant } from '@plant-store/domain'
 import { listenLocally } from '@plant-store/harness'
 import { parseJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
-import { mintSecret, mintWebhookId, type WebhookId } from '@plant-store/webhooks'
+import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
-
-export interface Listener extends AsyncDisposable {
-  readonly id: WebhookId
-  readonly url: string
-  /** The ids of the plants that were received and verified, in that order. */
-  readonly received: bigint[]
-  /** The deliveries that the verifier refused. */
-  readonly refused: unknown[]
-}
-
-type Answer = (
-  plant: bigint,
-  request: IncomingMessage,
-  response: ServerResponse,
-) => unknown
-
-const ok: Answer = (_, __, response) => response.end()
 
 /** Adds a webhook to the store, and listens for what it gets. */
 export async function listen(
   databaseUrl: string,
-  answer: Answer = ok,
-): Promise<Listener> {
+  answer: (response: ServerResponse) => unknown = response => response.end(),
+) {
   const secret = mintSecret()
   const verifier = new Verifier(secret)
-  const received: bigint[] = []
+  /** The ids of the plants that were received and verified, in that order. */
+  const received: unknown[] = []
+  /** The deliveries that the verifier refused. */
   const refused: unknown[] = []
   const server = createServer(async (request, response) => {
-    request.on('error', () => {})
-    const chunks = []
-    for await (const chunk of request) {
-      chunks.push(chunk)
-    }
-    const body = Buffer.concat(chunks).toString()
+    const body = await text(request)
     try {
       verifier.verify(body, request.headers as Record<string, string>)
-      const { id } = parsePlant(parseJsonRecord(body))
-      received.push(id)
-      await answer(id, request, response)
+      received.push(parsePlant(parseJsonRecord(body)).id)
+      await answer(response)
     } catch (error) {
       refused.push(error)
       response.writeHead(400).end()
@@ -59,13 +38,11 @@ export async function listen(
   )
   return {
     id,
-    url,
     received,
     refused,
-    async [Symbol.asyncDispose]() {
+    [Symbol.dispose]() {
       server.close()
       server.closeAllConnections()
-      await once(server, 'close')
     },
   }
 }

@@ -3,10 +3,18 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { isInstalled } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
+import { Distribution } from '../src/telemetry/distribution.ts'
 import { writeMetrics } from '../src/telemetry/exposition.ts'
 import { type Samples, sample } from '../src/telemetry/metrics.ts'
 import { createScrape } from '../src/telemetry/scrape.ts'
+import { StoreLog } from '../src/telemetry/store-log.ts'
+
+const commits = new Distribution([0.5, 1])
+commits.observe(0.5)
+commits.observe(0.75)
+commits.observe(2)
 
 const text = writeMetrics([
   {
@@ -17,7 +25,7 @@ const text = writeMetrics([
   },
   {
     plant_store_failure: [sample(1, { reason: 'C:\\"a"\nb' })],
-    plant_store_commit_seconds: [sample(0.5, {}, '_sum')],
+    plant_store_commit_seconds: commits.samples(),
   },
   { http_requests_total: [sample(3, { method: 'GET', status: 200 })] },
 ])
@@ -29,7 +37,11 @@ test('the text adds up samples with the same labels, and escapes labels', () => 
     'plant_store_failure{reason="C:\\\\\\"a\\"\\nb"} 1',
     'http_requests_total{method="GET",status="200"} 5',
     'http_requests_total{method="PUT",status="200"} 1',
-    'plant_store_commit_seconds_sum 0.5',
+    'plant_store_commit_seconds_bucket{le="0.5"} 1',
+    'plant_store_commit_seconds_bucket{le="1"} 2',
+    'plant_store_commit_seconds_bucket{le="+Inf"} 3',
+    'plant_store_commit_seconds_sum 3.25',
+    'plant_store_commit_seconds_count 3',
   ])
   expect(text).toContain('# TYPE plant_store_ready gauge\n')
 })
@@ -49,11 +61,48 @@ test('if files and a source fail, other figures and its last samples stay', asyn
   symlinkSync(loop, loop)
   const source = vi.fn(() => Promise.reject<Samples>(new Error('on purpose')))
   const scrape = createScrape(`file:${loop}/store.db`, () => 'it is gone', [source])
-  const figures = await scrape()
-  expect(figures).toMatch(/^plant_store_ready 0$/m)
-  expect(figures).not.toMatch(/^plant_store_size_bytes \d/m)
-  source.mockResolvedValueOnce({ plant_store_commit_seconds: [sample(0.5, {}, '_sum')] })
-  const sum = /^plant_store_commit_seconds_sum 0\.5$/m
-  expect(await scrape(), 'while the source works').toMatch(sum)
-  expect(await scrape(), 'once it fails again').toMatch(sum)
+
+  const failing = await scrape()
+  source.mockResolvedValueOnce({ plant_store_plants: [sample(5)] })
+  const working = await scrape()
+  const failingAgain = await scrape()
+
+  expect(failing).toMatch(/^plant_store_ready 0$/m)
+  expect(failing).toMatch(/^plant_store_failure\{reason="it is gone"\} 1$/m)
+  expect(failing).not.toMatch(/^plant_store_size_bytes \d/m)
+  expect(working).toMatch(/^plant_store_plants 5$/m)
+  expect(failingAgain).toMatch(/^plant_store_plants 5$/m)
+})
+
+test('each reason of an outage is one line, and so is its end', () => {
+  const lines: string[] = []
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line)
+    lines.push(reason ?? msg)
+  }
+  const log = new StoreLog(pino({}, { write }), 'plants.db')
+
+  log.note(1, 'the connection ended')
+  log.note(2, 'the connection ended')
+  log.note(1, 'nobody listens')
+  log.note(2, 'nobody listens')
+  log.note(1, 'the connection ended')
+  const reason = log.reason
+  log.note(2, undefined)
+  const linesBefore = lines.length
+  log.note(1, undefined)
+  const reasonAfter = log.reason
+  log.note(1, 'nobody listens')
+
+  expect([reason, reasonAfter, linesBefore]).toEqual([
+    'the connection ended',
+    undefined,
+    2,
+  ])
+  expect(lines).toEqual([
+    'the connection ended',
+    'nobody listens',
+    'the store has recovered',
+    'nobody listens',
+  ])
 })

@@ -4,28 +4,19 @@ import { once } from 'node:events'
 import { type ClientRequest, createServer, type RequestListener } from 'node:http'
 import { connect, createServer as createTcpServer, isIP, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import { listenLocally } from '@plant-store/harness'
+import { freePort, listenLocally } from '@plant-store/harness'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWebhook } from '../src/webhooks/send-webhook.ts'
 
-const deliveryTimeoutMs = 500
-const never = new AbortController().signal
-const about = {
-  headers: { 'webhook-id': 'added_1' },
-  body: '{"id":1,"name":"🌱"}',
-  signal: never,
-}
+const body = '{"id":1,"name":"🌱"}'
 
-async function listen(answer: RequestListener) {
+async function listen(answer: RequestListener): Promise<string> {
   const server = createServer(answer)
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()
   })
-  return {
-    server,
-    url: `http://127.0.0.1:${await listenLocally(server)}/hook?a=b`,
-  }
+  return `http://127.0.0.1:${await listenLocally(server)}/hook?a=b`
 }
 
 /** A listener below HTTP. */
@@ -39,92 +30,82 @@ async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
   return `http://127.0.0.1:${await listenLocally(server)}/`
 }
 
-const send = (url: string, more: object = {}, timeoutMs = deliveryTimeoutMs) =>
-  sendWebhook({ url, allowsPrivate: true, ...about, ...more }, timeoutMs)
-
-/** Answers every question for the address of a name, until the test ends. */
-function answerLookups(result: () => LookupResult) {
-  onTestFinished(() => void vi.restoreAllMocks())
-  const answer = (_name: string, _options: object, callback: LookupCallback) => {
-    setImmediate(callback, ...result())
-  }
-  // Overloads of the real function keep TypeScript from seeing that this one fits.
-  return vi.spyOn(dns, 'lookup').mockImplementation(answer as never)
+function send(url: string, more: object = {}, timeoutMs = 3_600_000) {
+  const { signal } = new AbortController()
+  const headers = { 'webhook-id': 'added_1' }
+  return sendWebhook(
+    { url, allowsPrivate: true, headers, body, signal, ...more },
+    timeoutMs,
+  )
 }
 
-type LookupResult = [error: Error] | [error: null, addresses: dns.LookupAddress[]]
-type LookupCallback = (...result: LookupResult) => void
+/** Answers each question for a name with the next addresses, or fails without any. */
+function answerLookups(...answers: readonly (readonly string[])[]) {
+  onTestFinished(() => void vi.restoreAllMocks())
+  const left = [...answers]
+  const answer = (_name: string, _options: object, callback: LookupCallback) => {
+    const addresses = left.shift()
+    const error = addresses === undefined ? new Error('was asked') : null
+    const found = addresses?.map(address => ({ address, family: isIP(address) }))
+    setImmediate(callback, error, found ?? [])
+  }
+  // Overloads of the real function keep TypeScript from seeing that this one fits.
+  vi.spyOn(dns, 'lookup').mockImplementation(answer as never)
+}
+
+type LookupCallback = (
+  error: Error | null,
+  addresses: readonly dns.LookupAddress[],
+) => void
 
 test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
-  const { url } = await listen(async (request, response) => {
-    let body = ''
-    for await (const chunk of request.setEncoding('utf8')) {
-      body += chunk
-    }
+  const url = await listen(async (request, response) => {
     const { method, url, headers } = request
-    got.resolve({ method, url, headers, body })
+    const [chunk] = await once(request.setEncoding('utf8'), 'data')
+    got.resolve({ method, url, headers, chunk })
     response.end()
   })
+
   expect(await send(url)).toMatchObject({ status: 200 })
   expect(await got.promise).toMatchObject({
     method: 'POST',
     url: '/hook?a=b',
-    body: about.body,
+    chunk: body,
     headers: {
       accept: '*/*',
       'content-type': 'application/json',
-      'content-length': `${Buffer.byteLength(about.body)}`,
+      'content-length': `${Buffer.byteLength(body)}`,
       'webhook-id': 'added_1',
       'user-agent': expect.stringMatching(/^plant-store\/\d/),
     },
   })
 })
 
-test.each([200, 301, 500])(
-  'resolves to the status %i, and follows no redirect',
-  async status => {
-    let requests = 0
-    const { url } = await listen((_, response) => {
-      requests++
-      response.writeHead(status, { location: '/elsewhere' }).end()
-    })
-    expect(await send(url)).toMatchObject({ status })
-    expect(requests).toBe(1)
-  },
-)
-
-test('reads an answer of megabytes up to a bound', async () => {
-  const cut = Promise.withResolvers<number>()
-  const { url } = await listen((_, response) => {
-    response.writeHead(200)
-    let written = 0
-    const write = () => {
-      while (response.write(Buffer.alloc(65_536))) {
-        written += 65_536
-      }
-    }
-    response.on('drain', write)
-    response.on('close', () => cut.resolve(written))
-    write()
+test('resolves to the status and the pause, and follows no redirect', async () => {
+  let requests = 0
+  const url = await listen((_, response) => {
+    requests++
+    response.writeHead(301, { location: '/elsewhere', 'retry-after': '120' }).end()
   })
-  // It does not take the time-out.
-  const answer = await send(url, {}, 3_600_000)
-  expect(answer).toMatchObject({ status: 200, isExcessive: true })
-  // The buffers of two sockets hold less than this.
-  expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
+
+  expect(await send(url)).toMatchObject({ status: 301, retryAfterMs: 120_000 })
+  expect(requests).toBe(1)
 })
 
 test('fails in time when the listener sends one byte of its head a moment', async () => {
-  const url = await listenTcp(socket =>
-    trickle(socket, 'a: b\r\n', 'HTTP/1.1 200 OK\r\n'),
-  )
+  const url = await listenTcp(socket => {
+    socket.write('HTTP/1.1 200 OK\r\na: ')
+    const timer = setInterval(() => socket.write('b'), 20)
+    socket.on('close', () => clearInterval(timer))
+  })
 
   await expect(send(url, {}, 100)).rejects.toThrow('no answer within 100 ms')
 })
 
 describe('costs little when the listener', () => {
-  const floods = (text: string) => (socket: Socket) => {
+  /** Sends texts as fast as it can. */
+  const floods = (head: string, text: string) => (socket: Socket) => {
     const part = text.repeat(1_000)
     const write = () => {
       while (!socket.destroyed && socket.write(part)) {
@@ -132,9 +113,9 @@ describe('costs little when the listener', () => {
       }
     }
     socket.on('drain', write)
-    socket.once('data', write)
+    socket.once('data', () => socket.write(head, write))
   }
-  /** Sends parts of an answer one by one, each in a packet of its own. */
+  /** Sends texts one by one, each in a packet of its own. */
   const trickles = (head: string, text: string) => (socket: Socket) => {
     socket.setNoDelay(true)
     const write = () => {
@@ -145,47 +126,39 @@ describe('costs little when the listener', () => {
     }
     socket.once('data', () => socket.write(head, write))
   }
-  const tooLong = 'the answer is longer than 65536 bytes'
-  const tooManyPieces = 'the answer arrives in too many pieces'
 
   test.each([
     [
       'sends interim answers as fast as it can',
-      floods('HTTP/1.1 102 Processing\r\n\r\n'),
-      tooLong,
-    ],
-    ['sends empty lines as fast as it can', floods('\r\n'), tooLong],
-    [
-      'sends interim answers one by one',
-      trickles('', 'HTTP/1.1 102 Processing\r\n\r\n'),
-      tooManyPieces,
+      floods('', 'HTTP/1.1 102 Processing\r\n\r\n'),
+      'the answer is longer than 65536 bytes',
     ],
     [
       'sends its head byte by byte',
       trickles('HTTP/1.1 200 OK\r\na: ', 'b'),
-      tooManyPieces,
+      'the answer arrives in too many pieces',
     ],
   ])('%s: it fails', async (_, onSocket, reason) => {
-    const sending = send(await listenTcp(onSocket), {}, 3_600_000)
+    const sending = send(await listenTcp(onSocket))
 
     await expect(sending).rejects.toThrow(reason)
   })
 
-  test.each([
-    ['sends a body byte by byte', 'content-length: 1000000', 'x'],
-    ['sends a body in small chunks', 'transfer-encoding: chunked', '1\r\nx\r\n'],
-    ['never ends its body', 'content-length: 1000000', ''],
-  ])('%s: it has received the plant', async (_, field, text) => {
-    const head = `HTTP/1.1 200 OK\r\n${field}\r\n\r\n`
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n'
 
-    const answer = await send(await listenTcp(trickles(head, text)), {}, 3_600_000)
+  test.each([
+    ['sends megabytes', floods(head, 'x')],
+    ['sends a body byte by byte', trickles(head, 'x')],
+    ['never ends its body', trickles(head, '')],
+  ])('%s: it has received the plant', async (_, onSocket) => {
+    const answer = await send(await listenTcp(onSocket))
 
     expect(answer).toEqual({ status: 200, retryAfterMs: undefined, isExcessive: true })
   })
 
   test('sends cookies and a body at once: the connection is used again', async () => {
     const ports = new Set<number | undefined>()
-    const { url } = await listen((request, response) => {
+    const url = await listen((request, response) => {
       ports.add(request.socket.remotePort)
       response.setHeader('set-cookie', 'x'.repeat(20_000)).end('x'.repeat(20_000))
     })
@@ -197,33 +170,11 @@ describe('costs little when the listener', () => {
   })
 })
 
-test('resolves to the pause that the listener asks for', async () => {
-  const { url } = await listen((_, response) =>
-    response.writeHead(503, { 'retry-after': '120' }).end(),
-  )
-
-  expect(await send(url)).toMatchObject({ status: 503, retryAfterMs: 120_000 })
-})
-
-function trickle(socket: Socket, text: string, head = ''): void {
-  socket.write(head)
-  let sentChars = 0
-  const sendNext = () => {
-    socket.write(text.charAt(sentChars % text.length))
-    sentChars++
-  }
-  const timer = setInterval(sendNext, 20)
-  socket.on('close', () => clearInterval(timer))
-}
-
 test.each<[string, (socket: Socket) => void, RegExp]>([
   ['resets', socket => socket.resetAndDestroy(), /ECONNRESET/],
   [
     'changes the protocol',
-    socket =>
-      socket.write(
-        'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
-      ),
+    socket => socket.write('HTTP/1.1 101 A\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
     /closed the connection|socket hang up/,
   ],
   [
@@ -231,61 +182,58 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
     socket => socket.end('HTTP/1.1 200 O'),
     /socket hang up|Parse Error/,
   ],
-  [
-    'speaks another protocol',
-    socket => socket.end('220 mail.example ESMTP\r\n'),
-    /Parse Error/,
-  ],
-  [
-    'sends a head without end',
-    socket => socket.write(`HTTP/1.1 200 OK\r\na: ${'x'.repeat(1e6)}`),
-    /Overflow|longer than 65536/i,
-  ],
-])(
-  'fails when the listener %s, and repeats nothing on a new connection',
-  async (_, onSocket, reason) => {
-    let connections = 0
-    const url = await listenTcp(socket => {
-      connections++
-      onSocket(socket)
-    })
-    await expect(send(url)).rejects.toThrow(reason)
-    expect(connections).toBe(1)
-  },
-)
+])('fails once when the listener %s on a new connection', async (_, answer, reason) => {
+  const onSocket = vi.fn(answer)
 
-test('fails when nobody listens', async () => {
-  await expect(send('http://127.0.0.1:1/')).rejects.toThrow('ECONNREFUSED')
+  await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
+  expect(onSocket).toHaveBeenCalledOnce()
+})
+
+test.each(['ECONNRESET', 'EPIPE'])('repeats what meets %s when it waited', async code => {
+  const url = await listen((_, response) => response.end())
+  await send(url)
+  const reused: boolean[] = []
+  const onStart = (message: unknown) => {
+    const { request } = message as { request: ClientRequest }
+    reused.push(request.reusedSocket)
+    if (request.reusedSocket) {
+      request.destroy(Object.assign(new Error(code), { code }))
+    }
+  }
+  subscribe('http.client.request.start', onStart)
+  onTestFinished(() => void unsubscribe('http.client.request.start', onStart))
+
+  expect(await send(url)).toMatchObject({ status: 200 })
+  expect(reused).toEqual([true, false])
+})
+
+test('ends when it is aborted', async () => {
+  const abort = new AbortController()
+  const url = await listenTcp(() => abort.abort())
+  await expect(send(url, { signal: abort.signal })).rejects.toThrow('aborted')
 })
 
 test('says of each address of a name why it fails', async () => {
-  const addresses = [
-    { address: '127.0.0.1', family: 4 },
-    { address: '::1', family: 6 },
-  ]
-  answerLookups(() => [null, addresses])
+  const port = await freePort()
+  answerLookups(['127.0.0.1', '::1'])
 
-  const sending = send('http://shop.example:1/')
-
-  await expect(sending).rejects.toThrow(
-    /^connect ECONNREFUSED 127\.0\.0\.1:1; connect \w+ ::1:1/,
+  await expect(send(`http://shop.example:${port}/`)).rejects.toThrow(
+    /^connect ECONNREFUSED 127\.0\.0\.1:\d+; connect \w+ ::1:\d+$/,
   )
 })
 
 test('an address that is slow is not given up for one that refuses', async () => {
   const port = await listenUnaccepting()
-  const waiting = Array.from({ length: 2 }, () => connect(port, '127.0.0.1'))
-  for (const socket of waiting) {
+  for (const socket of [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]) {
     // The thread ends first, and resets them.
     socket.on('error', () => {})
     await once(socket, 'connect')
   }
-  const addresses = ['127.0.0.1', '127.0.0.2'].map(address => ({ address, family: 4 }))
-  answerLookups(() => [null, addresses])
+  answerLookups(['127.0.0.1', '127.0.0.2'])
 
-  await expect(send(`http://shop.example:${port}/`, {}, 1_000)).rejects.toThrow(
-    'no answer',
-  )
+  const sending = send(`http://shop.example:${port}/`, {}, 500)
+
+  await expect(sending).rejects.toThrow('no answer')
 })
 
 /** Listens in a thread that accepts nothing: the system lets two connections wait. */
@@ -295,109 +243,45 @@ async function listenUnaccepting(): Promise<number> {
     const server = require('node:net').createServer()
     server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
       parentPort.postMessage(server.address().port)
-      Atomics.wait(workerData, 0, 0)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     })`
-  const worker = new Worker(code, {
-    eval: true,
-    workerData: new Int32Array(new SharedArrayBuffer(4)),
-  })
+  const worker = new Worker(code, { eval: true })
   onTestFinished(async () => void (await worker.terminate()))
   const [port] = await once(worker, 'message')
   return port
 }
 
-test('repeats what the system could not write to a closed connection', async () => {
-  const { url } = await listen((_, response) => response.end())
-  await send(url)
-  const requests: ClientRequest[] = []
-  const onStart = (message: unknown) => {
-    const { request } = message as { request: ClientRequest }
-    requests.push(request)
-    if (request.reusedSocket) {
-      request.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
-    }
-  }
-  subscribe('http.client.request.start', onStart)
-  onTestFinished(() => void unsubscribe('http.client.request.start', onStart))
-
-  expect(await send(url)).toMatchObject({ status: 200 })
-  expect(requests.map(({ reusedSocket }) => reusedSocket)).toEqual([true, false])
-})
-
-test('ends when it is aborted', async () => {
-  const abort = new AbortController()
-  const url = await listenTcp(() => abort.abort())
-  await expect(send(url, { signal: abort.signal })).rejects.toThrow('aborted')
-})
-
-test('repeats on a new connection what a listener closed while it waited', async () => {
-  let requests = 0
-  const sockets = new Set<Socket>()
-  const { server, url } = await listen((_, response) => {
-    requests++
-    response.end()
-  })
-  server.keepAliveTimeout = 0
-  server.on('connection', socket => sockets.add(socket))
-  await send(url)
-  await send(url)
-  expect(sockets.size).toBe(1)
-  // Answers the next request by a reset, as a listener does that has just given up the
-  // connection.
-  const [socket] = sockets
-  socket?.removeAllListeners('data')
-  socket?.once('readable', () => socket.resetAndDestroy())
-  socket?.once('data', () => socket.resetAndDestroy())
-  expect(await send(url)).toMatchObject({ status: 200 })
-  expect(sockets.size).toBe(2)
-  expect(requests).toBe(3)
-})
-
 describe('without --allow-private', () => {
   const guarded = (url: string) => send(url, { allowsPrivate: false })
+  const refusal = 'is a private address: the webhook needs --allow-private'
 
-  test.each([
-    'http://0x7f.1/',
-    'http://[::1]/',
-    'http://localhost/',
-    'https://localhost/',
-  ])('refuses %s', async url => {
-    await expect(guarded(url)).rejects.toThrow(
-      'is a private address: the webhook needs --allow-private',
-    )
-  })
+  test.each(['http://[::1]/', 'http://localhost/', 'https://localhost/'])(
+    'refuses %s',
+    async url => {
+      await expect(guarded(url)).rejects.toThrow(refusal)
+    },
+  )
 
-  test('judges a name at every connection, because its address may change', async () => {
-    let connections = 0
-    const { server, url } = await listen((_, response) =>
-      response.setHeader('connection', 'close').end(),
-    )
-    server.on('connection', () => connections++)
-    const { port } = new URL(url)
-    const answers = [['93.184.216.34', '127.0.0.1'], ['127.0.0.1'], ['::1']]
-    answerLookups(() => {
-      const addresses = answers.shift() ?? []
-      return [null, addresses.map(address => ({ address, family: isIP(address) }))]
-    })
-    for (const address of ['127.0.0.1', '127.0.0.1', '::1']) {
-      await expect(guarded(`http://shop.example:${port}/`), address).rejects.toThrow(
-        `${address} is a private address`,
+  test('judges every address of a name at every connection', async () => {
+    answerLookups(['93.184.216.34', '127.0.0.1'], ['::1'])
+
+    for (const address of ['127.0.0.1', '::1']) {
+      await expect(guarded('http://shop.example:1/'), address).rejects.toThrow(
+        `${address} ${refusal}`,
       )
     }
-    expect(connections).toBe(0)
   })
 
   test('uses no connection of a webhook that may', async () => {
-    const { url } = await listen((_, response) => response.end())
+    const url = await listen((_, response) => response.end())
     const byName = url.replace('127.0.0.1', 'localhost')
     expect(await send(byName)).toMatchObject({ status: 200 })
-    await expect(guarded(byName)).rejects.toThrow('is a private address')
+    await expect(guarded(byName)).rejects.toThrow(refusal)
   })
 
-  test('judges nothing else: a public address is connected to', async () => {
-    const lookup = answerLookups(() => [new Error('was asked')])
+  test('judges nothing else: a name is looked up', async () => {
+    answerLookups()
 
     await expect(guarded('http://shop.example/')).rejects.toThrow('was asked')
-    expect(lookup).toHaveBeenCalledOnce()
   })
 })

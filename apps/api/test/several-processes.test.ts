@@ -1,117 +1,150 @@
-import assert from 'node:assert/strict'
-import { type Server, startServer, until } from '@plant-store/harness'
+import { connect, createServer, type Socket } from 'node:net'
+import { pipeline } from 'node:stream'
+import { listenLocally, type Server } from '@plant-store/harness'
+import { query } from '@plant-store/harness/postgres'
 import { openStorage } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
-import { ask } from './ask.ts'
+import { alone, ask, create, start } from './ask.ts'
 import { prepareDatabase } from './database.ts'
-import { type Listener, listen } from './listener.ts'
+import { listen } from './listener.ts'
+
+/** Stands between a process and PostgreSQL, where a test can cut it. */
+async function startProxy(databaseUrl: string) {
+  const url = new URL(databaseUrl)
+  const { hostname, port } = url
+  const sockets = new Set<Socket>()
+  const server = createServer(socket => {
+    sockets.add(socket)
+    pipeline(socket, connect(Number(port), hostname), socket, () => {})
+  })
+  const proxyPort = await listenLocally(server)
+  url.host = `127.0.0.1:${proxyPort}`
+  const cut = () => {
+    server.close()
+    for (const socket of sockets) {
+      socket.destroy()
+    }
+  }
+  return {
+    url: url.href,
+    cut,
+    mend: () => listenLocally(server, proxyPort),
+    [Symbol.dispose]: cut,
+  }
+}
 
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
-const start = () => startServer({ databaseUrl: database.url })
-const [first, second] = await Promise.all([start(), start()])
-const one = starting.use(first)
-const other = starting.use(second)
-const token = database.tokens.full
+const proxy = starting.use(await startProxy(database.url))
+const [one, other] = await Promise.all([
+  start({ HTTP_THREADS: '2' }, { databaseUrl: proxy.url }),
+  start({}, { databaseUrl: database.url }),
+])
+starting.use(one)
+starting.use(other)
 const resources = starting.move()
 afterAll(() => resources.disposeAsync())
 
-/** Sends a request to one of the two processes, by the number of its sender. */
-function send(racer: number, target: string, headers: Record<string, string> = {}) {
-  const server = racer % 2 === 0 ? one : other
-  const body = target.startsWith('PUT') ? `{"name":"racer ${racer}"}` : null
-  return ask(server, target, { token, headers, body })
+let lastId = 0
+async function add(server: Server): Promise<number> {
+  lastId++
+  return (await create(server, lastId)).status
 }
-
-/** Lets twenty requests change one plant at once, and expects that one of them does. */
-async function race(id: number, condition: Record<string, string>): Promise<void> {
-  const racers = Array.from({ length: 20 }, (_, racer) => racer)
-  const answers = await Promise.all(
-    racers.map(racer => send(racer, `PUT /plants/${id}`, condition)),
-  )
-  const winners = racers.filter(racer => Number(answers[racer]?.status) < 300)
-  const [winner] = winners
-  assert(winner !== undefined && winners.length === 1, `${winners.length} racers won`)
-  const losers = answers.filter(({ status }) => status === 412)
-  expect(losers).toHaveLength(19)
-
-  const read = await send(winner + 1, `GET /plants/${id}`)
-  expect(JSON.parse(read.text)).toEqual({ id, name: `racer ${winner}` })
-  expect(read.headers.get('etag')).toBe(answers[winner]?.headers.get('etag'))
-}
-
-test('one of twenty racers through two processes creates, and one replaces', async () => {
-  await race(0, { 'if-none-match': '*' })
-  const created = await send(0, 'GET /plants/0')
-  await race(0, { 'if-match': `${created.headers.get('etag')}` })
-})
 
 test('several processes never deliver to one webhook at the same time', async () => {
-  const listeners: Listener[] = []
-  let simultaneousRequests = 0
-  await using stack = new AsyncDisposableStack()
-  for (let n = 0; n < 4; n++) {
-    let underWay = 0
-    const listener = await listen(database.url, async (_, __, response) => {
-      if (++underWay > 1) {
-        simultaneousRequests++
-      }
-      await new Promise(setImmediate)
-      underWay--
-      response.end()
-    })
-    listeners.push(stack.use(listener))
-  }
-  const servers = [one, other]
-  const { full, metrics } = database.tokens
-  const headers = { 'content-type': 'application/x-ndjson' }
+  let underWay = 0
+  let mostUnderWay = 0
+  using listener = await listen(database.url, async response => {
+    underWay++
+    mostUnderWay = Math.max(mostUnderWay, underWay)
+    await new Promise(setImmediate)
+    underWay--
+    response.end()
+  })
   const hasDelivered = async (server: Server) => {
-    const { text } = await ask(server, 'GET /metrics', { token: metrics })
+    const { text } = await ask(server, 'GET /metrics')
     return /^plant_store_deliveries_total.* [1-9]/m.test(text)
   }
-  const ids: bigint[] = []
-  const add = async (server: Server, count: number) => {
-    const newIds = Array.from({ length: count }, (_, n) => BigInt(1000 + ids.length + n))
-    const body = newIds.map(id => `{"id":${id},"name":"n"}\n`).join('')
-    const answer = await ask(server, 'POST /plants/batch', { token: full, headers, body })
-    expect(answer.status, answer.text).toBe(200)
-    ids.push(...newIds)
-  }
   const allDelivered = () =>
-    until('all are delivered', () =>
-      listeners.every(({ received }) => received.length >= ids.length),
-    )
+    expect.poll(() => listener.received.length).toBeGreaterThanOrEqual(lastId)
   // The process that looks first delivers, and then the other one may.
-  while ((await Promise.all(servers.map(hasDelivered))).includes(false)) {
-    await add(one, 1)
+  while (!(await hasDelivered(one)) || !(await hasDelivered(other))) {
+    await add(one)
     await allDelivered()
-    await add(other, 1)
+    await add(other)
     await allDelivered()
   }
+
   // While one delivers all of these, the other looks for some twice a second.
-  await add(one, 100)
-  await add(other, 100)
+  await Promise.all(
+    Array.from({ length: 100 }, () => Promise.all([add(one), add(other)])),
+  )
   await allDelivered()
-  expect(simultaneousRequests).toBe(0)
-  for (const { url, received, refused } of listeners) {
-    expect(refused, url).toEqual([])
-    expect(received, url).toEqual(ids)
-  }
+
+  expect(mostUnderWay).toBe(1)
+  expect(listener.refused).toEqual([])
+  expect(new Set(listener.received).size).toBe(listener.received.length)
+})
+
+test('a warning of PostgreSQL is a line in the log', async () => {
+  await query(
+    database.url,
+    `create function warn() returns trigger language plpgsql as $$ begin
+      raise warning 'database must be vacuumed';
+      return new;
+    end $$;
+    create trigger warn before insert on plants for each row execute function warn()`,
+  )
+
+  expect(await add(one)).toBe(200)
+
+  const { level, ...line } = await one.logged('the database server warns')
+  expect([level, line]).toMatchObject(['warn', { warning: 'database must be vacuumed' }])
+})
+
+test('an outage is one line for each reason, and so is its end', async () => {
+  const figures = async () => (await ask(one, 'GET /metrics')).text
+  const lines = () => one.log.filter(({ msg }) => msg.startsWith('the store '))
+
+  proxy.cut()
+  // Nothing else has asked for the store: the figures notice.
+  const during = await figures()
+  const refused = Array.from({ length: 20 }, () =>
+    ask(one, 'GET /plants', { headers: alone }),
+  )
+  const statuses = (await Promise.all(refused)).map(({ status }) => status)
+  await expect
+    .poll(() => lines().map(({ reason }) => reason))
+    .toContainEqual(expect.stringMatching(/ECONNREFUSED 127\.0\.0\.1:\d+/))
+  const failures = [...lines()]
+  await proxy.mend()
+  await one.logged('the store has recovered')
+
+  expect(during).toMatch(
+    /^plant_store_ready 0\n[\s\S]*^plant_store_failure\{reason=".+"\} 1$/m,
+  )
+  expect(new Set(statuses)).toEqual(new Set([503]))
+  expect(failures[0]).toMatchObject({
+    level: 'error',
+    msg: 'the store is failing',
+    store: expect.stringMatching(/^postgres:\/\/postgres@127/),
+  })
+  const reasons = failures.map(({ reason }) => reason)
+  expect(reasons).toEqual([...new Set(reasons)])
+  expect(await figures()).toMatch(/^plant_store_ready 1$/m)
+  expect(await add(one)).toBe(200)
 })
 
 test('a token revoked in one process is refused by all', async () => {
-  const processName = async ({ url }: Server) => {
-    const answer = await fetch(`${url}/healthz`)
-    return answer.headers.get('x-request-id')?.slice(0, 11)
+  const token = database.tokens.full
+  const statuses = async () => {
+    const answers = [one, other].map(server => ask(server, 'GET /plants', { token }))
+    return (await Promise.all(answers)).map(({ status }) => status)
   }
-  expect(await processName(one)).not.toBe(await processName(other))
+  expect(await statuses()).toEqual([200, 200])
 
   await using storage = await openStorage({ url: database.url })
   await storage.tokens.remove('full')
-  const statuses = async () => {
-    const toOne = await ask(one, 'GET /plants/1', { token })
-    const toOther = await ask(other, 'GET /plants/1', { token })
-    return [toOne.status, toOther.status]
-  }
+
   await expect.poll(statuses).toEqual([401, 401])
 })

@@ -47,10 +47,7 @@ export const processCases: readonly ContractCase[] = [
   ...operationCases,
   ...conditionRaces,
   ...listCases,
-  ...textCases,
-  ...tagCases,
   ...searchCases,
-  ...batchCases,
   ...announceCases,
   ...tokenCases,
   ...openPageCases,
@@ -59,6 +56,9 @@ export const processCases: readonly ContractCase[] = [
 /** Every clause of the contract, for any running store. */
 export const contractCases: readonly ContractCase[] = [
   ...processCases,
+  ...textCases,
+  ...tagCases,
+  ...batchCases,
   ...bodyCases,
   ...conditionCases,
   ...accessCases,
