@@ -14,12 +14,12 @@ export function participle({ wanted }: Change): string {
 }
 
 /** How an attempt to make a change ended. */
-export type Outcome =
-  | { readonly kind: 'done'; readonly stored: StoredPlant | undefined }
-  /** Nothing was changed, or it is unknown. */
-  | { readonly kind: 'failed'; readonly reason: string }
-  /** The plant is no longer as it was read. `now` is `undefined` if it is gone. */
-  | { readonly kind: 'conflict'; readonly now: StoredPlant | undefined }
+export interface Outcome {
+  /** Otherwise the plant is no longer as it was read. */
+  readonly isDone: boolean
+  /** The plant as it is now, `undefined` if there is none. */
+  readonly now: StoredPlant | undefined
+}
 
 /**
  * Makes a change, and resolves to what became of it.
@@ -27,6 +27,7 @@ export type Outcome =
  * @param base the plant as it was read, `undefined` if there was none
  * @param onUncertain called before the plant is read again, with what is uncertain until
  * then
+ * @throws the reason if nothing was changed, or it is unknown
  */
 export async function attempt(
   change: Change,
@@ -35,40 +36,26 @@ export async function attempt(
 ): Promise<Outcome> {
   try {
     const stored = await signedIn(() => send(change, base))
-    return { kind: 'done', stored }
+    return { isDone: true, now: stored }
   } catch (error) {
     const isUncertain = mayHaveChanged(error)
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
-      return { kind: 'failed', reason: messageOf(error) }
+      throw error
     }
     const doubt = isUncertain ? 'It is unknown whether it was' : 'It was not'
     const doubtful = `${doubt} ${participle(change)}`
     if (isUncertain) {
       onUncertain(`${doubtful}. Reading it again …`)
     }
-    try {
-      const now = await readPlant(change.id)
-      return judge(change, base, { now, error })
-    } catch (cause) {
-      return { kind: 'failed', reason: `${doubtful}: ${messageOf(cause)}` }
+    const now = await readPlant(change.id).catch(cause => {
+      throw new Error(`${doubtful}: ${messageOf(cause)}`)
+    })
+    const isDone = isSamePlant(now?.item, change.wanted)
+    if (!isDone && now?.version === base?.version) {
+      throw new Error(`It was not ${participle(change)}: ${messageOf(error)}`)
     }
+    return { isDone, now }
   }
-}
-
-/** Returns the outcome of a failed change, by the plant as it is now. */
-function judge(
-  change: Change,
-  base: StoredPlant | undefined,
-  { now, error }: { readonly now: StoredPlant | undefined; readonly error: unknown },
-): Outcome {
-  if (isSamePlant(now?.item, change.wanted)) {
-    return { kind: 'done', stored: now }
-  }
-  if (now?.version === base?.version) {
-    const reason = `It was not ${participle(change)}: ${messageOf(error)}`
-    return { kind: 'failed', reason }
-  }
-  return { kind: 'conflict', now }
 }
 
 /** A new plant is saved, too, because the store then recognises a repeated attempt. */

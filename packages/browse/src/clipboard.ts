@@ -1,12 +1,5 @@
 /** The clipboard gets what is stored, and never the signs that stand for it. */
 
-/** The part of the stored text that a sign stands for. */
-const textOfSign = new WeakMap<Node, string>()
-
-export function setStoredText(sign: HTMLElement, stored: string): void {
-  textOfSign.set(sign, stored)
-}
-
 /** Copies a text, also on a page without HTTPS, which has no `navigator.clipboard`. */
 export function copyText(text: string): void {
   const onCopy = (event: ClipboardEvent) => put(event, text)
@@ -24,43 +17,22 @@ function put(event: ClipboardEvent, text: string): void {
 document.addEventListener('copy', event => {
   const selection = getSelection()
   const isInField = document.activeElement?.matches('input, textarea')
-  if (isInField || !selection?.rangeCount || selection.isCollapsed) {
+  if (isInField || !selection?.rangeCount) {
     return
   }
-  const text = readStored(selection.getRangeAt(0))
-  if (text !== undefined) {
-    put(event, text)
+  const selected = selection.getRangeAt(0).cloneContents()
+  const signs = selected.querySelectorAll<HTMLElement>('[data-stored]')
+  if (signs.length === 0) {
+    return
   }
+  for (const sign of signs) {
+    sign.replaceWith(sign.dataset['stored'] ?? '')
+  }
+  for (const cell of selected.querySelectorAll('td')) {
+    cell.prepend('\t')
+  }
+  for (const row of selected.querySelectorAll('tr')) {
+    row.prepend('\n')
+  }
+  put(event, selected.textContent.trimStart())
 })
-
-/** Returns the stored text of a selection, or `undefined` if it holds no sign. */
-function readStored(range: Range): string | undefined {
-  const walker = document.createTreeWalker(range.commonAncestorContainer)
-  const parts: string[] = []
-  let hasSign = false
-  for (let node: Node | null = walker.root; node !== null; node = walker.nextNode()) {
-    if (!range.intersectsNode(node)) {
-      continue
-    }
-    const stored = textOfSign.get(node)
-    hasSign ||= stored !== undefined
-    parts.push(stored ?? partOf(node, range))
-  }
-  return hasSign ? parts.join('').trimStart() : undefined
-}
-
-function partOf(node: Node, range: Range): string {
-  if (node instanceof HTMLTableRowElement) {
-    return '\n'
-  }
-  if (node instanceof HTMLTableCellElement) {
-    return node.cellIndex === 0 ? '' : '\t'
-  }
-  const isOfSign = node.parentNode !== null && textOfSign.has(node.parentNode)
-  if (!(node instanceof Text) || isOfSign) {
-    return ''
-  }
-  const start = node === range.startContainer ? range.startOffset : 0
-  const end = node === range.endContainer ? range.endOffset : node.length
-  return node.data.slice(start, end)
-}

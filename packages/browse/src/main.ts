@@ -3,7 +3,7 @@ import { byId, ignoreHeldKeys } from './dom.ts'
 import { describeFilters, showFilters } from './filters.ts'
 import { isExact } from './json.ts'
 import { List } from './list.ts'
-import { clearMessages, clearUnsaved, keepUnsaved, refuse, tell } from './messages.ts'
+import { clearMessages, clearUnsaved, refuse, tell } from './messages.ts'
 import {
   addVisit,
   historyRest,
@@ -15,7 +15,6 @@ import {
   placeOfUrl,
   readPlace,
   replaceVisit,
-  toFragment,
   toList,
 } from './place.ts'
 import { PlantForm } from './plant-form.ts'
@@ -32,7 +31,6 @@ import {
 } from './session.ts'
 import { integerProblem, readInteger, toCell } from './values.ts'
 
-const plantsLink = byId('plants-link', HTMLAnchorElement)
 const newButton = byId('new', HTMLButtonElement)
 
 const list = new List(go)
@@ -196,7 +194,6 @@ function openForm(opened: StoredPlant | undefined): PlantForm {
       }
     },
     onDone: change => returnAfterChange(form, change),
-    onLateFailure: words => keepUnsaved(form, words),
     onStep: stepTo,
     async openBeside(id) {
       const stored = await readPlant(id)
@@ -294,7 +291,6 @@ async function forget(): Promise<void> {
   await show()
 }
 
-plantsLink.href = toFragment({ plant: undefined, parameters: new Map() })
 newButton.addEventListener('click', () => go({ ...placeOfUrl(), plant: 'new' }, []))
 signOutButton.addEventListener('click', leaveAndSignOut)
 signInButton.addEventListener('click', () => {

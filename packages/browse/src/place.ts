@@ -77,7 +77,7 @@ function isOfSameList(place: Place): boolean {
 }
 
 /** Makes a place the next entry of the tab's history, after the one in the URL. */
-export function addVisit(place: Place, pagesBefore: readonly string[] = []): void {
+export function addVisit(place: Place, pagesBefore: readonly string[]): void {
   const cameFrom = toFragment(placeOfUrl())
   const next = { cameFrom, pagesBefore: pagesBefore.slice(-pagesBeforeMax) }
   history.pushState(next, '', toFragment(place))

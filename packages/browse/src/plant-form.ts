@@ -9,6 +9,7 @@ import {
   type Field,
 } from './field.ts'
 import { writeJsonRecord } from './json.ts'
+import { keepUnsaved } from './messages.ts'
 import { toFragment } from './place.ts'
 import { hints, type Members, type StoredPlant } from './plants.ts'
 import { ask, askToDiscard, compare, goOn } from './question.ts'
@@ -27,8 +28,6 @@ export interface PlantFormOptions {
   readonly onClose: (hasChanged: boolean) => void
   /** Called when the store has made a change. The form is then over. */
   readonly onDone: (change: Change) => void
-  /** Called when a change has failed after the form was closed. */
-  readonly onLateFailure: (reason: string) => void
   /** Opens the form of another plant over this one. */
   readonly openBeside: (id: bigint) => Promise<void>
   /** Called when the user wants to see another plant in place of this one. */
@@ -251,20 +250,20 @@ export class PlantForm {
   /** Makes a change, until it is made, given up, or the form has to be edited. */
   async #make(change: Change): Promise<void> {
     let base = this.#base
-    for (;;) {
-      const typed = this.#typedNow()
-      const outcome = await this.#attempt(change, base)
-      if (outcome.kind === 'done') {
-        return this.#finish(change, outcome.stored, this.#typedNow() !== typed)
+    try {
+      for (;;) {
+        const typed = this.#typedNow()
+        const { isDone, now } = await this.#attempt(change, base)
+        if (isDone) {
+          return this.#finish(change, now, this.#typedNow() !== typed)
+        }
+        if (!(await this.#asksToGoAhead(change, now))) {
+          return
+        }
+        base = now
       }
-      if (outcome.kind === 'failed') {
-        return this.#fail(outcome.reason)
-      }
-      const { now } = outcome
-      if (!(await this.#asksToGoAhead(change, now))) {
-        return
-      }
-      base = now
+    } catch (error) {
+      this.#fail(messageOf(error))
     }
   }
 
@@ -274,13 +273,14 @@ export class PlantForm {
     this.#isSending = true
     this.#setReadOnly(true)
     this.#dialog.setAttribute('aria-busy', 'true')
-    const onUncertain = (text: string) => this.#alert.replaceChildren(text)
-    const outcome = await attempt(change, base, onUncertain)
-    this.#isSending = false
-    this.#setReadOnly(false)
-    this.#dialog.removeAttribute('aria-busy')
-    this.#progress.textContent = ''
-    return outcome
+    try {
+      return await attempt(change, base, text => this.#alert.replaceChildren(text))
+    } finally {
+      this.#isSending = false
+      this.#setReadOnly(false)
+      this.#dialog.removeAttribute('aria-busy')
+      this.#progress.textContent = ''
+    }
   }
 
   /**
@@ -301,7 +301,7 @@ export class PlantForm {
   #fail(reason: string, lateReason = `${this.title}: ${reason}`): void {
     this.#alert.replaceChildren(reason)
     if (this.state !== 'shown') {
-      this.#options.onLateFailure(lateReason)
+      keepUnsaved(this, lateReason)
     }
   }
 

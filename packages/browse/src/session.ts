@@ -1,5 +1,5 @@
 import { NoAnswerError, RefusedError } from '@plant-store/client'
-import { button, byId, createDialog, element, removeDialog, uniqueId } from './dom.ts'
+import { button, byId, createDialog, element, removeDialog } from './dom.ts'
 
 /** The address of the store, without a name and password that the page's may have. */
 export const base = new URL('.', `${location.origin}${location.pathname}`)
@@ -10,18 +10,25 @@ const key = `${base.pathname} token`
 export const signInButton = byId('sign-in', HTMLButtonElement)
 export const signOutButton = byId('sign-out', HTMLButtonElement)
 
+/** The storage of the tab, `undefined` in a browser that blocks it. */
+const storage = findStorage()
+
 /**
- * The token that this page knows. In a browser that blocks storage it is the only one,
- * and is lost at a reload.
+ * The token that this page knows. Without a storage it is the only one, and is lost at a
+ * reload.
  */
 let tokenInMemory = ''
 
-export function token(): string {
+function findStorage(): Storage | undefined {
   try {
-    return sessionStorage.getItem(key) ?? ''
+    return sessionStorage
   } catch {
-    return tokenInMemory
+    return undefined
   }
+}
+
+export function token(): string {
+  return (storage ? storage.getItem(key) : tokenInMemory) ?? ''
 }
 
 /** Returns whether another page of the tab has signed in or out. */
@@ -32,15 +39,7 @@ export function hasOtherToken(): boolean {
 function keepToken(text: string): void {
   document.body.classList.remove('may-only-read')
   tokenInMemory = text
-  try {
-    if (text === '') {
-      sessionStorage.removeItem(key)
-    } else {
-      sessionStorage.setItem(key, text)
-    }
-  } catch {
-    // The browser blocks storage.
-  }
+  text === '' ? storage?.removeItem(key) : storage?.setItem(key, text)
   showSession()
 }
 
@@ -137,7 +136,6 @@ function openSignIn(refusal: string): Promise<boolean> {
     dialog.className = 'sign-in'
     const alert = element('p', { role: 'alert' }, refusal)
     const field = element('input', {
-      id: uniqueId(),
       type: 'password',
       autocomplete: 'off',
       spellcheck: false,
@@ -153,12 +151,12 @@ function openSignIn(refusal: string): Promise<boolean> {
       keepToken(text)
       end(true)
     }
-    const label = element('label', { htmlFor: field.id }, 'Access token')
+    const label = element('label', {}, 'Access token', field)
     const submit = element('button', { className: 'primary' }, 'Sign in')
     const isOverForm = document.querySelector('dialog.record') !== null
     const back = isOverForm && button('Go on editing', () => end(false))
     const buttons = element('footer', {}, submit, back)
-    const form = element('form', { onsubmit }, heading, alert, label, field, buttons)
+    const form = element('form', { onsubmit }, heading, alert, label, buttons)
     dialog.append(form, ...createHelp())
     document.body.append(dialog)
     dialog.showModal()
@@ -172,9 +170,8 @@ function openSignIn(refusal: string): Promise<boolean> {
  * token (RFC 6750, 2.1). A header field might be unable to carry them.
  */
 function readToken(text: string): string | undefined {
-  const quotes = /^[\s"'`“”„‘’«»]+|[\s"'`“”„‘’«»]+$/g
-  const unquoted = text.replaceAll(quotes, '')
-  const token = unquoted.replace(/^bearer\s+/i, '').replaceAll(quotes, '')
+  const around = /^[\s"'`“”„‘’«»]*(?:bearer\s+)?[\s"'`“”„‘’«»]*|[\s"'`“”„‘’«»]+$/gi
+  const token = text.replaceAll(around, '')
   return /^[\w.~+/-]+=*$/.test(token) ? token : undefined
 }
 

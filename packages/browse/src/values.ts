@@ -1,4 +1,3 @@
-import { setStoredText } from './clipboard.ts'
 import { element } from './dom.ts'
 import { writeJsonRecord } from './json.ts'
 
@@ -45,7 +44,8 @@ function toAbsence(text: string | undefined): HTMLElement {
  */
 export function createSign(text: string, stored: string): HTMLElement {
   const sign = element('i', {}, text)
-  setStoredText(sign, stored)
+  // `clipboard.ts` copies it.
+  sign.dataset['stored'] = stored
   return sign
 }
 
