@@ -58,8 +58,8 @@ export function foreignFault(token: string): string | undefined {
   if (token !== inBase64url) {
     return 'the access token is no valid JWT: base64url (RFC 7515) has no "=", "+" and "/"'
   }
-  const isEncrypted = token.split('.').length === 5
-  if (isEncrypted) {
+  // Only an encrypted one has five parts (RFC 7516, 3.1).
+  if (token.split('.').length === 5) {
     return 'the access token is an encrypted JWT: this store reads only signed ones'
   }
   const payload = attempt(decodeJwt, token)
