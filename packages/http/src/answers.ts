@@ -1,10 +1,5 @@
 import { Readable } from 'node:stream'
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-} from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toFailure } from './errors/error-response.ts'
 import { lingerTimeoutMs } from './limits.ts'
 import { changedTagAdvice } from './request/conditions.ts'
@@ -108,8 +103,14 @@ export function closeAfterEarlyAnswers(app: FastifyInstance): void {
   })
 }
 
+/** Tells of failures that are worth a line in the log. */
+export interface FailureLog {
+  readonly error: (details: object, message: string) => void
+  readonly debug: (details: object, message: string) => void
+}
+
 /** Returns Fastify's error handler. */
-export function createErrorHandler(logger: FastifyBaseLogger) {
+export function createErrorHandler(logger: FailureLog) {
   return (cause: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const { status, headers, body, isDefect } = toFailure(cause)
     const details = { reqId: request.id, err: cause }

@@ -1,8 +1,13 @@
 import { METHODS } from 'node:http'
 import type { Gate } from '@plant-store/access'
 import type { PlantUseCases } from '@plant-store/domain'
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
-import { closeAfterEarlyAnswers, createErrorHandler, finishAnswers } from './answers.ts'
+import { type FastifyInstance, fastify } from 'fastify'
+import {
+  closeAfterEarlyAnswers,
+  createErrorHandler,
+  type FailureLog,
+  finishAnswers,
+} from './answers.ts'
 import { describeInterface } from './description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
@@ -44,7 +49,7 @@ export interface ServerOptions extends Probes {
   /** The same use cases, but plants that they add are not announced to webhooks. */
   readonly unannounced: PlantUseCases
   readonly gate: Gate
-  readonly logger: FastifyBaseLogger
+  readonly logger: FailureLog
   /**
    * The folder of the page at `/browse`, with a slash at the end. Without a folder there
    * is no page.

@@ -46,8 +46,8 @@ const targets = ['/', '/plants/', '/plants?', '/plants?limit=', '/plants?tag=', 
 
 const pieces = [
   ...' \ta0-/.:%+&?#="\\;,<{[(',
-  ...'a |-1|//|..|::|%20|%zz|&a=|&limit=|""|\\"|; |;a=|; charset|; charset='.split('|'),
-  ...', |a,|<>|127.0.0.1,|1.|::1,|Bearer |W/"a",|a=b;'.split('|'),
+  ...['a ', '//', '..', '%20', '%zz', '&a=', '""', '\\"', '; ', ';a=', '; charset='],
+  ...[', ', 'a,', '<>', '1.', '::1,', 'W/"a",'],
 ]
 
 test.each(fields)(

@@ -34,8 +34,8 @@ export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   readonly prepare?: (app: FastifyInstance) => void
 }
 
-/** A line that the server logged beside its requests, from the level `info` on. */
-type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
+/** A line that the server logged beside its requests, above the level `debug`. */
+type Logged = readonly [level: 'error', message: string]
 
 /** The log's line of a request, with the members that handlers add. */
 type LoggedRequest = AnsweredRequest & {
@@ -191,25 +191,11 @@ export function pausedInserts(onInsert = () => {}) {
   return { plants: { insert }, begun, resume, [Symbol.dispose]: resume }
 }
 
-function createLogger(logged: Logged[], debugged: unknown[]) {
-  const keep =
-    (level: Logged[0]) =>
-    (details: unknown, message = '') => {
-      const { err } = Object(details)
-      const reason = err ? `: ${err.stack}` : ''
-      logged.push([level, `${message || details}${reason}`])
-    }
+/** Keeps what the server logs beside its requests. */
+function createLogger(logged: Logged[], debugged: unknown[]): ServerOptions['logger'] {
   return {
-    level: 'info',
-    fatal: keep('fatal'),
-    error: keep('error'),
-    warn: keep('warn'),
-    info: keep('info'),
-    debug: (details: unknown) => void debugged.push(details),
-    trace() {},
-    silent() {},
-    child() {
-      return this
-    },
+    error: (details, message) =>
+      void logged.push(['error', `${message}: ${Object(details).err.stack}`]),
+    debug: details => void debugged.push(details),
   }
 }

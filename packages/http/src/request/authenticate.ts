@@ -72,7 +72,7 @@ function scopeOf(request: FastifyRequest): RouteScope {
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    // A gate judges one scope. If any will do, `judgeRefusal` admits a token that
+    // A gate judges one scope. If any will do, `judgeFailure` admits a token that
     // lacks this one.
     const judgedScope = scope === 'any' ? 'plants:read' : scope
     try {
@@ -84,9 +84,9 @@ export function createAuthentication(gate: Gate): Authenticate {
       }
       return admission
         .then(holder => noteHolder(request, holder))
-        .catch(thrown => judgeRefusal(thrown, request, scope))
+        .catch(thrown => judgeFailure(thrown, request, scope))
     } catch (thrown) {
-      judgeRefusal(thrown, request, scope)
+      judgeFailure(thrown, request, scope)
     }
   }
 }
@@ -103,7 +103,7 @@ function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
  * @throws Error always, unless the token only lacks the scope and any scope will do. It
  *   is an error, because Fastify takes a falsy value for success.
  */
-function judgeRefusal(
+function judgeFailure(
   thrown: unknown,
   request: AuthenticatedRequest,
   scope: Scope | 'any',
@@ -119,27 +119,27 @@ function judgeRefusal(
   if (!(thrown instanceof AccessError)) {
     throw thrown
   }
-  const refusal = withForm(thrown, request.headers.authorization)
-  factsOf(request).refusal = refusal
-  if (scope === 'any' && refusal.code === 'insufficient-scope') {
+  const error = withForm(thrown, request.headers.authorization)
+  factsOf(request).accessError = error
+  if (scope === 'any' && error.code === 'insufficient-scope') {
     return
   }
-  throw refusal
+  throw error
 }
 
 const expectedForm =
   'the header field Authorization must be "Bearer", a space and the access token'
 
-/** Returns the refusal, which names the form of the header field if that is at fault. */
-function withForm(refusal: AccessError, authorization: string | undefined): AccessError {
-  const { code, scope, holder } = refusal
+/** Returns the error, which names the form of the header field if that is at fault. */
+function withForm(error: AccessError, authorization: string | undefined): AccessError {
+  const { code, scope, holder } = error
   const isAboutToken = code === 'no-token' || code === 'invalid-token'
   if (!isAboutToken || authorization === undefined) {
-    return refusal
+    return error
   }
   const token = bearerToken(authorization)
   if (token !== undefined && isBearerToken(token)) {
-    return refusal
+    return error
   }
   return new AccessError(code, expectedForm, scope, holder)
 }

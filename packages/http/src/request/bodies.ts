@@ -31,11 +31,11 @@ export function acceptJsonBodies(
         done(null)
         return
       }
-      const refusal = countBody(request, body, budget)
-      if (refusal === undefined) {
+      const fault = countBody(request, body, budget)
+      if (fault === undefined) {
         readWhole(request, body, bodyBytesMax, done)
       } else {
-        done(refusal)
+        done(fault)
       }
     })
   })
@@ -75,8 +75,8 @@ export function acceptLineBodies(app: FastifyInstance, budget: Budget): void {
       done(null)
       return
     }
-    const refusal = countBody(request, body, budget)
-    done(refusal ?? null, body)
+    const fault = countBody(request, body, budget)
+    done(fault ?? null, body)
   })
 }
 
@@ -141,11 +141,11 @@ function countBody(
   body: Body,
   budget: Budget,
 ): RequestError | undefined {
-  const refusal = faultOfFields(request)
-  if (refusal === undefined) {
+  const fault = faultOfFields(request)
+  if (fault === undefined) {
     body.count(budget, expectationOf(request) !== undefined)
   }
-  return refusal
+  return fault
 }
 
 /** Returns what is at fault in the header fields of a body, besides its media type. */

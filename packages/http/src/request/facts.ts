@@ -44,7 +44,7 @@ class Facts {
   /** The name of the admitted holder. */
   holderName: string | undefined
   /** Why the gate refused. */
-  refusal: AccessError | undefined
+  accessError: AccessError | undefined
   /**
    * More members of the log line: the id of an entity, as a text, which programs that
    * read logs do not round, or the counts of a batch.

@@ -64,7 +64,7 @@ export function callOnAnswer(
     const status = reply.statusCode
     const endedMs = performance.now()
     const facts = factsOf(request)
-    const { startedMs = endedMs, route, trace, refusal } = facts
+    const { startedMs = endedMs, route, trace, accessError } = facts
     // A path that does not exist is answered before a missing scope.
     const isRefused = status === 401 || status === 403
     trace?.end({ method, route, status })
@@ -75,8 +75,8 @@ export function callOnAnswer(
       route,
       status,
       error: facts.errorNumber,
-      token: facts.holderName ?? refusal?.holder,
-      reason: isRefused ? refusal?.message : undefined,
+      token: facts.holderName ?? accessError?.holder,
+      reason: isRefused ? accessError?.message : undefined,
       ...facts.logFields,
       traceId: trace?.traceId,
       ms: Math.round((endedMs - startedMs) * 1000) / 1000,

@@ -49,7 +49,7 @@ export function refuseOtherMethods(
   for (const [path, routesOfPath] of byPath) {
     const methods = routesOfPath.flatMap(({ method }) => method)
     const isOpen = routesOfPath.every(({ config }) => config?.scope === null)
-    addRefusal(app, path, methods, isOpen ? null : 'any')
+    addOtherMethods(app, path, methods, isOpen ? null : 'any')
   }
 }
 
@@ -59,7 +59,7 @@ export function patternOf(route: RouteOptions): string {
   return routePath || '/'
 }
 
-function addRefusal(
+function addOtherMethods(
   app: FastifyInstance,
   url: string,
   methods: readonly string[],

@@ -83,6 +83,7 @@ const nearPaths = [
   '/plants//',
   '//plants',
   '/v1/plants',
+  '/Plants',
 ]
 
 /** The cases of what every operation on plants refuses. */
