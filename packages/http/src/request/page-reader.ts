@@ -46,7 +46,7 @@ const restTurns = 20
  * Returns a function that runs reads one after another, in turns, so that many long
  * pages do not hold up other requests.
  */
-export function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
+function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
   const waiting: (() => void)[] = []
   let turnsToRest = 0
   const run = () => {
