@@ -59,7 +59,7 @@ async function expectGone(sockets: ReadonlySet<Socket>): Promise<void> {
     }
     return sockets.size
   }
-  await expect.poll(stillThere, { timeout: 10_000 }).toBe(0)
+  await expect.poll(stillThere).toBe(0)
 }
 
 /** Tries to connect three times. Returns the reason of the last failure. */
@@ -83,30 +83,14 @@ async function failThrice(url: string): Promise<string> {
 const takesTls = (socket: Socket) => socket.write('S')
 
 describe('a failed attempt leaves no socket open', () => {
-  test.each([
-    {
-      why: 'the key belongs to another certificate',
-      key: `${privateKey.export({ type: 'pkcs8', format: 'pem' })}`,
-      reason: /key values mismatch/,
-    },
-    {
-      why: 'the key is encrypted',
-      key: `${privateKey.export({
-        type: 'pkcs8',
-        format: 'pem',
-        cipher: 'aes-256-cbc',
-        passphrase: 'secret',
-      })}`,
-      reason: /passphrase|interrupted or cancelled|bad decrypt/i,
-    },
-    { why: 'the key is garbage', key: 'garbage', reason: /no start line|DECODER/ },
-  ])('if $why', async ({ key, reason }) => {
+  test('if the key belongs to another certificate', async () => {
     const { url, sockets } = await startServer(takesTls)
+    const key = `${privateKey.export({ type: 'pkcs8', format: 'pem' })}`
     const files = `sslcert=${fileOf(certificate)}&sslkey=${fileOf(key)}`
 
     const failure = await failThrice(`${url}?sslmode=verify-full&${files}`)
 
-    expect(failure).toMatch(reason)
+    expect(failure).toMatch(/key values mismatch/)
     await expectGone(sockets)
   })
 
@@ -157,11 +141,6 @@ describe('a failed attempt leaves no socket open', () => {
       why: 'the server refuses the user',
       answer: (socket: Socket) => socket.write(errorOf('no such user')),
       reason: 'no such user',
-    },
-    {
-      why: 'the server speaks another protocol',
-      answer: (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
-      reason: /timeout|terminated|unexpected/i,
     },
     {
       why: 'the server refuses the settings of the session',

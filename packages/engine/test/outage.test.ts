@@ -1,4 +1,3 @@
-import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDamage, messageOf, StoreError } from '@plant-store/engine'
@@ -42,17 +41,6 @@ test('a store that another program locks is reported once', async () => {
     await nextTurn()
   }
   expect(reasons).toEqual([failure, undefined])
-})
-
-test('a store whose file is moved is reported without a change or a check', async () => {
-  const file = join(temporaryFolder(), 'notes.db')
-  const failed = Promise.withResolvers<string | undefined>()
-  await using _store = await openStorage({
-    url: `file:${file}`,
-    onFailureChange: failed.resolve,
-  })
-  renameSync(file, `${file}.moved`)
-  expect(await failed.promise).toContain('removed, moved')
 })
 
 test('a read that fails has the reason for operators', async () => {

@@ -154,15 +154,6 @@ describe('a connection', () => {
     expect(await connectionOf(pool)).not.toBe(first)
   })
 
-  test('has a name that operators know', async () => {
-    const row = await ask(
-      openPool(),
-      `select current_setting('application_name') as name`,
-    )
-
-    expect(row).toEqual({ name: 'plant-store' })
-  })
-
   test('waits until the server ends a late statement', async () => {
     const late = ask(openPool({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')
 
@@ -193,16 +184,6 @@ describe('a pool whose server allows fewer connections', () => {
 
     expect([limited, soonAfter, grown]).toEqual([1, 1, 3])
     await pool[Symbol.asyncDispose]()
-  })
-
-  test('is refused with the reason of a server that allows none', async () => {
-    await using user = await database.createReader()
-    await database.query(`alter role ${user.name} connection limit 0`)
-    const pool = openPool({ hosts: [user.url], timeoutMs: 700 })
-
-    await expect(connectionOf(pool)).rejects.toThrow(
-      `too many connections for role "${user.name}"`,
-    )
   })
 })
 

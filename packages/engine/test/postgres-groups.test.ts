@@ -42,10 +42,6 @@ test('a group is stored as a whole or not if any message fails', async () => {
   expect(await findTornGroups(database.url, failing)).toEqual([])
 })
 
-test('a group is stored as a whole or not whichever message is the last', async () => {
-  expect(await findTornGroups(database.url, lastToArrive)).toEqual([])
-})
-
 test('a group is stored as a whole or not after a begin that failed', async () => {
   expect(await findTornGroups(database.url, lastAfterFailedBegin)).toEqual([])
 })

@@ -1,42 +1,19 @@
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { entities, note, openStorage } from './notes.ts'
+import { entities, openStorage } from './notes.ts'
 
 /** The number of the lock of migrations, which is the same in every release. */
 const migrationLock = 4_815_162_342
 
-describe('several processes that start on one database', () => {
-  test('let one of them migrate while the others wait', async () => {
-    await using database = await createTestDatabase()
-    await using blocker = await holdMigrationLock(database.url)
-    const openings = [
-      openStorage({ url: database.url }),
-      openStorage({ url: database.url }),
-    ]
-    const waiting = `select 1 from pg_locks join pg_database on pg_database.oid = database
-      where datname = current_database() and locktype = 'advisory' and not granted`
-    await expect.poll(() => database.query(waiting)).toHaveLength(2)
+test('a start does not wait for a migration if the store is up to date', async () => {
+  await using database = await createTestDatabase()
+  await using first = await openStorage({ url: database.url })
+  await using _blocker = await holdMigrationLock(database.url)
 
-    await blocker.release()
-    const storages = await Promise.all(openings)
-    await Promise.all(storages.map(storage => storage.check()))
-    await Promise.all(storages.map(storage => storage[Symbol.asyncDispose]()))
+  await using second = await openStorage({ url: database.url })
 
-    // Each migration writes the row at its next place.
-    const places = await database.query('select ctid::text as place from schema_version')
-    expect(places).toEqual([{ place: '(0,2)' }])
-  })
-
-  test('do not wait for a migration if the store is up to date', async () => {
-    await using database = await createTestDatabase()
-    await using first = await openStorage({ url: database.url })
-    await using _blocker = await holdMigrationLock(database.url)
-
-    await using second = await openStorage({ url: database.url })
-
-    await Promise.all([first.check(), second.check()])
-  })
+  await Promise.all([first.check(), second.check()])
 })
 
 /** Keeps migrations from starting. */
@@ -44,10 +21,7 @@ async function holdMigrationLock(connectionString: string) {
   const client = new pg.Client({ connectionString })
   await client.connect()
   await client.query(`select pg_advisory_lock(${migrationLock})`)
-  return {
-    release: () => client.query(`select pg_advisory_unlock(${migrationLock})`),
-    [Symbol.asyncDispose]: () => client.end(),
-  }
+  return { [Symbol.asyncDispose]: () => client.end() }
 }
 
 test('a migration that the server rolls back is tried again', async () => {
@@ -68,24 +42,6 @@ test('a migration that the server rolls back is tried again', async () => {
 
   const [attempts] = await database.query('select last_value::int as count from attempts')
   expect(attempts?.['count']).toBeGreaterThan(1)
-})
-
-test('a store in a database whose tables are all published can be changed', async () => {
-  await using database = await createTestDatabase()
-  await database.query('create publication everything for all tables')
-
-  await using storage = await openStorage({ url: database.url })
-  const isInserted = await storage.notes.insert(note(1))
-  const isRemoved = await storage.notes.remove(note(1).id)
-  await storage.check()
-
-  expect([isInserted, isRemoved]).toEqual([true, true])
-  const withoutKey = await database.query(
-    `select relname from pg_class
-    where relkind = 'r' and relnamespace = 'public'::regnamespace
-      and not exists (select from pg_index where indrelid = pg_class.oid and indisprimary)`,
-  )
-  expect(withoutKey).toEqual([])
 })
 
 describe('a start is refused', () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { retryRolledBack } from '../src/postgres/retry.ts'
 
 const patienceMs = 60_000
@@ -23,47 +23,40 @@ class FailingTransaction {
   }
 }
 
-describe.each([
+/** Fixes how long each pause is, of what it may be at most. */
+function fixPauses(part: number): void {
+  const random = vi.spyOn(Math, 'random').mockReturnValue(part)
+  onTestFinished(() => random.mockRestore())
+}
+
+test.each([
   { failure: 'a serialization failure', code: '40001' },
   { failure: 'a deadlock', code: '40P01' },
-])('after $failure', ({ code }) => {
-  beforeEach(() => {
-    const random = vi.spyOn(Math, 'random').mockReturnValue(0)
-    onTestFinished(() => random.mockRestore())
-  })
+])('a transaction is tried ten times after $failure', async ({ code }) => {
+  fixPauses(0)
+  // The process has run for long, and the time is counted from the first attempt.
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1e9)
+  onTestFinished(() => clock.mockRestore())
+  const succeeding = new FailingTransaction(9, code)
+  const failing = new FailingTransaction(100, code)
 
-  test('a transaction is tried ten times', async () => {
-    const succeeding = new FailingTransaction(9, code)
-    const failing = new FailingTransaction(100, code)
+  const outcome = await retryRolledBack(patienceMs, succeeding.run)
 
-    const outcome = await retryRolledBack(patienceMs, succeeding.run)
+  expect(outcome).toBe('done')
+  await expect(retryRolledBack(patienceMs, failing.run)).rejects.toThrow('rolled back')
+  expect(failing.attempts).toBe(10)
+})
 
-    expect(outcome).toBe('done')
-    await expect(retryRolledBack(patienceMs, failing.run)).rejects.toThrow('rolled back')
-    expect(failing.attempts).toBe(10)
-  })
+test('each pause may be twice as long as the one before', async () => {
+  fixPauses(1)
+  const transaction = new FailingTransaction(4, '40001')
+  const startedMs = performance.now()
 
-  test('each pause may be twice as long as the one before', async () => {
-    vi.mocked(Math.random).mockReturnValue(1)
-    const transaction = new FailingTransaction(4, code)
-    const startedMs = performance.now()
+  await retryRolledBack(patienceMs, transaction.run)
 
-    await retryRolledBack(patienceMs, transaction.run)
-
-    const waitedMs = performance.now() - startedMs
-    const pausesMs = 2 + 4 + 8 + 16
-    // A timer may be a millisecond early.
-    expect(waitedMs).toBeGreaterThan(pausesMs - 4)
-  })
-
-  test('the time is counted from the first attempt', async () => {
-    // The process has run for long.
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(1e9)
-    onTestFinished(() => clock.mockRestore())
-    const transaction = new FailingTransaction(9, code)
-
-    expect(await retryRolledBack(patienceMs, transaction.run)).toBe('done')
-  })
+  const pausesMs = 2 + 4 + 8 + 16
+  // A timer may be a millisecond early.
+  expect(performance.now() - startedMs).toBeGreaterThan(pausesMs - 4)
 })
 
 test.each([

@@ -1,16 +1,18 @@
-import { storesOf } from '@plant-store/engine'
-import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
 import {
-  createDatabase,
-  startPostgres,
-  type TestDatabase,
-} from '@plant-store/harness/postgres'
-import { createTestDatabase, createTestSchema, needs } from '@plant-store/harness/vitest'
-import { describe, expect, inject, test } from 'vitest'
-import { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import { attachStorage, entities, note, notesFrom, openStorage } from './notes.ts'
+  attachStorage,
+  entities,
+  inspectStore,
+  note,
+  notesFrom,
+  openReader,
+  openStorage,
+  planOpening,
+} from './notes.ts'
+import { itemsOf } from './places.ts'
 
-const stores = storesOf(entities)
 const tables = Object.values(entities).flatMap(({ tables }) => tables)
 
 /** Fills a store, and lets a role that does not own its tables change them. */
@@ -26,12 +28,9 @@ async function createUser(database: TestDatabase) {
 
 /** Counts the notes of a store by its pages, as an export does. */
 async function countByReader(url: string): Promise<number> {
-  await using reader = await stores.openReader(url)
-  let count = 0
-  for await (const notes of reader.all('notes')) {
-    count += notes.length
-  }
-  return count
+  await using reader = await openReader(url)
+  const notes = await itemsOf(reader.all('notes'))
+  return notes.length
 }
 
 describe('row-level security that hides rows', () => {
@@ -44,8 +43,8 @@ describe('row-level security that hides rows', () => {
     await database.query('alter table notes enable row level security')
 
     await expect(countByReader(user.url)).rejects.toThrow(hidden)
-    await expect(stores.inspectStore(user.url)).rejects.toThrow(hidden)
-    await expect(stores.planOpening(user.url)).rejects.toThrow(
+    await expect(inspectStore(user.url)).rejects.toThrow(hidden)
+    await expect(planOpening(user.url)).rejects.toThrow(
       'its role lacks the right to see all rows of notes',
     )
     expect(await countByReader(database.url)).toBe(3)
@@ -80,53 +79,16 @@ describe('row-level security that hides rows', () => {
       cause: { message: 'its role lacks the right to see all rows of gardens' },
     })
   })
-
-  test.each(['session', 'transaction'] as const)(
-    'is refused behind a pooler by %s',
-    needs('pgbouncer', hasPgbouncer),
-    async poolMode => {
-      const settings = { pool_mode: poolMode }
-      await using pooler = await startPgbouncer(inject('postgresUrl'), settings)
-      const hosts = [pooler.url]
-      await using pool = new ConnectionPool({ hosts, poolMode, timeoutMs: 10_000 }, 1)
-      const query = `select current_setting('row_security') as value`
-
-      const results = await pool.run([{ text: query }, { text: query }])
-      await using transaction = await pool.begin()
-      const { rows } = await transaction.query(query)
-
-      const values = [...results.flatMap(({ rows }) => rows), ...rows]
-      expect(values.map(({ value }) => value)).toEqual(['off', 'off', 'off'])
-    },
-  )
 })
 
-describe('a host that only reads', () => {
-  const readOnly = 'options=-c%20default_transaction_read_only%3Don'
+test('a host that only reads is read, and does not start a server', async () => {
+  await using database = await createTestDatabase()
+  await using storage = await openStorage({ url: database.url })
+  await storage.notes.insert(note(1))
+  const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`
 
-  test('is read if none accepts writes, and does not start a server', async () => {
-    await using database = await createTestDatabase()
-    await using storage = await openStorage({ url: database.url })
-    await storage.notes.insert(note(1))
-    const url = `${database.url}?${readOnly}`
-
-    expect(await countByReader(url)).toBe(1)
-    expect((await stores.inspectStore(url)).counts.notes).toBe(1)
-    await expect(openStorage({ url })).rejects.toThrow('does not accept writes')
-    await expect(stores.planOpening(url)).rejects.toThrow('does not accept writes')
-  })
-
-  test('is read while it is a standby', async () => {
-    await using server = await startPostgres()
-    const { url } = await createDatabase(server.url)
-    {
-      await using storage = await openStorage({ url })
-      await storage.notes.insert(note(1))
-    }
-    await server.stop()
-    await server.start({ asStandby: true })
-
-    expect(await countByReader(url)).toBe(1)
-    expect((await stores.inspectStore(url)).counts.notes).toBe(1)
-  })
+  expect(await countByReader(url)).toBe(1)
+  expect((await inspectStore(url)).counts.notes).toBe(1)
+  await expect(openStorage({ url })).rejects.toThrow('does not accept writes')
+  await expect(planOpening(url)).rejects.toThrow('does not accept writes')
 })

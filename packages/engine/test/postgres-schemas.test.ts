@@ -1,11 +1,9 @@
-import { storesOf } from '@plant-store/engine'
-import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
-import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import { describe, expect, inject, test } from 'vitest'
-import { entities, note, openStorage } from './notes.ts'
+import { createTestDatabase } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
+import { inspectStore, note, openStorage, planOpening } from './notes.ts'
 
-const stores = storesOf(entities)
+type TestRole = Awaited<ReturnType<typeof createRole>>
 
 /** A role that may create tables in `public`, as it was common before PostgreSQL 15. */
 async function createRole(database: TestDatabase) {
@@ -47,10 +45,10 @@ describe('a store in public, after the search path got a schema before it', () =
     await createStore(role.url)
     await database.query(`create schema authorization ${role.name}`)
 
-    const report = await stores.inspectStore(role.url)
-    const plan = await stores.planOpening(role.url)
+    const report = await inspectStore(role.url)
+    const plan = await planOpening(role.url)
     await using storage = await openStorage({ url: role.url })
-    const found = await storage.notes.find(note(1).id)
+    const found = await storage.notes.find(1n)
 
     expect(report.counts.notes).toBe(1)
     expect(plan.versionBefore).toBe(plan.schemaVersion)
@@ -58,108 +56,86 @@ describe('a store in public, after the search path got a schema before it', () =
     expect(await tablesIn(database, role.name)).toEqual([])
   })
 
-  test('is kept when a server reconnects', () => keepsStoreAfterReconnect('session'))
+  test('is kept when a server reconnects', async () => {
+    await using database = await createTestDatabase()
+    await using storage = await openStorage({ url: database.url })
+    await storage.notes.insert(note(1))
+    await database.query('create schema second')
+    await createStore(`${database.url}?options=-c%20search_path%3Dsecond`)
 
-  test(
-    'is kept when a server reconnects behind pgbouncer',
-    needs('pgbouncer', hasPgbouncer),
-    () => keepsStoreAfterReconnect('transaction'),
-  )
+    const name = new URL(database.url).pathname.slice(1)
+    await database.query(`alter database ${name} set search_path = second, public`)
+    await database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`,
+    )
+    const insert = () => storage.notes.insert(note(2)).catch(() => 'unavailable')
+    await expect.poll(insert).not.toBe('unavailable')
+
+    const stored = await database.query('select id from public.notes order by id')
+    expect(stored).toEqual([{ id: '1' }, { id: '2' }])
+  })
 })
 
-async function keepsStoreAfterReconnect(
-  poolMode: 'session' | 'transaction',
-): Promise<void> {
-  await using database = await createTestDatabase()
-  await using stack = new AsyncDisposableStack()
-  const url = new URL(database.url)
-  if (poolMode === 'transaction') {
-    const settings = { pool_mode: 'transaction', default_pool_size: '8' }
-    const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), settings))
-    url.host = new URL(pooler.url).host
-    url.search = '?pool_mode=transaction'
-  }
-  const storage = stack.use(await openStorage({ url: url.href }))
-  await storage.notes.insert(note(1))
-  await database.query('create schema second')
-  await createStore(`${database.url}?options=-c%20search_path%3Dsecond`)
-
-  const name = url.pathname.slice(1)
-  await database.query(`alter database ${name} set search_path = second, public`)
-  await database.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid()`,
-  )
-  const insert = () => storage.notes.insert(note(2)).catch(() => 'unavailable')
-  await expect.poll(insert).not.toBe('unavailable')
-
-  const stored = await database.query('select id from public.notes order by id')
-  expect(stored).toEqual([{ id: '1' }, { id: '2' }])
+interface Refusal {
+  readonly why: string
+  /** Prepares the database, and returns the reason for the role to be refused. */
+  prepare(database: TestDatabase, role: TestRole): Promise<string>
 }
 
-describe('a start is refused', () => {
-  test('if two schemas of the search path have a store', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
-    await createStore(role.url)
-    await database.query(`create schema authorization ${role.name}`)
-    await createStore(role.ownUrl)
-    const reason = `its schemas ${role.name} and public both have a store: name one with ?options=-c%20search_path%3D${role.name}`
+test.each<Refusal>([
+  {
+    why: 'if two schemas of the search path have a store',
+    async prepare(database, { name, url, ownUrl }) {
+      await createStore(url)
+      await database.query(`create schema authorization ${name}`)
+      await createStore(ownUrl)
+      return `its schemas ${name} and public both have a store: name one with ?options=-c%20search_path%3D${name}`
+    },
+  },
+  {
+    why: 'if the role may not use the schema that has the store',
+    async prepare(database, { name }) {
+      await database.query('create schema "Odd, ""one"""')
+      const path = encodeURIComponent('-c search_path="Odd,\\ ""one"""')
+      await createStore(`${database.url}?options=${path}`)
+      await database.query(`alter role ${name} set search_path = "Odd, ""one""", public`)
+      return `the role ${name} may not use its schema Odd, "one"`
+    },
+  },
+  {
+    why: 'if the role may use no schema of its search path',
+    async prepare(database, { name }) {
+      await database.query(`alter role ${name} set search_path = gone`)
+      return `the role ${name} may use no schema of the search path gone`
+    },
+  },
+  {
+    why: 'if the role may not create tables',
+    async prepare(database, { name }) {
+      await database.query(`revoke create on schema public from ${name}`)
+      return `its role ${name} may not create tables in the schema public`
+    },
+  },
+  {
+    why: 'if another role restored the dump, with each table it may not read',
+    async prepare(database) {
+      await createStore(database.url)
+      const tables = ['schema_version', 'notes', 'gardens']
+      const rights = tables.map(table => `select on ${table}`)
+      return `its role lacks the right to ${rights.join(', ')}`
+    },
+  },
+])('a start is refused $why', async ({ prepare }) => {
+  await using database = await createTestDatabase()
+  await using role = await createRole(database)
+  const reason = await prepare(database, role)
+  const tablesBefore = await tablesIn(database, 'public')
 
-    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
-    await expect(stores.openReader(role.url)).rejects.toThrow(reason)
-  })
+  await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
+  await expect(planOpening(role.url)).rejects.toThrow(reason)
 
-  test('if the role may not use the schema that has the store', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
-    await database.query('create schema "Odd, ""one"""')
-    await createStore(
-      `${database.url}?options=${encodeURIComponent('-c search_path="Odd,\\ ""one"""')}`,
-    )
-    await database.query(
-      `alter role ${role.name} set search_path = "Odd, ""one""", public`,
-    )
-    const reason = `the role ${role.name} may not use its schema Odd, "one"`
-
-    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
-    expect(await tablesIn(database, 'public')).toEqual([])
-  })
-
-  test('if the role may use no schema of its search path', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
-    await database.query(`alter role ${role.name} set search_path = gone`)
-    const reason = `the role ${role.name} may use no schema of the search path gone`
-
-    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
-  })
-
-  test('if the role may not create tables', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
-    await database.query(`revoke create on schema public from ${role.name}`)
-    const reason = `its role ${role.name} may not create tables in the schema public`
-
-    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
-  })
-
-  test('if another role restored the dump, with every table it may not read', async () => {
-    await using database = await createTestDatabase()
-    await createStore(database.url)
-    await using role = await createRole(database)
-    const tables = ['schema_version', 'notes', 'gardens']
-    const reason = `its role lacks the right to ${tables.map(table => `select on ${table}`).join(', ')}`
-
-    await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
-    await expect(stores.openReader(role.url)).rejects.toThrow(reason)
-    await expect(stores.inspectStore(role.url)).rejects.toThrow(reason)
-    await expect(stores.planOpening(role.url)).rejects.toThrow(reason)
-  })
+  expect(await tablesIn(database, 'public')).toEqual(tablesBefore)
 })
 
 describe('a plan of an opening', () => {
@@ -167,7 +143,7 @@ describe('a plan of an opening', () => {
     await using database = await createTestDatabase()
     await using role = await createRole(database)
 
-    const plan = await stores.planOpening(role.url)
+    const plan = await planOpening(role.url)
 
     const { host, pathname } = new URL(role.url)
     expect(plan).toEqual({
@@ -183,9 +159,7 @@ describe('a plan of an opening', () => {
     await createStore(database.url)
     await database.query('create schema second')
 
-    const plan = await stores.planOpening(
-      `${database.url}?options=-c%20search_path%3Dsecond`,
-    )
+    const plan = await planOpening(`${database.url}?options=-c%20search_path%3Dsecond`)
 
     expect(plan.versionBefore).toBeUndefined()
     expect(plan.store).toMatch(
@@ -199,7 +173,7 @@ describe('a plan of an opening', () => {
     await using reader = await database.createReader()
     await database.query(`grant insert, update, delete on notes to ${reader.name}`)
 
-    await expect(stores.planOpening(reader.url)).rejects.toThrow(
+    await expect(planOpening(reader.url)).rejects.toThrow(
       /cannot be opened: its role lacks the right to insert on gardens, update on gardens, delete on gardens$/,
     )
   })

@@ -36,15 +36,20 @@ test('a change with a warning succeeds, and its warning is reported once', async
   expect(warnings).toEqual(['database must be vacuumed within 999 transactions'])
 })
 
-test('each thread reports the warnings of its own changes', async () => {
+test('each thread reports the warnings and commits of its own changes', async () => {
   const { warnings, onServerWarning } = hear()
+  const onCommit = vi.fn()
   await using storage = await openStorage({ url: database.url })
-  await using attached = await attachStorage(storage.share(), { onServerWarning })
+  await using attached = await attachStorage(storage.share(), {
+    onServerWarning,
+    onCommit,
+  })
 
   await storage.notes.insert(note(4))
   await attached.notes.insert(note(5))
 
   expect(warnings).toEqual(['database must be vacuumed within 995 transactions'])
+  expect(onCommit.mock.calls).toEqual([[{ changes: 1, ms: expect.any(Number) }]])
 })
 
 test('a warning that the server gives while it lets a client in is reported', async () => {

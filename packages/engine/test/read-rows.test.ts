@@ -1,67 +1,9 @@
 import { sqliteDialect } from '@plant-store/engine'
-import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readRows } from '../src/statements/read-rows.ts'
-import {
-  createTable,
-  int64Min,
-  type Note,
-  note,
-  openStorage,
-  statementsOf,
-} from './notes.ts'
-
-const bytesOf = ({ text, topic }: Note) =>
-  Buffer.byteLength(text) + Buffer.byteLength(topic ?? '')
-
-/** The rows of a page by definition: up to the one at which the texts reach the size. */
-function within(
-  notes: readonly Note[],
-  limit: number,
-  textBytesMax: number,
-): readonly Note[] {
-  let bytes = 0
-  const last = notes.findIndex((row, index) => {
-    bytes += bytesOf(row)
-    return bytes >= textBytesMax || index + 1 === limit
-  })
-  return last === -1 ? notes : notes.slice(0, last + 1)
-}
-
-/** Empty texts, texts without a topic, and characters of one, two and four bytes. */
-const notes = [
-  note(int64Min, ''),
-  note(1, 'abcde', ''),
-  note(2, 'ééé', 'abcdé'),
-  note(3, '', '🌱'),
-  note(4, '0', null),
-  note(5, ''),
-  note(2n ** 63n - 1n, 'abcdefghijk', 'a'),
-]
-
-describe.each(['SQLite', 'PostgreSQL'])('on %s', name => {
-  test('a page ends with the row at which its texts reach the size', async () => {
-    await using schema = await createTestSchema()
-    const url = name === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
-    await using storage = await openStorage({ url })
-    await storage.notes.insertAll(notes)
-    const most = notes.reduce((sum, each) => sum + bytesOf(each), 1)
-    for (const limit of [1, 2, 5, notes.length, notes.length + 1]) {
-      for (
-        let textBytesMax = 1;
-        textBytesMax <= limit * 2 * most;
-        textBytesMax += 1 + (textBytesMax >> 3)
-      ) {
-        expect(
-          await storage.notes.page(limit, textBytesMax),
-          `${limit} notes, ${textBytesMax} bytes`,
-        ).toEqual(within(notes, limit, textBytesMax))
-      }
-    }
-  })
-})
+import { createTable, int64Min, type Note, note, statementsOf } from './notes.ts'
 
 describe('a page on SQLite', () => {
   const database = new Database(':memory:').defaultSafeIntegers()

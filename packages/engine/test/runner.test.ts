@@ -119,23 +119,6 @@ describe.each(Object.entries(calls))('%s on a database that fails', (_, call) =>
   })
 })
 
-test('several failures for one reason are one outage', async () => {
-  const { storage, reasons } = openFailing(new Error('the disk is full'))
-
-  await Promise.allSettled(Object.values(calls).map(call => call(storage)))
-
-  expect(reasons).toEqual(['the disk is full'])
-})
-
-test('a failure after the end of a storage is no outage', async () => {
-  const { storage, reasons } = openFailing(new Error('the disk is full'))
-  await storage[Symbol.asyncDispose]()
-
-  await expect(storage.check()).rejects.toThrow()
-
-  expect(reasons).toEqual([])
-})
-
 describe.each([
   {
     part: 'check' as const,

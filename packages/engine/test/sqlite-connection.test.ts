@@ -23,11 +23,9 @@ test('the writer waits for a lock as long as it may', () => {
 test('the writer refuses a file that is no database at once', () => {
   const file = join(temporaryFolder(), 'notes.txt')
   writeFileSync(file, 'Water the garden.\n'.repeat(1000))
-  const startMs = performance.now()
 
-  expect(() => openWriterConnection(file, 60_000)).toThrow(/not a database/)
-
-  expect(performance.now() - startMs).toBeLessThan(50_000)
+  // The wait for a lock would last longer than the test may.
+  expect(() => openWriterConnection(file, 600_000)).toThrow(/not a database/)
 })
 
 test('a change waits for a lock that is soon released', async () => {

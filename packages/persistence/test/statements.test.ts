@@ -76,16 +76,17 @@ test.each([sqliteDialect, postgresDialect])(
   'on $name all changes of a table have one order of locks',
   dialect => {
     const columns = new Map<string, string>()
-    for (const [name, { order, parameters }] of compileEntities(entities, dialect)
-      .changeStatements) {
-      if (order !== 'barrier') {
-        const { of: table, by } = order
-        const entity = name.split('.')[0] as keyof typeof entities
-        expect(entities[entity].tables, name).toContain(table)
-        expect(parameters, name).toContain(by)
-        expect(columns.get(table) ?? by, name).toBe(by)
-        columns.set(table, by)
-      }
+    const { changeStatements } = compileEntities(entities, dialect)
+    const ordered = [...changeStatements].flatMap(([name, { order, parameters }]) =>
+      order === 'barrier' ? [] : [{ name, order, parameters }],
+    )
+    for (const { name, order, parameters } of ordered) {
+      const { of: table, by } = order
+      const entity = name.split('.')[0] as keyof typeof entities
+      expect(entities[entity].tables, name).toContain(table)
+      expect(parameters, name).toContain(by)
+      expect(columns.get(table) ?? by, name).toBe(by)
+      columns.set(table, by)
     }
     expect([...columns.keys()].sort()).toEqual(['access_tokens', 'plants'])
   },

@@ -1,0 +1,128 @@
+import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import { createTestDatabase, needs } from '@plant-store/harness/vitest'
+import pg from 'pg'
+import { describe, expect, inject, test } from 'vitest'
+import { ConnectionPool } from '../src/postgres/connection-pool.ts'
+import { note, notesFrom, openStorage } from './notes.ts'
+
+const unavailable = { code: 'store-unavailable' }
+
+/** A database, and its URL behind a pgbouncer with these settings. */
+async function startPooled(settings: Readonly<Record<string, string>>) {
+  await using stack = new AsyncDisposableStack()
+  const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), settings))
+  const database = stack.use(await createTestDatabase())
+  const isByTransaction = settings['pool_mode'] === 'transaction'
+  const { pathname } = new URL(database.url)
+  // A client that relies on the server's own settings loses changes.
+  const loose = `alter database ${pathname.slice(1)} set synchronous_commit = off`
+  await database.query(loose)
+  const parameters = isByTransaction ? '?pool_mode=transaction' : ''
+  const url = new URL(pathname + parameters, pooler.url).href
+  const owned = stack.move()
+  return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), () => {
+  const pool_mode = 'transaction'
+
+  test('one connection serves all requests of two stores', async () => {
+    await using pooled = await startPooled({ pool_mode, default_pool_size: '1' })
+    // All of them wait for one connection, on a machine that may be busy.
+    const options = { url: pooled.url, timeoutMs: 30_000 }
+    await using first = await openStorage(options)
+    await using second = await openStorage(options)
+
+    const visits = notesFrom(0, 200).map(async (each, n) => {
+      const { notes } = n % 2 === 0 ? first : second
+      const inserted = await notes.insert(each)
+      await notes.page(5)
+      return [inserted, await notes.find(each.id)]
+    })
+
+    const expected = notesFrom(0, 200).map(each => [true, each])
+    expect(await Promise.all(visits)).toEqual(expected)
+  })
+
+  test('a store with many reads needs two connections', async () => {
+    await using pooled = await startPooled({ pool_mode, max_client_conn: '2' })
+    await using storage = await openStorage({ url: pooled.url, readConnectionsMax: 4 })
+    await storage.notes.insertAll(notesFrom(0, 60))
+
+    const reads = notesFrom(0, 60).map(({ id }) => storage.notes.find(id))
+
+    expect(await Promise.all(reads)).toEqual(notesFrom(0, 60))
+  })
+
+  test('settings are those of the store, and stay its own', async () => {
+    await using pooled = await startPooled({ pool_mode, default_pool_size: '1' })
+    const hosts = [pooled.url]
+    const schema = 'pg_catalog'
+    const options = { hosts, poolMode: pool_mode, timeoutMs: 10_000, schema } as const
+    await using pool = new ConnectionPool(options, 1)
+    const setting = (name: string) => `current_setting('${name}')`
+    const text = `select ${setting('row_security')} as security,
+      ${setting('synchronous_commit')} as commit, ${setting('statement_timeout')} as timeout,
+      ${setting('search_path')} as path`
+
+    const results = await pool.run([{ text }, { text }])
+    const transaction = await pool.begin()
+    const { rows } = await transaction.query(text)
+    await transaction[Symbol.asyncDispose]()
+    const neighbour = new pg.Client({ connectionString: pooled.url })
+    await neighbour.connect()
+    const others = await neighbour.query(text)
+    const prepared = await neighbour.query('select 1 from pg_prepared_statements')
+    await neighbour.end()
+
+    const path = expect.stringContaining(schema)
+    const ours = { security: 'off', commit: 'on', timeout: '10s', path }
+    expect(results.flatMap(result => result.rows)).toEqual([ours, ours])
+    expect(rows).toMatchObject([{ security: 'off' }])
+    expect(others.rows).toMatchObject([
+      { security: 'on', commit: 'off', timeout: '0', path: '"$user", public' },
+    ])
+    expect(prepared.rows).toEqual([])
+  })
+
+  test('late statements end', async () => {
+    await using pooled = await startPooled({ pool_mode, default_pool_size: '2' })
+    const { database } = pooled
+    await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
+    await storage.notes.insert(note(1))
+    const other = new pg.Client({ connectionString: database.url })
+    await other.connect()
+    await other.query('begin; lock table notes in access exclusive mode')
+
+    const find = () => storage.notes.find(1n).catch(error => error)
+    const late = await find()
+
+    expect(late).toMatchObject(unavailable)
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    await expect.poll(() => database.query(waiting)).toEqual([])
+    await other.end()
+    await expect.poll(find).toEqual(note(1))
+  })
+})
+
+describe('behind pgbouncer', needs('pgbouncer', hasPgbouncer), () => {
+  test('by session a store is not ready without a connection for changes', async () => {
+    await using pooled = await startPooled({
+      pool_mode: 'session',
+      default_pool_size: '1',
+    })
+    await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
+
+    // Takes the only one.
+    expect(await storage.notes.find(1n)).toBeUndefined()
+    await expect(storage.check()).rejects.toMatchObject(unavailable)
+  })
+
+  test('by statement a store is refused', async () => {
+    await using pooled = await startPooled({ pool_mode: 'statement' })
+    await using _ = await openStorage({ url: pooled.database.url })
+
+    const reason = 'transaction blocks not allowed in statement pooling mode'
+    await expect(openStorage({ url: pooled.url })).rejects.toThrow(reason)
+  })
+})
