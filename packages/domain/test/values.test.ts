@@ -1,17 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import {
-  DomainError,
   idProblem,
   int64Max,
   int64Min,
   int64Problem,
-  isFaultless,
   isInt64,
   isRecord,
-  member,
   pageLimitProblem,
   parsePlantId,
-  refusal,
   textBytes,
   textProblem,
 } from '@plant-store/domain'
@@ -51,16 +47,6 @@ describe('an integer of 64 bits', () => {
     const refusal = { code: 'invalid-id', message: `id ${int64Problem}`, faults }
     expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refusal))
   })
-})
-
-test('an id is required, and equals the one from elsewhere', () => {
-  const expected = parsePlantId(7n)
-  expect(idProblem(undefined)).toBe('is required')
-  expect(idProblem(undefined, expected)).toBe('is required')
-  expect(idProblem(7n, expected)).toBeUndefined()
-  expect(idProblem(8n, expected)).toBe('must equal 7')
-  expect(idProblem(7, expected)).toBe(int64Problem)
-  expect(idProblem(1n, parsePlantId(0n))).toBe('must equal 0')
 })
 
 test.each([
@@ -125,35 +111,6 @@ test('the sources have no power of a bigint, which Babel makes a Math.pow', () =
 
   expect(sources).toContain('values.ts')
   expect(withPower).toEqual([])
-})
-
-test('a member is an own one', () => {
-  const input = Object.assign(Object.create({ tag: 'inherited' }), { id: 1n })
-  const ownPrototype = JSON.parse('{"__proto__":"own"}')
-
-  expect(member(input, 'id')).toBe(1n)
-  expect(member(input, 'tag')).toBeUndefined()
-  expect(member(input, 'constructor')).toBeUndefined()
-  expect(member(input, '__proto__')).toBeUndefined()
-  expect(member(ownPrototype, '__proto__')).toBe('own')
-})
-
-test('a refusal names every problem, and only problems are faults', () => {
-  const problems = { id: 'is required', name: undefined, tag: 'must be a string' }
-  expect(isFaultless(problems)).toBe(false)
-  expect(isFaultless({ id: undefined })).toBe(true)
-  expect(isFaultless({})).toBe(true)
-
-  const error = refusal('invalid-plant', problems)
-  expect(error).toBeInstanceOf(DomainError)
-  expect(error).toMatchObject({
-    code: 'invalid-plant',
-    message: 'id is required; tag must be a string',
-    faults: [
-      { field: 'id', problem: 'is required' },
-      { field: 'tag', problem: 'must be a string' },
-    ],
-  })
 })
 
 const edges = [

@@ -106,20 +106,6 @@ export const changes: readonly PlantRepositoryCase[] = [
     },
   },
   {
-    name: 'tells whether a save created or replaced',
-    async run(repository) {
-      const save = async () => (await repository.save(plant(1n))).created
-
-      assert.equal(await save(), true, 'the first')
-      assert.equal(await save(), false, 'the same again')
-      await repository.remove(plantId(1n))
-      assert.equal(await save(), true, 'after a removal')
-      await repository.remove(plantId(1n))
-      await repository.insert(plant(1n))
-      assert.equal(await save(), false, 'after an insert')
-    },
-  },
-  {
     name: 'tells racing saves, inserts and removals apart',
     async run(repository) {
       const rounds = firstIds(20).map(async n => {

@@ -72,17 +72,6 @@ export const pages: readonly PlantRepositoryCase[] = [
     },
   },
   {
-    name: 'filters by the tag that was saved last',
-    async run(repository) {
-      await repository.save(plant(1n, 'p', 'even'))
-      assert.deepEqual(await pageIds(repository, { tag: tagOf('even') }), [1n])
-
-      await repository.save(plant(1n, 'p', 'odd'))
-      assert.deepEqual(await pageIds(repository, { tag: tagOf('even') }), [])
-      assert.deepEqual(await pageIds(repository, { tag: tagOf('odd') }), [1n])
-    },
-  },
-  {
     name: 'counts the whole list beside a page, up to a number',
     async run(repository) {
       const total = async (input: ListInput, countMax = 100) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { PlantId } from '../../../plants/plant.ts'
 import { type PlantSearch, parsePlantListQuery } from '../../../plants/query.ts'
 import type { PlantRepository } from '../../../plants/repository.ts'
-import { int64Max, type UnicodeText } from '../../../values.ts'
+import type { UnicodeText } from '../../../values.ts'
 import type { PlantRepositoryCase } from '../contract.ts'
 import { idsOf, plant, plantId } from '../samples.ts'
 import { firstIds, tagOf } from './stored.ts'
@@ -66,20 +66,6 @@ export const searches: readonly PlantRepositoryCase[] = [
       }
       const byThree = await pagesOf(repository, searchFor('a', { lookAtMax: 3 }))
       assert.deepEqual(byThree.map(String), ['-3', '0,1', '', '', '8'])
-    },
-  },
-  {
-    name: 'searches after an id',
-    async run(repository) {
-      for (const id of firstIds(9)) {
-        await repository.insert(plant(id, 'a'))
-      }
-      const after = (id: bigint) =>
-        pagesOf(repository, searchFor('a', { after: plantId(id) }))
-
-      assert.deepEqual(await after(7n), [[8n]])
-      assert.deepEqual(await after(8n), [])
-      assert.deepEqual(await after(int64Max), [])
     },
   },
   {
