@@ -9,8 +9,10 @@ export {
 } from './errors.ts'
 export { printable } from './printable.ts'
 export type { Runner } from './runner.ts'
+export type { BackupReport, CopyOptions, RestoreReport } from './sqlite/backup.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
+export type { Salvage } from './sqlite/salvage.ts'
 export { readStoreId } from './sqlite/store-id.ts'
 export {
   type Dialect,
@@ -37,13 +39,9 @@ export {
 } from './store-url.ts'
 export { storesOf } from './stores.ts'
 export {
-  type BackupReport,
   type Commit,
-  type CopyOptions,
   type MainStorage,
   type OpeningPlan,
-  type RestoreReport,
-  type Salvage,
   type Storage,
   type StorageHandle,
   type StorageObserver,

@@ -12,19 +12,20 @@ export function schemaVersionOf(entities: Entities): number {
 }
 
 /**
- * Creates or migrates the tables if needed, and resolves to the version that it found.
- * The caller's transaction must exclude other writers. Resolves and throws like
- * {@link findVersion}.
+ * Creates or migrates the tables if needed. The caller's transaction must exclude other
+ * writers.
+ *
+ * @param found the version that {@link findVersion} returned in this transaction
  */
 export async function bringUpToDate(
   entities: Entities,
   db: Kysely<unknown>,
   dialect: Dialect,
-): Promise<number | undefined> {
-  const found = await findVersion(entities, db, dialect)
+  found: number | undefined,
+): Promise<void> {
   const newest = schemaVersionOf(entities)
   if (found === newest) {
-    return found
+    return
   }
   if (found === undefined) {
     await createVersionTable(db, dialect)
@@ -33,7 +34,6 @@ export async function bringUpToDate(
     await migrateTo(version, entities, db, dialect)
   }
   await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
-  return found
 }
 
 /**
@@ -94,7 +94,8 @@ export async function findVersion(
   if (!isStore(entities, names)) {
     return undefined
   }
-  const stored = await sql<VersionRow>`select version from schema_version`.execute(db)
+  const stored = await sql<{ version: unknown }>`
+    select version from schema_version`.execute(db)
   const version = Number(stored.rows[0]?.version)
   const newest = schemaVersionOf(entities)
   if (version > newest) {
@@ -102,16 +103,11 @@ export async function findVersion(
       `it has schema version ${version}, but this release knows only versions up to ${newest}: run a newer one`,
     )
   }
-  const isKnown = version >= 1
-  if (!isKnown) {
+  const hasVersion = version >= 1
+  if (!hasVersion) {
     throw new Error('its table schema_version has no version: restore a backup')
   }
   return version
-}
-
-interface VersionRow {
-  /** SQLite returns a bigint. */
-  version: number | bigint
 }
 
 /**

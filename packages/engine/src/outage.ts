@@ -4,14 +4,6 @@ import type { StorageObserver } from './types.ts'
 /** How often a store that fails is checked. */
 const checkEveryMs = 1_000
 
-/** The outage that was reported. */
-type OutageState =
-  | { readonly kind: 'none' }
-  /** `hasFailed` says whether a call has failed since the last check. */
-  | { readonly kind: 'reported'; readonly reason: string; readonly hasFailed: boolean }
-  /** The store is being closed. Failures are expected, and not reported. */
-  | { readonly kind: 'ended' }
-
 /**
  * Reports when a store begins to fail, and when it has worked for a second. A store that
  * fails now and then is therefore reported at most twice a second.
@@ -25,7 +17,12 @@ export class OutageWatch {
   readonly #check: () => Promise<void>
   readonly #onFailureChange: NonNullable<StorageObserver['onFailureChange']>
 
-  #state: OutageState = { kind: 'none' }
+  /** The reason that was reported, while there is an outage. */
+  #reason: string | undefined
+  /** Whether a call has failed since the last check. */
+  #hasFailed = false
+  /** Whether the store is being closed. Failures are then expected, and not reported. */
+  #isEnded = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(
@@ -38,61 +35,51 @@ export class OutageWatch {
 
   /** Reports an outage if the error is `store-unavailable`. */
   report(error: StoreError): void {
-    if (error.code !== 'store-unavailable' || this.#state.kind === 'ended') {
+    if (error.code !== 'store-unavailable' || this.#isEnded) {
       return
     }
-    if (this.#state.kind === 'reported') {
-      this.#state = { ...this.#state, hasFailed: true }
-      return
+    this.#hasFailed = true
+    if (this.#reason === undefined) {
+      this.#reportReason(error)
+      this.#checkLater()
     }
-
-    const reason = messageOf(error.cause ?? error.message)
-    this.#state = { kind: 'reported', reason, hasFailed: false }
-    this.#onFailureChange(reason)
-    this.#checkLater()
   }
 
   /** Ends the watch. It is called before the store is closed. */
   end(): void {
-    this.#state = { kind: 'ended' }
+    this.#isEnded = true
     clearTimeout(this.#timer)
   }
 
+  #reportReason({ cause, message }: StoreError): void {
+    const reason = messageOf(cause ?? message)
+    if (reason !== this.#reason) {
+      this.#reason = reason
+      this.#onFailureChange(reason)
+    }
+  }
+
   #checkLater(): void {
+    this.#hasFailed = false
     this.#timer = setTimeout(() => this.#checkNow(), checkEveryMs).unref()
   }
 
   async #checkNow(): Promise<void> {
-    const failure = await this.#failureOfCheck()
+    // The check rejects with nothing else.
+    const failure = await this.#check().catch((error: StoreError) => error)
     // The watch may have ended during the check.
-    if (this.#state.kind !== 'reported') {
+    if (this.#isEnded) {
       return
     }
-
-    const { reason, hasFailed } = this.#state
-    if (failure === undefined && !hasFailed) {
-      this.#state = { kind: 'none' }
+    if (failure === undefined && !this.#hasFailed) {
+      this.#reason = undefined
       this.#onFailureChange()
       return
     }
-
     // The first failure may have been a symptom. That of a check lasts.
-    const isOutage = failure?.code === 'store-unavailable'
-    const lastingReason = isOutage ? messageOf(failure.cause ?? failure.message) : reason
-    if (lastingReason !== reason) {
-      this.#onFailureChange(lastingReason)
+    if (failure?.code === 'store-unavailable') {
+      this.#reportReason(failure)
     }
-    this.#state = { kind: 'reported', reason: lastingReason, hasFailed: false }
     this.#checkLater()
-  }
-
-  async #failureOfCheck(): Promise<StoreError | undefined> {
-    try {
-      await this.#check()
-      return undefined
-    } catch (error) {
-      // The check rejects with nothing else.
-      return error as StoreError
-    }
   }
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { CompiledEntities } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
@@ -79,9 +80,7 @@ export function createStorage(driver: DatabaseDriver, options: RunnerOptions): S
 
   function bind(statement: ChangeStatement<never>, values: object): Change {
     const name = compiled.names.get(statement)
-    if (name === undefined) {
-      throw new Error(`it is no statement of these entities: ${statement.sql}`)
-    }
+    assert(name !== undefined, 'it is a statement of these entities')
     return changeOf(name, statement, values)
   }
 
@@ -143,9 +142,7 @@ export function createStorage(driver: DatabaseDriver, options: RunnerOptions): S
 
 /** Returns the affected rows of a single change. */
 function onlyOne([affectedRows]: readonly number[]): number {
-  if (affectedRows === undefined) {
-    throw new Error('the group has no outcome for its change')
-  }
+  assert(affectedRows !== undefined, 'the group has an outcome for its change')
   return affectedRows
 }
 

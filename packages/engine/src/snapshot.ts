@@ -13,7 +13,10 @@ export interface ReadTransaction extends AsyncDisposable {
   readonly query: Query
 }
 
-type Query = (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+type Query = (
+  sql: string,
+  parameters?: readonly unknown[],
+) => Promise<readonly Readonly<Record<string, unknown>>[]>
 
 /** The part of a transaction that needs no statements. */
 type TableReader = Pick<ReadTransaction, 'schemaVersion' | 'query'>
@@ -89,7 +92,7 @@ export async function countsIn(
 
 async function countIn({ tables: [table] }: Entity, query: Query): Promise<number> {
   const [row] = await query(`select count(*) as count from "${table}"`)
-  return Number(columnOf(row, 'count'))
+  return Number(row?.['count'])
 }
 
 /** Returns whether a store of this version has the tables of an entity. */
@@ -133,12 +136,8 @@ async function* allIn(
     }
     // The columns of a row are those that the entity names.
     yield rows.map(row => reading.from(row as never))
-    after = BigInt(`${columnOf(rows.at(-1), 'id')}`)
+    after = BigInt(`${rows.at(-1)?.['id']}`)
   }
-}
-
-function columnOf(row: object | undefined, column: string): unknown {
-  return row && Object.entries(row).find(([name]) => name === column)?.[1]
 }
 
 /**

@@ -270,27 +270,19 @@ export function followLinks(file: string, linksMax = 40): string {
   try {
     return realpathSync.native(file)
   } catch {
-    return followLinksByFolder(file, linksMax)
+    const folder = dirname(file)
+    if (folder === file || linksMax === 0) {
+      return resolve(file)
+    }
+    const realFolder = followLinks(folder, linksMax - 1)
+    const path = join(realFolder, basename(file))
+    const target = targetOf(path)
+    if (target === undefined) {
+      return path
+    }
+    const isFull = isAbsolute(target)
+    return followLinks(isFull ? target : `${realFolder}/${target}`, linksMax - 1)
   }
-}
-
-/** Follows the links of a path that does not exist, from its folder on. */
-function followLinksByFolder(file: string, linksMax: number): string {
-  const folder = dirname(file)
-  if (folder === file || linksMax === 0) {
-    return resolve(file)
-  }
-
-  const realFolder = followLinks(folder, linksMax - 1)
-  const path = join(realFolder, basename(file))
-  const target = targetOf(path)
-  if (target === undefined) {
-    return path
-  }
-  if (isAbsolute(target)) {
-    return followLinks(target, linksMax - 1)
-  }
-  return followLinks(`${realFolder}/${target}`, linksMax - 1)
 }
 
 function targetOf(link: string): string | undefined {

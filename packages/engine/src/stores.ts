@@ -3,16 +3,14 @@ import type { Entities } from './entity.ts'
 import { codeOf, messageOf, NoStoreError, reasonOf, type StoreError } from './errors.ts'
 import { schemaVersionOf } from './migrations.ts'
 import { createReader, type ReadTransaction } from './snapshot.ts'
+import type { BackupReport, CopyOptions, RestoreReport } from './sqlite/backup.ts'
+import type { Salvage } from './sqlite/salvage.ts'
 import { isFile } from './sqlite/store-path.ts'
 import { followLinks, parseStoreUrl, storageName } from './store-url.ts'
 import type {
-  BackupReport,
-  CopyOptions,
   EngineOptions,
   MainStorage,
   OpeningPlan,
-  RestoreReport,
-  Salvage,
   Storage,
   StorageHandle,
   StorageObserver,
@@ -114,8 +112,7 @@ function backupsOf<Entered extends Entities>({ entities }: StoreContent) {
      * @throws Error if nothing is readable
      */
     async openSalvage(url: string) {
-      const file = fileOf(url)
-      requireStore(url)
+      const file = existingFileOf(url)
       const { openSqliteSalvage } = await import('./sqlite/salvage.ts')
       return openSqliteSalvage(file, entities) as Salvage<Entered>
     },
@@ -127,8 +124,7 @@ function backupsOf<Entered extends Entities>({ entities }: StoreContent) {
      *   then unchanged
      */
     async backUpStore(url: string, target: string, options: CopyOptions = {}) {
-      const file = fileOf(url)
-      requireStore(url)
+      const file = existingFileOf(url)
       const { backUpSqlite } = await import('./sqlite/backup.ts')
       const report = await backUpSqlite(entities, file, target, options)
       return report as BackupReport<Entered>
@@ -234,6 +230,12 @@ function fileOf(url: string): string {
   throw new Error(
     `${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`,
   )
+}
+
+function existingFileOf(url: string): string {
+  const file = fileOf(url)
+  requireStore(url)
+  return file
 }
 
 /** @throws NoStoreError, or Error like {@link fileExists} */

@@ -82,7 +82,7 @@ test('a transaction that cannot begin gives back what it had received', ({ expec
   // Node delivers this one later, and begins another transaction with it.
   single.send('arrives later')
 
-  const groups = arrivals.takeWaiting()
+  const groups = arrivals.takeAll()
 
   expect(groups.map(nameOf)).toEqual(['first', 'bulk'])
   expect(arrivals.isEmpty()).toBe(true)

@@ -1,4 +1,4 @@
-import type { Runner } from '@plant-store/engine'
+import { postgresDialect, type Runner, sqliteDialect } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import {
@@ -9,9 +9,8 @@ import {
 } from '@plant-store/webhooks'
 import pg from 'pg'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { postgresWebhooks } from '../src/webhooks/postgres.ts'
 import { createOutbox } from '../src/webhooks/repository.ts'
-import { sqliteWebhooks } from '../src/webhooks/sqlite.ts'
+import { webhookStatements } from '../src/webhooks/statements.ts'
 import { databases, plant, plantId, useStore } from './places.ts'
 
 const webhookId = 'webhook' as WebhookId
@@ -78,7 +77,9 @@ describe.each(databases)('on %s', name => {
     if (name === 'PostgreSQL') {
       await store.place.ask('analyze plants, webhooks, outbox')
     }
-    const statements = name === 'SQLite' ? sqliteWebhooks() : postgresWebhooks()
+    const statements = webhookStatements(
+      name === 'SQLite' ? sqliteDialect : postgresDialect,
+    )
     const planOf = async (statement: 'due' | 'dueDeliveries') => {
       const explain = name === 'SQLite' ? 'explain query plan' : 'explain'
       const values = ["'webhook'", '100', '1000000']
@@ -99,7 +100,7 @@ describe.each(databases)('on %s', name => {
 })
 
 test('a claim releases a webhook with nothing due, and tries the next', async () => {
-  const statements = sqliteWebhooks()
+  const statements = webhookStatements(sqliteDialect)
   const webhook = {
     url: 'https://a.example/',
     allows_private: 0n,

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import pg from 'pg'
 import { isStandbyWarning, type Notice } from './server-warnings.ts'
 
@@ -39,11 +40,9 @@ export class Connection implements AsyncDisposable {
     text: string,
     values: readonly unknown[] = [],
   ): Promise<pg.QueryResult<Row>> {
-    try {
-      return await this.#client.query<Row>(text, [...values])
-    } catch (error) {
-      throw this.#reasonOf(error)
-    }
+    const [result] = await this.send([{ text, values: [...values] }])
+    assert(result !== undefined, 'a query has a result')
+    return result
   }
 
   /** Sends queries without waiting for answers in between. Throws like {@link query}. */

@@ -27,15 +27,12 @@ const tooManyConnections = '53300'
 const int8 = 20
 
 /** A server that runs. It may be reached by several names. */
-export interface ServerIdentity {
+export interface Server {
   readonly name: string
   /** When the server started, in microseconds. No two servers share this. */
   readonly startedAt: string
-}
-
-/** A host can be read, and does not accept writes, such as a standby. */
-export class ReadOnlyError extends Error {
-  override readonly name = 'ReadOnlyError'
+  /** Whether it can be read and does not accept writes, such as a standby. */
+  readonly isReadOnly: boolean
 }
 
 interface HostListeners {
@@ -92,30 +89,17 @@ export class HostPool {
     }
   }
 
-  /** @throws ReadOnlyError if the host does not accept writes */
-  async checkWritable(): Promise<void> {
-    const query = `select current_setting('transaction_read_only') as is_read_only`
-    const { name, row } = await this.#ask(query)
-    if (row['is_read_only'] !== 'off') {
-      throw new ReadOnlyError(`${name} does not accept writes`)
-    }
-  }
-
   /** Resolves to the server that the host is now. */
-  async askServer(): Promise<ServerIdentity> {
-    const query = 'select pg_postmaster_start_time()::text as started_at'
-    const { name, row } = await this.#ask(query)
-    return { name, startedAt: `${row['started_at']}` }
-  }
-
-  /** Resolves to the name of the host, and to the row of a query. */
-  async #ask(query: string) {
+  async askServer(): Promise<Server> {
     const client = await this.connect()
     try {
-      const { rows } = await client.query<Record<string, unknown>>(query)
+      const { rows } = await client.query<Pick<Server, 'startedAt' | 'isReadOnly'>>(
+        `select pg_postmaster_start_time()::text as "startedAt",
+          current_setting('transaction_read_only') <> 'off' as "isReadOnly"`,
+      )
       const [row] = rows
       assert(row !== undefined, 'the query returns one row')
-      return { name: `${client.host}:${client.port}`, row }
+      return { name: `${client.host}:${client.port}`, ...row }
     } finally {
       client.release()
     }

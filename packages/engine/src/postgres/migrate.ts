@@ -164,7 +164,8 @@ async function migrateOnce(
   if (found.version !== schemaVersionOf(entities)) {
     await checkMigrationRights(connection, tablesOf(entities))
   }
-  await bringUpToDate(entities, kyselyOn(connection), postgresDialect)
+  const db = kyselyOn(connection)
+  await bringUpToDate(entities, db, postgresDialect, found.version)
   await connection.commit()
   return found
 }

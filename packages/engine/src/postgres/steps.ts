@@ -127,16 +127,11 @@ function byPlace(a: PlacedChange, b: PlacedChange): number {
   if (a.table !== b.table) {
     return a.table - b.table
   }
-  return compare(a.value, b.value)
-}
-
-/** Compares the keys of one table, which have one type. */
-function compare(a: unknown, b: unknown): number {
-  const [x, y] = [a, b] as [bigint, bigint]
-  if (x === y) {
+  if (a.value === b.value) {
     return 0
   }
-  return x < y ? -1 : 1
+  // The keys of one table have one type.
+  return (a.value as bigint) < (b.value as bigint) ? -1 : 1
 }
 
 function keyOf({ order, takesArrays }: ChangeStatement): string | undefined {
@@ -145,12 +140,9 @@ function keyOf({ order, takesArrays }: ChangeStatement): string | undefined {
 
 function queryOf({ name, statement, key, changes }: Step): pg.QueryConfig {
   const { sql: text, parameters } = statement
-  if (key === undefined) {
-    const values = changes.flatMap(({ change }) => change.slice(1))
-    return { name, text, values }
-  }
-  const columns = parameters.map((_, column) =>
-    changes.map(({ change }) => change[column + 1]),
-  )
-  return { name, text, values: columns }
+  const values =
+    key === undefined
+      ? changes.flatMap(({ change }) => change.slice(1))
+      : parameters.map((_, column) => changes.map(({ change }) => change[column + 1]))
+  return { name, text, values }
 }

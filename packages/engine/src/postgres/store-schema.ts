@@ -107,16 +107,11 @@ async function readSchemas(
 
 /** Returns the names of schemas in the search path, which may not exist. */
 function namesIn({ role, setting }: SearchPath): readonly string[] {
-  const names = setting.match(/"(?:[^"]|"")*"|[^\s,"]+/g) ?? []
-  return names.map(unquoted).map(name => (name === '$user' ? role : name))
-}
-
-/** Returns an identifier as the server reads it. */
-function unquoted(identifier: string): string {
-  if (!identifier.startsWith('"')) {
-    return identifier.toLowerCase()
-  }
-  return identifier.slice(1, -1).replaceAll('""', '"')
+  const identifiers = setting.match(/"(?:[^"]|"")*"|[^\s,"]+/g) ?? []
+  const names = identifiers.map(each =>
+    each.startsWith('"') ? each.slice(1, -1).replaceAll('""', '"') : each.toLowerCase(),
+  )
+  return names.map(name => (name === '$user' ? role : name))
 }
 
 /** Finds every schema that has a store, on the search path or not. */

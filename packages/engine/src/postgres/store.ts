@@ -9,11 +9,10 @@ import type {
   PostgresHandle,
   PostgresOptions,
   StoreContent,
-  StoreReport,
 } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { attachPostgres } from './driver.ts'
-import { findStore, migratePostgres, type PlannedStore, planPostgres } from './migrate.ts'
+import { findStore, migratePostgres, planPostgres } from './migrate.ts'
 import { limitWarnings } from './server-warnings.ts'
 
 const defaultTimeoutMs = 5_000
@@ -31,9 +30,16 @@ export function postgresStore(
 
   return {
     open: (options: EngineOptions) => openPostgres(location, content, options),
-    plan: () => planOpening(server, entities),
+    async plan() {
+      const { version, ...found } = await planPostgres(server, entities)
+      return { versionBefore: version, ...found }
+    },
     read: () => readPostgres(server, entities),
-    inspect: () => inspectPostgres(server, entities),
+    async inspect() {
+      await using reading = await readPostgres(server, entities)
+      const { schemaVersion } = reading
+      return { schemaVersion, counts: await countsIn(entities, reading) }
+    },
   }
 }
 
@@ -68,14 +74,6 @@ async function openPostgres(
   }
 }
 
-async function planOpening(server: PostgresOptions, entities: Entities) {
-  const { version, schema, otherSchemas }: PlannedStore = await planPostgres(
-    server,
-    entities,
-  )
-  return { versionBefore: version, schema, otherSchemas }
-}
-
 async function readPostgres(
   server: PostgresOptions,
   entities: Entities,
@@ -96,18 +94,9 @@ async function readPostgres(
     schemaVersion: version,
     compiled: compileEntities(entities, postgresDialect),
     async query(sql, parameters = []) {
-      const { rows } = await connection.query<object>(sql, parameters)
+      const { rows } = await connection.query(sql, parameters)
       return rows
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
-}
-
-async function inspectPostgres(
-  server: PostgresOptions,
-  entities: Entities,
-): Promise<Omit<StoreReport, 'store'>> {
-  await using reading = await readPostgres(server, entities)
-  const { schemaVersion } = reading
-  return { schemaVersion, counts: await countsIn(entities, reading) }
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { messageOf } from '../errors.ts'
 import type { PostgresOptions } from '../types.ts'
-import { HostPool, ReadOnlyError } from './host-pool.ts'
+import { HostPool, type Server } from './host-pool.ts'
 import type { WarningListener } from './server-warnings.ts'
 
 /** The pause after an attempt in which no host could be taken. */
@@ -67,14 +67,9 @@ export class WritableHost {
     await Promise.all(this.#hosts.map(host => host.end()))
   }
 
-  #forgetLater(): void {
-    const timer = setTimeout(() => this.forget(), askAgainAfterMs)
-    timer.unref()
-  }
-
   #ask(): Promise<HostPool> {
     const answer = findHost(this.#hosts, this.#mayBeReadOnly)
-    answer.catch(() => this.#forgetLater())
+    answer.catch(() => setTimeout(() => this.forget(), askAgainAfterMs).unref())
     return answer
   }
 }
@@ -89,18 +84,16 @@ async function findHost(
   hosts: readonly HostPool[],
   mayBeReadOnly: boolean,
 ): Promise<HostPool> {
-  const accepting: HostPool[] = []
+  const accepting = new Map<HostPool, Server>()
   const readOnly: HostPool[] = []
   const answers = hosts.map(async host => {
-    try {
-      await host.checkWritable()
-      accepting.push(host)
-    } catch (error) {
-      if (error instanceof ReadOnlyError) {
-        readOnly.push(host)
-      }
-      throw error
+    const server = await host.askServer()
+    if (!server.isReadOnly) {
+      accepting.set(host, server)
+      return
     }
+    readOnly.push(host)
+    throw new Error(`${server.name} does not accept writes`)
   })
   await Promise.any(answers).catch((cause: AggregateError) => {
     if (!mayBeReadOnly || readOnly.length === 0) {
@@ -111,17 +104,14 @@ async function findHost(
   const patience = sleep(otherHostsMs, undefined, { ref: false })
   await Promise.race([Promise.allSettled(answers), patience])
 
-  if (accepting.length > 1) {
-    await refuseSeveralServers(accepting)
-  }
-  const [host] = [...accepting, ...readOnly]
+  refuseSeveral([...accepting.values()])
+  const [host] = [...accepting.keys(), ...readOnly]
   assert(host !== undefined, 'a host has answered')
   return host
 }
 
-/** @throws Error unless the hosts are names of one server */
-async function refuseSeveralServers(hosts: readonly HostPool[]): Promise<void> {
-  const servers = await Promise.all(hosts.map(host => host.askServer()))
+/** @throws Error unless all are names of one server */
+function refuseSeveral(servers: readonly Server[]): void {
   const starts = new Set(servers.map(({ startedAt }) => startedAt))
   if (starts.size > 1) {
     const names = servers.map(({ name }) => name).sort()

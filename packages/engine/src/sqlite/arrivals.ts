@@ -49,7 +49,9 @@ export class Arrivals {
     single: Number.NEGATIVE_INFINITY,
     bulk: Number.NEGATIVE_INFINITY,
   }
-  /** How many changes of each kind the transaction has taken. */
+  /** The groups that the transaction has taken. */
+  #taken: Group[] = []
+  /** How many changes of each kind those have. */
   readonly #takenChanges = { single: 0, bulk: 0 }
   /** When the transaction took its first bulk group. */
   #bulkStartMs = 0
@@ -79,6 +81,7 @@ export class Arrivals {
 
   /** Begins a transaction: receives all groups that have arrived. */
   begin(): void {
+    this.#taken = []
     this.#takenChanges.single = 0
     this.#takenChanges.bulk = 0
     for (const sender of this.#senders.keys()) {
@@ -106,10 +109,11 @@ export class Arrivals {
   }
 
   /**
-   * Removes and returns all groups that wait, to refuse them with a failed transaction.
+   * Removes and returns the groups of a failed transaction and all that wait, which would
+   * meet the same lock or disk, and have waited already.
    */
-  takeWaiting(): readonly Group[] {
-    const groups = this.#waiting
+  takeAll(): readonly Group[] {
+    const groups = [...this.#taken, ...this.#waiting]
     this.#waiting = []
     return groups
   }
@@ -145,6 +149,7 @@ export class Arrivals {
   #take(kind: ChangeKind): Group | undefined {
     const group = this.#takeWaitingOf(kind) ?? this.#receiveOf(kind)
     if (group !== undefined) {
+      this.#taken.push(group)
       this.#takenChanges[kind] += group.changes.length
     }
     return group

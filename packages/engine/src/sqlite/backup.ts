@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import type { Entities, Entity } from '../entity.ts'
+import type { Entities } from '../entity.ts'
 import {
   isUnreadable,
   NoStoreError,
@@ -11,7 +11,7 @@ import {
 } from '../errors.ts'
 import { countsIn } from '../snapshot.ts'
 import { filesOf, followLinks } from '../store-url.ts'
-import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../types.ts'
+import type { StoreReport } from '../types.ts'
 import { closeOnError, openExclusively } from './connection.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
 import {
@@ -26,26 +26,62 @@ import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
 import { isFile, refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
+export interface BackupReport<Entered extends Entities = Entities>
+  extends StoreReport<Entered> {
+  /** The id of the store, by which its backups are told from those of others. */
+  readonly storeId: number
+  /** Why the time of the backup could not be recorded beside the store, if so. */
+  readonly unrecorded?: string
+}
+
+export interface RestoreReport<Entered extends Entities = Entities>
+  extends StoreReport<Entered> {
+  /** Whether there was no store to replace. */
+  readonly isNew: boolean
+  /**
+   * The changed rows of each entity with `restoredBy`. `undefined` if the replaced store
+   * cannot be read.
+   */
+  readonly changed: Readonly<Record<string, RestoredRows>> | undefined
+}
+
+export interface RestoredRows {
+  /** The names of rows that only the backup has. */
+  readonly again: readonly string[]
+  /** The names of rows that only the replaced store had. */
+  readonly lost: readonly string[]
+}
+
+export interface CopyOptions {
+  /** Replaces an existing target. */
+  readonly force?: boolean
+  /** Creates the folder of the target, once the store has turned out to be readable. */
+  readonly createsFolder?: boolean
+  readonly onProgress?: (done: {
+    readonly pages: number
+    readonly ofPages: number
+  }) => void
+  /** Stops the copy and removes what it has written. */
+  readonly signal?: AbortSignal
+}
+
 /** A copy that is to be made. */
-interface Copy {
+interface Copy extends CopyOptions {
   /**
    * Its transaction is open until the copy is complete, because otherwise every change by
    * others would restart the copy.
    */
   readonly source: SqliteSnapshot
   readonly entities: Entities
-  readonly options: CopyOptions
   /** The id of the copy. By default, it has the id of the source. */
   readonly storeId?: number
 }
 
-/** The file in whose place a restore puts the backup. */
-type OldStore =
-  | { readonly kind: 'none' }
-  /** A file that SQLite cannot read. */
-  | { readonly kind: 'unreadable' }
-  /** A store that no other process has open. */
-  | { readonly kind: 'readable'; readonly connection: Database.Database }
+/**
+ * What a restore replaces: a store that no other process has open, a file that SQLite
+ * cannot read, or nothing.
+ */
+type OldStore = Database.Database | 'unreadable' | undefined
 
 /**
  * How many pages are copied in one turn of the event loop, which takes a few
@@ -74,11 +110,11 @@ export async function backUpSqlite(
   try {
     await using source = await openReadOnly(file, entities)
     const contents = await contentsOf(source, entities)
-    const copy = { source, entities, options }
     if (options.createsFolder) {
       createFolder(dirname(resolve(target)))
     }
     const storeId = storeIdOf(source.connection)
+    const copy = { source, entities, ...options }
     await replaceFile(target, options, partial => writeCopy(copy, partial, target))
     const report = { store: target, bytes: sizeOf(target), ...contents, storeId }
     return { ...report, ...recordIfPossible(file, at) }
@@ -133,10 +169,9 @@ async function replaceStore(
   // The store is opened before the long check of the backup, so that a store in use is
   // refused at once.
   const old = openOldStore(store)
-  if (old.kind === 'readable') {
-    stack.defer(() => void old.connection.close())
-  }
-  const isNew = old.kind === 'none'
+  const oldConnection = old === 'unreadable' ? undefined : old
+  stack.defer(() => void oldConnection?.close())
+  const isNew = old === undefined
   if (!isNew && !options.force) {
     throw new Error(
       `${store} already exists: use --force to replace it and lose the changes since the backup`,
@@ -146,8 +181,11 @@ async function replaceStore(
   const source = stack.use(await openBackup(backup, entities))
   const contents = await contentsOf(source, entities)
   const changed = changesBetween(entities, source.connection, old)
-  const copy = { source, entities, options, storeId: storeIdAfterRestore(old) }
-  const isCopied = old.kind === 'readable' && (await copyInto(old.connection, copy))
+  // A store keeps its id, so that its older backups stay its own. In a new place it is
+  // another store than the one that was backed up.
+  const storeId = oldConnection ? storeIdOf(oldConnection) : createStoreId()
+  const copy = { source, entities, storeId, ...options }
+  const isCopied = oldConnection !== undefined && (await copyInto(oldConnection, copy))
   if (!isCopied) {
     const other = isNew ? dirname(store) : store
     await replaceFile(store, options, partial => writeCopy(copy, partial, other))
@@ -161,22 +199,11 @@ async function replaceStore(
  */
 function openOldStore(store: string): OldStore {
   if (!isFile(store)) {
-    return { kind: 'none' }
+    return undefined
   }
   refuseSecondPath(store)
   refuseForeignWal(store)
-  const connection = openExclusively(store)
-  return connection === undefined
-    ? { kind: 'unreadable' }
-    : { kind: 'readable', connection }
-}
-
-/**
- * A store keeps its id, so that its older backups stay its own. In a new place it is
- * another store than the one that was backed up.
- */
-function storeIdAfterRestore(old: OldStore): number {
-  return old.kind === 'readable' ? storeIdOf(old.connection) : createStoreId()
+  return openExclusively(store) ?? 'unreadable'
 }
 
 /** Returns the size of a store in bytes, with its WAL. */
@@ -210,14 +237,14 @@ async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
   old.pragma('journal_mode = delete')
   old.close()
 
-  const refuseWal: CopyOptions['onProgress'] = done => {
+  const onProgress: CopyOptions['onProgress'] = done => {
     if (existsSync(`${store}-wal`)) {
       throw new StoreInUseError(store)
     }
-    copy.options.onProgress?.(done)
+    copy.onProgress?.(done)
   }
   try {
-    await copyPages(store, copy.source, { ...copy.options, onProgress: refuseWal })
+    await copyPages(store, { ...copy, onProgress })
   } catch (error) {
     if (isUnreadable(error)) {
       return false
@@ -240,8 +267,8 @@ async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
  */
 async function writeCopy(copy: Copy, file: string, other: string): Promise<void> {
   createFileLike(file, other)
-  await copyPages(file, copy.source, copy.options)
-  copy.options.signal?.throwIfAborted()
+  await copyPages(file, copy)
+  copy.signal?.throwIfAborted()
   const connection = new Database(file)
   connection.pragma('journal_mode = delete')
   connection.close()
@@ -261,13 +288,12 @@ function giveCopyItsId(file: string, { storeId }: Copy): void {
 /** Copies all pages or none. */
 async function copyPages(
   target: string,
-  source: SqliteSnapshot,
-  options: CopyOptions,
+  { source, signal, onProgress }: Copy,
 ): Promise<void> {
   const { totalPages } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
-      options.signal?.throwIfAborted()
-      options.onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
+      signal?.throwIfAborted()
+      onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
       return turnPages
     },
   })
@@ -318,17 +344,18 @@ function changesBetween(
   backup: Database.Database,
   old: OldStore,
 ): RestoreReport['changed'] {
-  if (old.kind === 'unreadable') {
+  if (old === 'unreadable') {
     return undefined
   }
   // A new store loses nothing, as if it had had the rows of the backup.
-  const store = old.kind === 'none' ? backup : old.connection
+  const store = old ?? backup
   try {
-    const changes: Record<string, { again: string[]; lost: string[] }> = {}
-    for (const [name, entity] of Object.entries(entities)) {
-      if (entity.restoredBy !== undefined) {
-        const inBackup = namesIn(entity, entity.restoredBy, backup)
-        const inStore = namesIn(entity, entity.restoredBy, store)
+    const changes: Record<string, RestoredRows> = {}
+    for (const [name, { tables, restoredBy }] of Object.entries(entities)) {
+      if (restoredBy !== undefined) {
+        const named = { table: tables[0], ...restoredBy }
+        const inBackup = namesIn(named, backup)
+        const inStore = namesIn(named, store)
         changes[name] = {
           again: namesWithout(inBackup, inStore),
           lost: namesWithout(inStore, inBackup),
@@ -343,8 +370,7 @@ function changesBetween(
 
 /** Returns the names of rows by key. */
 function namesIn(
-  { tables: [table] }: Entity,
-  { key, name }: NonNullable<Entity['restoredBy']>,
+  { table, key, name }: Record<'table' | 'key' | 'name', string>,
   connection: Database.Database,
 ): ReadonlyMap<string, string> {
   // A store of an earlier version does not have every table.
@@ -357,7 +383,7 @@ function namesIn(
 
   const rows = connection
     .prepare<[], [string, string]>(
-      `select "${key}", "${name}" from "${table}" order by "${name}"`,
+      `select "${key}", "${name}" from "${table}" order by 2`,
     )
     .raw()
   return new Map(rows.all())
@@ -367,11 +393,5 @@ function namesWithout(
   names: ReadonlyMap<string, string>,
   others: ReadonlyMap<string, string>,
 ): string[] {
-  const ownNames: string[] = []
-  for (const [key, name] of names) {
-    if (!others.has(key)) {
-      ownNames.push(name)
-    }
-  }
-  return ownNames
+  return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
 }

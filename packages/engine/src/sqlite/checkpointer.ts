@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -43,6 +44,8 @@ export interface PassOutcome {
 
 /** The row in which SQLite reports the state of a WAL. */
 interface WalRow {
+  /** 1 if another connection was copying. */
+  readonly busy: number
   readonly log: number
   readonly checkpointed: number
 }
@@ -108,7 +111,7 @@ export class Checkpointer {
   readonly #options: CheckpointerOptions
   /** Counts the pages of the WAL without copying any. */
   readonly #count: Database.Statement<[], WalRow>
-  readonly #copy: Database.Statement<[], { busy: number }>
+  readonly #copy: Database.Statement<[], Pick<WalRow, 'busy'>>
   /** Resolves when the thread has exited. */
   readonly #exited = Promise.withResolvers<void>()
 
@@ -123,10 +126,8 @@ export class Checkpointer {
   constructor(options: CheckpointerOptions) {
     const { connection } = options
     this.#options = options
-    this.#count = connection.prepare<[], WalRow>('pragma wal_checkpoint(noop)')
-    this.#copy = connection.prepare<[], { busy: number }>(
-      'pragma wal_checkpoint(passive)',
-    )
+    this.#count = connection.prepare('pragma wal_checkpoint(noop)')
+    this.#copy = connection.prepare('pragma wal_checkpoint(passive)')
     this.#pageBytes = Number(connection.pragma('page_size', { simple: true }))
     this.#pagesMax = options.walBytesMax / this.#pageBytes
     this.#count.safeIntegers(false)
@@ -172,11 +173,9 @@ export class Checkpointer {
 
   #countPages(): WalPages {
     const row = this.#count.get()
-    if (row === undefined) {
-      throw new Error('SQLite reports nothing of the WAL')
-    }
-    const { log, checkpointed } = row
-    return { all: log, copied: checkpointed, left: log - checkpointed }
+    assert(row !== undefined, 'SQLite reports the state of the WAL')
+    const { log: all, checkpointed: copied } = row
+    return { all, copied, left: all - copied }
   }
 
   #mustCopyHere(pages: WalPages, recent: RecentChanges): boolean {

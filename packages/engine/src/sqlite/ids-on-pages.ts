@@ -9,7 +9,6 @@ interface PagesFile {
   readonly path: string
   readonly fileHeaderBytes: number
   readonly pageHeaderBytes: number
-  readonly pageBytes: number
 }
 
 /**
@@ -37,22 +36,15 @@ const integerBytesMax = 9
  */
 export function idsOnPages(connection: Database.Database): BigInt64Array {
   const pageBytes = Number(connection.pragma('page_size', { simple: true }))
-  const store: PagesFile = {
-    path: connection.name,
-    fileHeaderBytes: 0,
-    pageHeaderBytes: 0,
-    pageBytes,
-  }
-  const wal: PagesFile = {
-    path: `${connection.name}-wal`,
-    fileHeaderBytes: 32,
-    pageHeaderBytes: 24,
-    pageBytes,
-  }
+  const { name } = connection
+  const files: readonly PagesFile[] = [
+    { path: name, fileHeaderBytes: 0, pageHeaderBytes: 0 },
+    { path: `${name}-wal`, fileHeaderBytes: 32, pageHeaderBytes: 24 },
+  ]
 
   const ids = new IdList()
-  for (const file of [store, wal]) {
-    for (const page of pagesOf(file)) {
+  for (const file of files) {
+    for (const page of pagesOf(file, pageBytes)) {
       addIds(page, ids)
     }
   }
@@ -81,21 +73,23 @@ class IdList {
 }
 
 /** Yields one page after another, in the same buffer. */
-function* pagesOf(file: PagesFile): Generator<Buffer> {
-  const descriptor = keepOpen(file.path)
+function* pagesOf(
+  { path, fileHeaderBytes, pageHeaderBytes }: PagesFile,
+  pageBytes: number,
+): Generator<Buffer> {
+  const descriptor = keepOpen(path)
   if (descriptor === undefined) {
     return
   }
 
   const { size } = fstatSync(descriptor)
-  const page = Buffer.alloc(file.pageBytes)
-  const stepBytes = file.pageHeaderBytes + file.pageBytes
-  let position = file.fileHeaderBytes + file.pageHeaderBytes
+  const page = Buffer.alloc(pageBytes)
+  let position = fileHeaderBytes + pageHeaderBytes
   while (position < size) {
-    const bytes = readSync(descriptor, page, 0, file.pageBytes, position)
+    const bytes = readSync(descriptor, page, 0, pageBytes, position)
     // SQLite takes the missing rest of a file that was cut for zeros.
     yield page.fill(0, bytes)
-    position += stepBytes
+    position += pageHeaderBytes + pageBytes
   }
 }
 

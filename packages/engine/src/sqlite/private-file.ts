@@ -39,7 +39,7 @@ export function createFileLike(file: string, other: string, text = ''): void {
   const descriptor = openSync(file, 'wx', privateMode)
   try {
     writeFileSync(descriptor, text)
-    tryToGive(() => {
+    tryTo(() => {
       const stat = statSync(other)
       if (isOfAnother(stat, fstatSync(descriptor))) {
         fchownSync(descriptor, stat.uid, stat.gid)
@@ -61,12 +61,15 @@ function isOfAnother(stat: Stats, own: Stats): boolean {
   return stat.uid !== own.uid || stat.gid !== own.gid
 }
 
-function tryToGive(give: () => void): void {
+/**
+ * Only root may give files away, and not on every file system, and only the owner may
+ * change a mode. Files then stay as they are.
+ */
+function tryTo(change: () => void): void {
   try {
-    give()
+    change()
   } catch {
-    // Only root may give files away, and not on every file system. They stay with this
-    // user.
+    // See above.
   }
 }
 
@@ -79,16 +82,8 @@ export function hideFromOthers(file: string): void {
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
     const isOpenToAll = (mode & everybodysMode) !== 0
     if (isOpenToAll) {
-      tryToChangeMode(path, mode & keptStoreMode)
+      tryTo(() => chmodSync(path, mode & keptStoreMode))
     }
-  }
-}
-
-function tryToChangeMode(path: string, mode: number): void {
-  try {
-    chmodSync(path, mode)
-  } catch {
-    // Only the owner may change the mode, and another user may write.
   }
 }
 
@@ -107,7 +102,7 @@ export function createFolder(folder: string): void {
   // as /proc.
   const isNew = isCreatedBy(() => mkdirSync(folder, privateFolderMode))
   if (isNew) {
-    tryToGive(() => {
+    tryTo(() => {
       const stat = statSync(parent)
       if (isOfAnother(stat, lstatSync(folder))) {
         lchownSync(folder, stat.uid, stat.gid)

@@ -10,8 +10,9 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
-import type { CopyOptions } from '../types.ts'
+import type { CopyOptions } from './backup.ts'
 import { isCreatedBy, privateMode, syncFile, syncFolder } from './private-file.ts'
+import { requireFile } from './store-path.ts'
 
 /** The names that {@link partialBeside} gives. SQLite's suffixes may follow. */
 const partialPattern = /^\.plant-store-[\da-f]{12}\.part/
@@ -120,12 +121,7 @@ function refuseTarget(file: string, named: string, force: boolean): void {
   if (stat?.isSymbolicLink()) {
     throw new Error(`${named} is a link: name the file that it leads to`)
   }
-  if (stat?.isDirectory()) {
-    throw new Error(`${named} is a folder`)
-  }
-  if (stat !== undefined && !stat.isFile()) {
-    throw new Error(`${named} is not a file`)
-  }
+  requireFile(stat, named)
 
   const present = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
   if (present !== undefined && !force) {
@@ -135,11 +131,7 @@ function refuseTarget(file: string, named: string, force: boolean): void {
 
 /** Returns the store that a file is beside, as its WAL is. */
 function ownerOf(file: string): string | undefined {
-  for (const suffix of sideFileSuffixes) {
-    const store = file.slice(0, -suffix.length)
-    if (file.endsWith(suffix) && existsSync(store)) {
-      return store
-    }
-  }
-  return undefined
+  const suffix = sideFileSuffixes.find(each => file.endsWith(each)) ?? ''
+  const store = file.slice(0, file.length - suffix.length)
+  return suffix !== '' && existsSync(store) ? store : undefined
 }

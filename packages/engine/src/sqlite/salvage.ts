@@ -1,12 +1,33 @@
+import assert from 'node:assert/strict'
 import type Database from 'better-sqlite3'
-import type { Entities, Rows } from '../entity.ts'
+import type { Entities, ItemOf, Rows } from '../entity.ts'
 import { reasonOf } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'
-import type { Salvage, SalvageOf } from '../types.ts'
 import { allowShortFile, closeOnError } from './connection.ts'
 import { idsOnPages } from './ids-on-pages.ts'
 import { openToRead } from './schema.ts'
+
+/** The readable part of a damaged store, as of one moment. */
+export interface Salvage<Entered extends Entities = Entities> extends AsyncDisposable {
+  of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
+  /**
+   * The rows of each entity, also of those that a salvage leaves out. `undefined` if they
+   * cannot be counted.
+   */
+  readonly counts: { readonly [Name in keyof Entered]: number | undefined }
+}
+
+export interface SalvageOf<Item> {
+  /** The number of rows in an index of the table, or `undefined` if it is damaged too. */
+  readonly count: number | undefined
+  /** Yields every item that can be read, in order of id. */
+  all(): AsyncIterable<readonly Item[]>
+  /**
+   * Returns how many items `all()` has not read, or `undefined` if that is unknown.
+   */
+  unread(): number | undefined
+}
 
 /** A row whose texts are bytes, because SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
@@ -49,25 +70,23 @@ function createSalvage(connection: Database.Database, entities: Entities): Salva
     throw new Error('it is empty')
   }
 
-  const salvages = new Map<string, SalvageOf<unknown>>()
+  const salvages: Record<string, SalvageOf<unknown>> = {}
   const counts: Record<string, number | undefined> = {}
   for (const [name, { tables: ownTables, rows }] of Object.entries(entities)) {
     const [table] = ownTables
     // A store of an earlier version does not have every table.
     const hasTable = tables.includes(table)
     if (rows !== null) {
-      salvages.set(name, hasTable ? salvageTable(connection, table, rows) : nothing)
+      salvages[name] = hasTable ? salvageTable(connection, table, rows) : nothing
     }
-    const knownCount = hasTable ? salvages.get(name)?.count : 0
+    const knownCount = hasTable ? salvages[name]?.count : 0
     counts[name] = knownCount ?? countRows(connection, table)
   }
 
   return {
     of(name) {
-      const salvage = salvages.get(name)
-      if (salvage === undefined) {
-        throw new Error(`${name} cannot be salvaged`)
-      }
+      const salvage = salvages[name]
+      assert(salvage !== undefined, `${name} cannot be salvaged`)
       return salvage
     },
     counts,
@@ -85,14 +104,9 @@ function salvageTable(
   const select = connection.prepare<[bigint], Row>(
     `select ${columnsIn(connection, table, rows)} from "${table}" where id = ?`,
   )
-  const itemsOf = (id: bigint) => {
-    const row = select.get(id)
-    if (row === undefined) {
-      return []
-    }
-    // The cast is safe because `parse` judges a row that may contain anything.
-    return [rows.parse(decodeTexts(row) as never)]
-  }
+  // The cast is safe because `parse` judges a row that may contain anything.
+  const itemsOf = (id: bigint) =>
+    select.all(id).map(row => rows.parse(decodeTexts(row) as never))
   const count = countInIndex(connection, table)
   let itemsRead = 0
 
@@ -125,15 +139,8 @@ function salvageTable(
  * Returns the ids of a part of a sorted list, without those that stand there once more.
  */
 function distinctIds(ids: BigInt64Array, start: number, end: number): bigint[] {
-  const distinct: bigint[] = []
-  const last = Math.min(end, ids.length)
-  for (let index = start; index < last; index += 1) {
-    const id = ids[index]
-    if (id !== undefined && id !== ids[index - 1]) {
-      distinct.push(id)
-    }
-  }
-  return distinct
+  const part = [...ids.subarray(start, end)]
+  return part.filter((id, index) => id !== ids[start + index - 1])
 }
 
 function namesIn(connection: Database.Database, sql: string): string[] {
@@ -165,16 +172,12 @@ function countInIndex(connection: Database.Database, table: string): number | un
     connection,
     `select name from pragma_index_list('${table}') where "unique" = 0`,
   )
-  interface Counts {
-    readonly rows: bigint
-    readonly ids: bigint
-  }
   for (const index of indexes) {
-    const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${index}"`
-    const counts = tryTo(() => connection.prepare<[], Counts>(sql).get())
+    const sql = `select count(*), count(distinct id) from "${table}" indexed by "${index}"`
+    const counts = tryTo(() => connection.prepare<[], [bigint, bigint]>(sql).raw().get())
     // If the counts differ, one page of the index is in the place of another.
-    if (counts !== undefined && counts.rows === counts.ids) {
-      return Number(counts.rows)
+    if (counts !== undefined && counts[0] === counts[1]) {
+      return Number(counts[0])
     }
   }
   return undefined
@@ -186,11 +189,11 @@ function countRows(connection: Database.Database, table: string): number | undef
 }
 
 function decodeTexts(row: Row): object {
-  const decoded: Record<string, unknown> = {}
-  for (const [column, value] of Object.entries(row)) {
-    decoded[column] = value instanceof Uint8Array ? utf8.decode(value) : value
-  }
-  return decoded
+  const decoded = Object.entries(row).map(([column, value]) => [
+    column,
+    value instanceof Uint8Array ? utf8.decode(value) : value,
+  ])
+  return Object.fromEntries(decoded)
 }
 
 /** Returns `undefined` if what is read is damaged. */

@@ -12,6 +12,7 @@ import {
 } from '../migrations.ts'
 import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
+import type { EngineOptions } from '../types.ts'
 import { closeOnError, openConnection, prepareAll, prepareChange } from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
 import {
@@ -25,24 +26,19 @@ import { giveStoreId } from './store-id.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
 import { withReason } from './with-reason.ts'
 
-/** The versions before this one have the bug that `refuseOldSqlite` names. */
-const oldestSqlite = '3.51.3'
-
 /**
  * The last migration in this thread. They run one at a time, because waiting for a lock
  * blocks the thread.
  */
 let lastMigration: Promise<unknown> = Promise.resolve()
 
-interface MigrationOptions {
+type MigrationOptions = Pick<EngineOptions, 'migrates'> & {
   readonly lockTimeoutMs: number
-  /** As in `EngineOptions`. */
-  readonly migrates: boolean | undefined
 }
 
 /**
- * Creates a store's file, folders and tables as needed, and migrates them. Resolves like
- * {@link bringUpToDate}.
+ * Creates a store's file, folders and tables as needed, and migrates them. Resolves to the
+ * version that the store had.
  *
  * @throws Error if the file is not a store, a newer one, or an older one that may not be
  *   migrated. The file is then unchanged
@@ -89,7 +85,6 @@ async function migrateOnce(
 ): Promise<number | undefined> {
   const connection = openConnection(file, { timeout: lockTimeoutMs })
   try {
-    refuseOldSqlite(connection)
     // SQLite would take such a file for an empty one, and overwrite it.
     if (statSync(file).size === 1) {
       throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
@@ -102,28 +97,14 @@ async function migrateOnce(
     if (!migrates) {
       refuseMigration(entities, versionBefore)
     }
-    await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
+    const db = kyselyOn(connection)
+    await bringUpToDate(entities, db, sqliteDialect, versionBefore)
     giveStoreId(connection)
     connection.exec('commit')
     return versionBefore
   } finally {
     // Closing rolls back a transaction that is still open.
     connection.close()
-  }
-}
-
-/**
- * Refuses SQLite 3.7.0 to 3.51.2, which can skip committed pages after a checkpoint that
- * overlaps the commit of another program (sqlite.org/wal.html, "The WAL-Reset Bug").
- */
-function refuseOldSqlite(connection: Database.Database): void {
-  const select = connection.prepare<[], string>('select sqlite_version()').pluck()
-  const version = `${select.get()}`
-  const isOld = version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0
-  if (isOld) {
-    throw new Error(
-      `SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`,
-    )
   }
 }
 
@@ -169,7 +150,9 @@ export function openReadOnly(file: string, entities: Entities): Promise<SqliteSn
       schemaVersion,
       compiled: compileEntities(entities, sqliteDialect),
       query: (sql: string, parameters: readonly unknown[] = []) =>
-        withReason(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+        withReason(() =>
+          connection.prepare<unknown[], Record<string, unknown>>(sql).all(...parameters),
+        ),
       async [Symbol.asyncDispose]() {
         connection.close()
       },

@@ -38,16 +38,13 @@ export function setStoreId(connection: Database.Database, id: number): void {
 export function readStoreId(file: string): number | undefined {
   const bytes = Buffer.alloc(idBytes)
   try {
+    using stack = new DisposableStack()
     // Opening a pipe would wait for a writer.
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
-    try {
-      readSync(descriptor, bytes, 0, idBytes, idOffset)
-    } finally {
-      closeSync(descriptor)
-    }
+    stack.defer(() => closeSync(descriptor))
+    readSync(descriptor, bytes, 0, idBytes, idOffset)
   } catch {
     return undefined
   }
-  const id = bytes.readUInt32BE()
-  return id === 0 ? undefined : id
+  return bytes.readUInt32BE() || undefined
 }

@@ -1,10 +1,16 @@
-import { existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import {
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 
 /**
  * Where the header of a store has the version for writing: 1 without a WAL, 2 with one.
  */
 const writeVersionOffset = 18
-const headerBytes = 20
 
 /**
  * Descriptors by the device and inode of their file. They stay open until the process
@@ -20,13 +26,18 @@ const keptOpen = new Map<string, number>()
  */
 export function isFile(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false })
+  requireFile(stat, path)
+  return stat !== undefined
+}
+
+/** @throws Error if something is there that is no file */
+export function requireFile(stat: Stats | undefined, path: string): void {
   if (stat?.isDirectory()) {
     throw new Error(`${path} is a folder`)
   }
-  if (stat !== undefined && !stat.isFile()) {
+  if (stat?.isFile() === false) {
     throw new Error(`${path} is not a file`)
   }
-  return stat !== undefined
 }
 
 /**
@@ -90,13 +101,13 @@ function hasSecondName(file: string): boolean {
 
 /** The header of a backup, and of a store that was closed, says that it has no WAL. */
 function hasWal(file: string): boolean {
-  const header = Buffer.alloc(headerBytes)
+  const version = Buffer.alloc(1)
   const descriptor = keepOpen(file)
   if (descriptor === undefined) {
     throw new Error('there is no such file')
   }
-  readSync(descriptor, header, 0, header.length, 0)
-  return header[writeVersionOffset] !== 1
+  readSync(descriptor, version, 0, 1, writeVersionOffset)
+  return version[0] !== 1
 }
 
 /** Linux lists mount points, with special characters in octal. */

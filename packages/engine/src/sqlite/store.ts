@@ -3,13 +3,7 @@ import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import type {
-  EngineOptions,
-  MainStorage,
-  OpeningPlan,
-  SqliteHandle,
-  StoreContent,
-} from '../types.ts'
+import type { EngineOptions, MainStorage, SqliteHandle, StoreContent } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
 import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
@@ -27,25 +21,28 @@ export function sqliteStore(file: string, content: StoreContent) {
   return {
     open: (options: EngineOptions) =>
       withReason(() => openSqlite(file, content, options), file),
-    plan: () => withReason(() => planSqlite(file, entities), file),
+    plan: () =>
+      withReason(
+        async () => ({ versionBefore: await findVersion(file, entities) }),
+        file,
+      ),
     read: () => withReason(() => openReadOnly(file, entities), file),
     inspect: () => withReason(() => inspectSqlite(file, entities), file),
   }
 }
 
-async function planSqlite(
+async function findVersion(
   file: string,
   entities: Entities,
-): Promise<Pick<OpeningPlan, 'versionBefore'>> {
-  if (!existsSync(file)) {
-    return { versionBefore: undefined }
-  }
+): Promise<number | undefined> {
   try {
-    await using reading = await openReadOnly(file, entities)
-    return { versionBefore: reading.schemaVersion }
+    await using reading = existsSync(file)
+      ? await openReadOnly(file, entities)
+      : undefined
+    return reading?.schemaVersion
   } catch (error) {
     if (error instanceof NoStoreError) {
-      return { versionBefore: undefined }
+      return undefined
     }
     throw error
   }
@@ -56,9 +53,14 @@ async function openSqlite(
   content: StoreContent,
   options: EngineOptions,
 ): Promise<MainStorage> {
-  const { queueChangesMax, lockTimeoutMs = 5_000, migrates, ...others } = options
-  const { walBytesMax = walBytesMaxDefault, ...observer } = others
   const { entities } = content
+  const {
+    queueChangesMax,
+    lockTimeoutMs = 5_000,
+    migrates = false,
+    walBytesMax = walBytesMaxDefault,
+    ...observer
+  } = options
   const versionBefore = await migrateSqlite(file, entities, { lockTimeoutMs, migrates })
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)

@@ -4,6 +4,7 @@ import {
   codeOf,
   hasNoInode,
   isDamage,
+  messageOf,
   noInodeReason,
   reasonOf,
   StoreDamagedError,
@@ -40,11 +41,8 @@ function withReasonOf(error: unknown, file: string | undefined): unknown {
   if (file !== undefined && isNotOpened) {
     return new Error(whyNotOpened(file), { cause: error })
   }
-  const isInWords = error instanceof Error && error.message === reason
-  if (isInWords) {
-    return error
-  }
-  return new Error(reason, { cause: error })
+  const isInWords = messageOf(error) === reason
+  return isInWords ? error : new Error(reason, { cause: error })
 }
 
 /**
@@ -67,10 +65,7 @@ function whyNotOpened(file: string): string {
   if (folderReason !== undefined) {
     return `no file can be created in ${folder}: ${folderReason}`
   }
-  if (hasNoInode(folder)) {
-    return noInodeReason
-  }
-  return 'the file cannot be opened'
+  return hasNoInode(folder) ? noInodeReason : 'the file cannot be opened'
 }
 
 /**
@@ -82,9 +77,6 @@ function whyNotAccessible(path: string): string | undefined {
     return undefined
   } catch (error) {
     const isAbsent = codeOf(error) === 'ENOENT'
-    if (isAbsent) {
-      return undefined
-    }
-    return reasonOf(error)
+    return isAbsent ? undefined : reasonOf(error)
   }
 }

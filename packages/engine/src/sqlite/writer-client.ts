@@ -37,20 +37,18 @@ export async function startWriter(workerData: WriterData): Promise<StartedWriter
   // `.ts` in tests, `.js` in a build.
   const script = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url)
   const thread = new Worker(script, { workerData, resourceLimits })
-  const send = (command: WriterCommand, transfer: MessagePort[] = []) =>
-    thread.postMessage(command, transfer)
   // This rejects with the reason if the thread cannot open the store.
   await once(thread, 'message')
 
   return {
     connect(kind) {
       const { port1, port2 } = new MessageChannel()
-      send({ connect: port2, kind }, [port2])
+      thread.postMessage({ connect: port2, kind } satisfies WriterCommand, [port2])
       return port1
     },
     async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
-      send('close')
+      thread.postMessage('close' satisfies WriterCommand)
       await exited
     },
   }
@@ -76,15 +74,12 @@ export function connectToWriter(
   /** The groups without an answer. The answers come in their order. */
   const sentGroups: PromiseWithResolvers<readonly number[]>[] = []
 
-  const onBlockedChange = (reason: string | undefined) => {
-    blockedBecause = reason
-    if (reason !== undefined) {
-      reportBlocked(couldNotWrite(reason))
-    }
-  }
   port.on('message', (answer: WriterAnswer) => {
     if ('blockedBecause' in answer) {
-      onBlockedChange(answer.blockedBecause)
+      blockedBecause = answer.blockedBecause
+      if (blockedBecause !== undefined) {
+        reportBlocked(couldNotWrite(blockedBecause))
+      }
       return
     }
     if ('checkpointFailure' in answer) {

@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3'
 import { isBusy, reasonOf } from '../errors.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
-import { Arrivals, type ChangeKind, type Group } from './arrivals.ts'
+import { Arrivals, type ChangeKind } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
 import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
@@ -36,20 +36,10 @@ export interface WriterOptions {
   readonly walBytesMax: number
 }
 
-/** Whether changes are made. A blocked writer refuses all of them, with the reason. */
-type WriterState =
-  | { readonly kind: 'open' }
-  | { readonly kind: 'blocked'; readonly reason: string }
-
-/** The affected rows of one group, for the thread that sent it. */
-interface Outcome {
-  readonly sender: MessagePort
-  readonly affectedRows: readonly number[]
-}
-
 /** The work of one transaction. */
 interface Transaction {
-  readonly outcomes: readonly Outcome[]
+  /** The affected rows of each group, for the thread that sent it. */
+  readonly outcomes: ReadonlyArray<readonly [MessagePort, number[]]>
   readonly changes: number
   /** Whether it took no further group because of what it had written. */
   readonly isFull: boolean
@@ -138,11 +128,12 @@ export class Writer {
    */
   readonly #senders = new Map<MessagePort, ChangeKind>()
   readonly #arrivals = new Arrivals(this.#senders)
-  /** Takes groups, adds them to its argument, and makes their changes. */
-  readonly #runTransaction: (taken: Group[]) => Transaction
+  /** Makes the changes of groups, and commits them. */
+  readonly #runTransaction: () => Transaction
   readonly #checkTimer: NodeJS.Timeout
 
-  #state: WriterState = { kind: 'open' }
+  /** Why a blocked writer refuses all changes. `undefined` while it is open. */
+  #blockedBecause: string | undefined
   /** When the files were last found intact, by `performance.now`. */
   #filesCheckedAtMs = performance.now()
   /** When the length of the WAL was last checked. */
@@ -160,7 +151,10 @@ export class Writer {
   ) {
     this.#connection = connection
     this.#lockTimeoutMs = lockTimeoutMs
-    this.#prepared = prepareAllChanges(connection, changeStatements)
+    const changes = [...changeStatements]
+    this.#prepared = new Map(
+      changes.map(([name, change]) => [name, prepareChange(connection, change)]),
+    )
     // This first read also opens the WAL, which the guard needs.
     this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
     this.#guard = new FileGuard(connection)
@@ -170,15 +164,13 @@ export class Writer {
       walBytesMax,
       onPass: () => this.#checkpoint(),
       handleErrors: work => this.#blockOnError(work),
-      onFailureChange: reason => this.#postToFirst({ checkpointFailure: reason }),
+      onFailureChange: reason => this.#reportCheckpointFailure(reason),
       onLoss: reason => this.#failForLostPages(reason),
     })
 
     // A transaction that begins with a read may be refused its first write without
     // waiting for the lock. So this one takes the lock when it begins.
-    this.#runTransaction = connection.transaction((taken: Group[]) =>
-      this.#makeChanges(taken),
-    ).immediate
+    this.#runTransaction = connection.transaction(() => this.#makeChanges()).immediate
     const check = () => this.#checkEachSecond()
     this.#checkTimer = setInterval(check, timedCheckEveryMs).unref()
   }
@@ -211,7 +203,7 @@ export class Writer {
 
     const isFull = this.#commitOnce()
     const isCheckpointDue = performance.now() - this.#walCheckedAtMs > checkEveryMs
-    if (this.#state.kind === 'open' && isCheckpointDue) {
+    if (this.#blockedBecause === undefined && isCheckpointDue) {
       this.#checkpoint()
     }
     if (isFull) {
@@ -224,31 +216,34 @@ export class Writer {
 
   /** Commits a transaction and answers its groups. Returns whether it was full. */
   #commitOnce(): boolean {
-    const taken: Group[] = []
     this.#arrivals.begin()
     try {
-      this.#requireOpen()
+      if (this.#blockedBecause !== undefined) {
+        throw new Error(this.#blockedBecause)
+      }
       this.#checkFiles()
       const startMs = performance.now()
-      const { outcomes, changes, isFull } = this.#runTransaction(taken)
+      const { outcomes, changes, isFull } = this.#runTransaction()
       const commit = { changes, ms: performance.now() - startMs }
       this.#arrivals.end()
       this.#checkFiles()
-      this.#answer(outcomes, commit)
+      // In the order of the groups. The first sender gets the commit.
+      for (const [index, [sender, affectedRows]] of outcomes.entries()) {
+        post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
+      }
       return isFull
     } catch (error) {
       const reason = this.#onFailedTransaction(error)
-      // The groups that wait would meet the same lock or disk, and have waited already.
-      for (const { sender } of [...taken, ...this.#arrivals.takeWaiting()]) {
+      for (const { sender } of this.#arrivals.takeAll()) {
         post(sender, { reason })
       }
       return false
     }
   }
 
-  /** Makes the changes of one group after another, and keeps the groups in `taken`. */
-  #makeChanges(taken: Group[]): Transaction {
-    const outcomes: Outcome[] = []
+  /** Makes the changes of one group after another. */
+  #makeChanges(): Transaction {
+    const outcomes: [MessagePort, number[]][] = []
     let changes = 0
     let bytes = 0
     while (bytes < transactionBytesMax) {
@@ -256,14 +251,12 @@ export class Writer {
       if (group === undefined) {
         break
       }
-      taken.push(group)
-
       const affectedRows: number[] = []
       for (const change of group.changes) {
         bytes += this.#makeChange(change, affectedRows)
       }
       changes += group.changes.length
-      outcomes.push({ sender: group.sender, affectedRows })
+      outcomes.push([group.sender, affectedRows])
     }
     return { outcomes, changes, isFull: bytes >= transactionBytesMax }
   }
@@ -288,32 +281,17 @@ export class Writer {
     return (rows + rowsOfPreceding) * bytes
   }
 
-  /** Answers in the order of the groups. The first sender gets the commit. */
-  #answer(outcomes: readonly Outcome[], commit: Commit): void {
-    for (const [index, { sender, affectedRows }] of outcomes.entries()) {
-      const isFirst = index === 0
-      post(sender, isFirst ? { affectedRows, commit } : { affectedRows })
-    }
-  }
-
   /**
    * Makes the writer safe after a failed transaction. Returns the reason for its groups.
    */
   #onFailedTransaction(error: unknown): string {
     const reason = reasonOf(error, { withCode: true })
     // A blocked writer has begun no transaction, and a busy one has not got the lock.
-    const isHarmless = this.#state.kind === 'blocked' || isBusy(error)
+    const isHarmless = this.#blockedBecause !== undefined || isBusy(error)
     if (!isHarmless && !this.#recover()) {
-      this.#block(reason)
+      this.#setBlocked(reason)
     }
     return reason
-  }
-
-  /** @throws Error if the writer is blocked */
-  #requireOpen(): void {
-    if (this.#state.kind === 'blocked') {
-      throw new Error(this.#state.reason)
-    }
   }
 
   /**
@@ -335,10 +313,10 @@ export class Writer {
   #checkEachSecond(): void {
     this.#blockOnError(() => {
       this.#checkFiles(0)
-      if (this.#state.kind === 'open') {
+      if (this.#blockedBecause === undefined) {
         this.#checkpoint()
       } else if (this.#recover()) {
-        this.#unblock()
+        this.#setBlocked(undefined)
       }
     })
   }
@@ -353,7 +331,7 @@ export class Writer {
       )
       this.#walCheckedAtMs = performance.now()
       if (reason !== undefined) {
-        this.#block(reason)
+        this.#setBlocked(reason)
       }
     })
   }
@@ -363,7 +341,7 @@ export class Writer {
     try {
       work()
     } catch (error) {
-      this.#block(reasonOf(error, { withCode: true }))
+      this.#setBlocked(reasonOf(error, { withCode: true }))
     }
   }
 
@@ -394,40 +372,19 @@ export class Writer {
     this.#filesCheckedAtMs = Number.NEGATIVE_INFINITY
   }
 
-  #block(reason: string): void {
-    this.#state = { kind: 'blocked', reason }
-    this.#postToAll({ blockedBecause: reason })
-  }
-
-  #unblock(): void {
-    this.#state = { kind: 'open' }
-    this.#postToAll({ blockedBecause: undefined })
-  }
-
-  #postToAll(answer: WriterAnswer): void {
+  /** Blocks the writer, or opens it again, and tells every thread. */
+  #setBlocked(blockedBecause: string | undefined): void {
+    this.#blockedBecause = blockedBecause
     for (const sender of this.#senders.keys()) {
-      post(sender, answer)
+      post(sender, { blockedBecause })
     }
   }
 
-  /** Posts to the port of the thread that opened the store, which was the first. */
-  #postToFirst(answer: WriterAnswer): void {
+  /** Tells the thread that opened the store, which was the first. */
+  #reportCheckpointFailure(checkpointFailure: string | undefined): void {
     const [sender] = this.#senders.keys()
-    if (sender !== undefined) {
-      post(sender, answer)
-    }
+    sender?.postMessage({ checkpointFailure } satisfies WriterAnswer)
   }
-}
-
-function prepareAllChanges(
-  connection: Database.Database,
-  changeStatements: ReadonlyMap<string, ChangeStatement>,
-): ReadonlyMap<string, PreparedChange> {
-  const prepared = new Map<string, PreparedChange>()
-  for (const [name, statement] of changeStatements) {
-    prepared.set(name, prepareChange(connection, statement))
-  }
-  return prepared
 }
 
 function post(sender: MessagePort, answer: WriterAnswer): void {

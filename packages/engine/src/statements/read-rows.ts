@@ -35,7 +35,9 @@ export function readRows(
   const { limit, textBytesMax } = values as PageBounds
   const share = Math.floor(textBytesMax / (limit * texts.length))
   const rows = readAll(guarded, { ...values, textBytesMax: share }, prepare)
-  if (!rows.some(row => hasLongText(row, texts))) {
+  // A number stands in place of a text that is longer than its share.
+  const isLong = (row: Row) => texts.some(text => typeof row[text] === 'bigint')
+  if (!rows.some(isLong)) {
     return rows
   }
 
@@ -48,16 +50,6 @@ function readAll(statement: Statement, values: object, prepare: Prepare): readon
   const rows = prepare(statement).all(valuesOf(statement, values))
   // A statement that reads returns rows.
   return rows as Row[]
-}
-
-/** Returns whether a number stands in place of a text that is longer than its share. */
-function hasLongText(row: Row, texts: readonly string[]): boolean {
-  for (const text of texts) {
-    if (typeof row[text] === 'bigint') {
-      return true
-    }
-  }
-  return false
 }
 
 function within(

@@ -1,10 +1,11 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
 import type { Dialect, Entity } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
+import { notNull } from '../columns.ts'
 import { postgresChanges, postgresSilentChanges } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
 import { sqliteChanges, sqliteSilentChanges } from './sqlite.ts'
-import { type PlantChanges, readsOn } from './statements.ts'
+import { readsOn } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
 /** The plants of a store. */
@@ -24,9 +25,16 @@ export const plants: Entity<Plants, Plant> = {
   },
   compile(dialect) {
     const reads = readsOn(dialect)
+    const { find, all, ofTag } = reads
     const { announced, silent } = changesOn[dialect.name]()
     return {
-      statements: { ...reads, ...announced, ...named(silent) },
+      statements: {
+        find,
+        ...all,
+        ...named('OfTag', ofTag),
+        ...announced,
+        ...named('Unannounced', silent),
+      },
       port: (runner): Plants => ({
         ...createPlantRepository(runner, { ...reads, ...announced }),
         unannounced: createPlantRepository(runner, { ...reads, ...silent }),
@@ -40,15 +48,10 @@ const changesOn = {
   postgres: () => ({ announced: postgresChanges(), silent: postgresSilentChanges() }),
 }
 
-/** Returns the changes that nobody is told of, under names of their own. */
-function named(silent: PlantChanges) {
-  return {
-    insertUnannounced: silent.insert,
-    saveUnannounced: silent.save,
-    saveIfUnannounced: silent.saveIf,
-    removeUnannounced: silent.remove,
-    removeIfUnannounced: silent.removeIf,
-  }
+/** Returns statements under names of their own, which end with this suffix. */
+function named(suffix: string, statements: object) {
+  const entries = Object.entries(statements)
+  return Object.fromEntries(entries.map(([name, each]) => [name + suffix, each]))
 }
 
 async function createTable(
@@ -61,7 +64,7 @@ async function createTable(
   await db.schema
     .createTable('plants')
     .addColumn('id', int64, column => column.primaryKey().notNull())
-    .addColumn('name', 'text', column => column.notNull())
+    .addColumn('name', 'text', notNull)
     .addColumn('tag', 'text')
     .addColumn('version', int64, column => column.notNull().defaultTo(version))
     .modifyEnd(tableOptions)

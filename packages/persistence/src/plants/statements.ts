@@ -9,7 +9,7 @@ import type {
 import { type Expression, sql } from 'kysely'
 import { plantColumns, type VersionedRow } from './tables.ts'
 
-/** The statements of plants. A list is either all plants or, `…OfTag`, those of a tag. */
+/** The statements of plants. A list is either all plants or those of a tag. */
 export type PlantStatements = ReturnType<typeof readsOn> & PlantChanges
 
 /** The changes of plants, which are announced to webhooks or not. */
@@ -70,8 +70,6 @@ interface Searched {
 /** Returns the statements that read. Both databases have the same. */
 export function readsOn(dialect: Dialect) {
   const db = dialect.tables<{ plants: VersionedRow }>()
-  const all = listStatements(dialect, ({ tag: _, ...others }) => others)
-  const ofTag = listStatements(dialect, filters => filters)
   return {
     find: dialect.read((p: Parameter<Id>) =>
       db
@@ -80,11 +78,8 @@ export function readsOn(dialect: Dialect) {
         .where('id', '=', p('id')),
     ),
 
-    ...all,
-    pageOfTag: ofTag.page,
-    countedOfTag: ofTag.counted,
-    windowOfTag: ofTag.window,
-    searchOfTag: ofTag.search,
+    all: listStatements(dialect, ({ tag: _, ...others }) => others),
+    ofTag: listStatements(dialect, filters => filters),
   }
 }
 

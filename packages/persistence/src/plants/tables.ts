@@ -36,7 +36,7 @@ export function toPlant({ id, name, tag }: PlantRow): Plant {
  * Returns the plant of a row that has no other columns. It is the row itself unless the
  * tag is null, because a page has up to 1,000 rows.
  */
-export function plantOf(row: PlantRow): Plant {
+export function plantInPlace(row: PlantRow): Plant {
   // Every plant was parsed before its row was written.
   return row.tag === null ? toPlant(row) : (row as Plant)
 }

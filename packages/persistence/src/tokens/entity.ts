@@ -2,6 +2,7 @@ import type { TokenRepository } from '@plant-store/access'
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Kysely } from 'kysely'
 import { orderByBytes } from '../byte-order.ts'
+import { notNull } from '../columns.ts'
 import { createTokenRepository } from './repository.ts'
 import { tokenStatements } from './statements.ts'
 
@@ -27,8 +28,8 @@ async function createTable(
     .createTable('access_tokens')
     .addColumn('name', 'text', column => column.primaryKey().notNull())
     .addColumn('hash', 'text', column => column.unique().notNull())
-    .addColumn('scopes', 'text', column => column.notNull())
-    .addColumn('created_at', int64, column => column.notNull())
+    .addColumn('scopes', 'text', notNull)
+    .addColumn('created_at', int64, notNull)
     .addColumn('expires_at', int64)
     .addColumn('last_used_at', int64)
     .modifyEnd(tableOptions)

@@ -2,16 +2,16 @@ import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import { type Kysely, sql } from 'kysely'
 import { orderByBytes } from '../byte-order.ts'
-import { postgresWebhooks } from './postgres.ts'
+import { notNull, zeroByDefault } from '../columns.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
-import { sqliteWebhooks } from './sqlite.ts'
+import { webhookStatements } from './statements.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
   migrations: { 1: createTables, 2: orderIdsByBytes, 3: addEvents },
   rows: null,
-  compile({ name }) {
-    const statements = statementsOn[name]()
+  compile(dialect) {
+    const statements = webhookStatements(dialect)
     return {
       statements: { ...statements },
       port: runner => ({
@@ -21,8 +21,6 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
     }
   },
 }
-
-const statementsOn = { sqlite: sqliteWebhooks, postgres: postgresWebhooks }
 
 async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await orderByBytes('webhooks', ['id'])(db, dialect)
@@ -57,17 +55,17 @@ async function createTables(
   await db.schema
     .createTable('webhooks')
     .addColumn('id', 'text', column => column.primaryKey().notNull())
-    .addColumn('url', 'text', column => column.notNull())
-    .addColumn('allows_private', int64, column => column.notNull())
-    .addColumn('created_at', int64, column => column.notNull())
-    .addColumn('secret', 'text', column => column.notNull())
-    .addColumn('is_stopped', int64, column => column.notNull().defaultTo(0))
-    .addColumn('failures', int64, column => column.notNull().defaultTo(0))
+    .addColumn('url', 'text', notNull)
+    .addColumn('allows_private', int64, notNull)
+    .addColumn('created_at', int64, notNull)
+    .addColumn('secret', 'text', notNull)
+    .addColumn('is_stopped', int64, zeroByDefault)
+    .addColumn('failures', int64, zeroByDefault)
     .addColumn('failing_since', int64)
-    .addColumn('next_claim_at', int64, column => column.notNull().defaultTo(0))
+    .addColumn('next_claim_at', int64, zeroByDefault)
     .addColumn('lease', 'text', column => column.notNull().defaultTo(''))
-    .addColumn('leased_at', int64, column => column.notNull().defaultTo(0))
-    .addColumn('leased_until', int64, column => column.notNull().defaultTo(0))
+    .addColumn('leased_at', int64, zeroByDefault)
+    .addColumn('leased_until', int64, zeroByDefault)
     .modifyEnd(tableOptions)
     .execute()
   await db.schema
@@ -80,12 +78,12 @@ async function createTables(
     .addColumn('webhook', 'text', column =>
       column.notNull().references('webhooks.id').onDelete('cascade'),
     )
-    .addColumn('version', int64, column => column.notNull())
-    .addColumn('id', int64, column => column.notNull())
-    .addColumn('name', 'text', column => column.notNull())
+    .addColumn('version', int64, notNull)
+    .addColumn('id', int64, notNull)
+    .addColumn('name', 'text', notNull)
     .addColumn('tag', 'text')
-    .addColumn('added_at', int64, column => column.notNull())
-    .addColumn('attempts', int64, column => column.notNull().defaultTo(0))
+    .addColumn('added_at', int64, notNull)
+    .addColumn('attempts', int64, zeroByDefault)
     .addColumn('next_at', int64, column => column.defaultTo(0))
     .addColumn('reason', 'text')
     .modifyEnd(tableOptions)

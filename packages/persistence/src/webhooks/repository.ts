@@ -8,7 +8,6 @@ import type {
   Outbox,
   Webhook,
   WebhookEvent,
-  WebhookFigures,
   WebhookRepository,
   WebhookState,
 } from '@plant-store/webhooks'
@@ -99,18 +98,13 @@ export function createOutbox(runner: Runner, statements: WebhookStatements): Out
 
     async figures() {
       const rows = await read(statements.figures, {})
-      return rows.map(({ webhook, is_stopped, waiting, given_up, oldest_ms }) => {
-        const figures: WebhookFigures = {
-          webhook,
-          state: stateOf(is_stopped),
-          waiting: Number(waiting),
-          givenUp: Number(given_up),
-        }
-        if (oldest_ms === null) {
-          return figures
-        }
-        return { ...figures, oldestMs: Number(oldest_ms) }
-      })
+      return rows.map(({ webhook, is_stopped, waiting, given_up, oldest_ms }) => ({
+        webhook,
+        state: stateOf(is_stopped),
+        waiting: Number(waiting),
+        givenUp: Number(given_up),
+        ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
+      }))
     },
 
     async deliveriesOf(id, rowsMax) {
@@ -180,7 +174,7 @@ function releaseOf(
 }
 
 function toWebhook(row: KnownWebhookRow): Webhook {
-  const webhook: Webhook = {
+  return {
     id: row.id,
     url: row.url,
     allowsPrivate: row.allows_private === 1n,
@@ -189,11 +183,8 @@ function toWebhook(row: KnownWebhookRow): Webhook {
     createdAt: toDate(row.created_at),
     state: stateOf(row.is_stopped),
     failures: Number(row.failures),
+    ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
   }
-  if (row.failing_since === null) {
-    return webhook
-  }
-  return { ...webhook, failingSince: toDate(row.failing_since) }
 }
 
 function toDelivery(row: DeliveryRow): Delivery {

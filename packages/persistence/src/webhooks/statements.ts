@@ -1,6 +1,7 @@
-import type { ChangeStatement, Dialect, Parameter } from '@plant-store/engine'
+import type { Dialect, Parameter } from '@plant-store/engine'
 import type { WebhookId } from '@plant-store/webhooks'
 import { type Expression, type Kysely, type RawBuilder, sql } from 'kysely'
+import { awaitChangesOn } from './await-changes.ts'
 import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
 
 /**
@@ -18,13 +19,7 @@ import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
  * All changes are barriers, because a row of the outbox is found by its webhook and a
  * webhook by its id, and both tables change together.
  */
-export type WebhookStatements = ReturnType<typeof sharedStatements> & {
-  /**
-   * Waits until the changes of plants that others are making are stored, and keeps others
-   * from making any until the transaction ends.
-   */
-  readonly awaitChanges: ChangeStatement<object>
-}
+export type WebhookStatements = ReturnType<typeof webhookStatements>
 
 interface Id {
   readonly id: WebhookId
@@ -81,13 +76,13 @@ const webhooksMax = sql.lit(10)
 const no = sql.lit(0n)
 const yes = sql.lit(1n)
 
-/** Returns the statements that are the same on both databases. */
-export function sharedStatements(dialect: Dialect) {
+export function webhookStatements(dialect: Dialect) {
   const db = dialect.tables<Tables>()
   return {
     ...readsOn(dialect, db),
     ...webhookChangesOn(dialect, db),
     ...deliveryChangesOn(dialect, db),
+    awaitChanges: awaitChangesOn(dialect),
   }
 }
 
