@@ -25,7 +25,7 @@ export async function startService(config: Config, log: ProcessLog) {
 
   // The store, on SQLite with its writer thread.
   const counters = createCounters(0)
-  const storeLog = new StoreLog(logger, storageName(config.databaseUrl))
+  const storeLog = new StoreLog(logger, storageName(config.store.url))
   const storage = starting.use(await openStore(config, counters, storeLog))
   const { versionBefore: from, schemaVersion: to } = storage
   if (from !== undefined && from !== to) {
@@ -44,7 +44,7 @@ export async function startService(config: Config, log: ProcessLog) {
   const courier = startCourier(storage, logger, config.shutdownTimeoutMs)
   // The courier begins no more deliveries while the last requests are answered.
   starting.defer(() => all([courier.stop(), threads.stop()]))
-  const scrape = createScrape(config.databaseUrl, () => storeLog.reason, [
+  const scrape = createScrape(config.store.url, () => storeLog.reason, [
     // Without requests, a store that cannot be read would go unnoticed. `onFailureChange`
     // learns what the check finds.
     async () => {
@@ -53,7 +53,7 @@ export async function startService(config: Config, log: ProcessLog) {
     },
     async () => counters.read(storage.pending()),
     async () => ({ plant_store_log_lines_lost_total: [sample(log.lostLines())] }),
-    () => sampleLastBackup(config.databaseUrl, storeLog),
+    () => sampleLastBackup(config.store.url, storeLog),
     () => samplePlants(storage),
     courier.samples,
     ...threads.samples,
@@ -88,13 +88,9 @@ function openStore(
 ): Promise<MainStorage> {
   return namingDatabaseUrl(
     openStorage({
-      url: config.databaseUrl,
+      ...config.store,
+      lockTimeoutMs: config.store.timeoutMs,
       migrates: true,
-      timeoutMs: config.databaseTimeoutMs,
-      lockTimeoutMs: config.databaseTimeoutMs,
-      walBytesMax: config.walBytesMax,
-      readConnectionsMax: config.databasePoolMax,
-      queueChangesMax: config.queueChangesMax,
       onCommit,
       onFailureChange: reason => storeLog.note(0, reason),
       onCheckpointFailure: reason => storeLog.noteCheckpoint(reason),

@@ -48,10 +48,14 @@ function readSettings(read: Read) {
     host: read('HOST', '127.0.0.1', host),
     /** 0 chooses a free port. */
     port: read('PORT', '3000', integer(0, 65_535)),
-    databaseUrl: read('DATABASE_URL', defaultStoreUrl, storeUrl),
-    databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
-    databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
-    walBytesMax: read('WAL_LIMIT', '4096MiB', bytes(2 ** 27, 2 ** 40)),
+    store: {
+      url: read('DATABASE_URL', defaultStoreUrl, storeUrl),
+      timeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
+      readConnectionsMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
+      walBytesMax: read('WAL_LIMIT', '4096MiB', bytes(2 ** 27, 2 ** 40)),
+      /** The limit of each thread. */
+      queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+    },
     baseUrl: read('BASE_URL', '', optional(plainUrl)),
     /** Tokens with every scope. */
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
@@ -84,8 +88,6 @@ function readSettings(read: Read) {
       connectionsMax: read('MAX_CONNECTIONS', '1000', integer(1, 1_000_000)),
     },
     trustedProxies: read('TRUST_PROXY', '', networkList),
-    /** The limit of each thread. */
-    queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     /** How long `/readyz` fails before the stop begins. */
     shutdownDelayMs: read('SHUTDOWN_DELAY', '0s', delay),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),

@@ -16,7 +16,7 @@ export async function checkService() {
   const misspelt = misspeltSettings(process.env)
   try {
     const config = readConfig(process.env)
-    const plan = namingDatabaseUrl(planOpening(config.databaseUrl))
+    const plan = namingDatabaseUrl(planOpening(config.store.url))
     const [port, store] = await Promise.allSettled([findPort(config), plan])
     const failed = [port, store].filter(check => check.status === 'rejected')
     const faults = failed.map(({ reason }) => messageOf(reason))
@@ -88,10 +88,7 @@ async function serveUntilSignal(
   })
 
   const service = await startService(config, log)
-  logger.info(
-    { url: service.url, database: storageName(config.databaseUrl) },
-    'listening',
-  )
+  logger.info({ url: service.url, database: storageName(config.store.url) }, 'listening')
   if (process.env['NOTIFY_SOCKET'] !== undefined) {
     await notifySystemd(logger)
   }

@@ -66,20 +66,16 @@ function parseAs<Value>(
   parse: (text: string) => Value,
 ): Value {
   try {
-    assertVisible(text)
+    if (text === '') {
+      throw new Error('must not be empty')
+    }
+    if (/^[\s\p{C}]|[\s\p{C}]$/u.test(text)) {
+      throw new Error(
+        'must not begin or end with white space, such as the line end of a file from Windows',
+      )
+    }
     return parse(text)
   } catch (cause) {
     throw new Error(`${subject} ${(cause as Error).message}`, { cause })
-  }
-}
-
-function assertVisible(text: string): void {
-  if (text === '') {
-    throw new Error('must not be empty')
-  }
-  if (/^[\s\p{C}]|[\s\p{C}]$/u.test(text)) {
-    throw new Error(
-      'must not begin or end with white space, such as the line end of a file from Windows',
-    )
   }
 }

@@ -22,13 +22,12 @@ function faultsOf(environment: Record<string, string>): string[] {
   }
 }
 
-test('the default limits of the program are those of the package', () => {
-  expect(defaultServerLimits).toMatchObject(readConfig({}).serverLimits)
-})
-
-test('two threads serve on Linux with two processors, elsewhere one', () => {
+test('the default limits are those of the package, and two threads serve on Linux', () => {
+  const { serverLimits, httpThreads } = readConfig({})
   const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
-  expect(readConfig({}).httpThreads).toBe(threads)
+
+  expect(defaultServerLimits).toMatchObject(serverLimits)
+  expect(httpThreads).toBe(threads)
 })
 
 test('an empty variable counts as unset, and an unknown one is ignored', () => {
@@ -203,7 +202,7 @@ test('secrets may come from files, which may end with a line end', () => {
     ACCESS_TOKENS_FILE: fileOf('of-20-characters-000\r\n'),
   })
 
-  expect(config.databaseUrl).toBe('postgres://a:b@c/d')
+  expect(config.store.url).toBe('postgres://a:b@c/d')
   expect(config.accessTokens).toEqual(['of-20-characters-000'])
 })
 

@@ -1,5 +1,5 @@
 import type { AnsweredRequest } from '@plant-store/http/server'
-import { type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import sonicBoom from 'sonic-boom'
 import type { Config } from '../config.ts'
 
@@ -33,18 +33,7 @@ const lineFormat = {
   formatters: { level: (label: string) => ({ level: label }) },
 }
 
-export interface ProcessLog {
-  readonly logger: Logger
-  write(lines: string): void
-  lostLines(): number
-  /**
-   * Resolves to true once the log is written, or to false if that fails or takes a
-   * second.
-   */
-  written(): Promise<boolean>
-  /** Ends the process once the log is written, or after a second. */
-  exit(code: number): void
-}
+export type ProcessLog = Awaited<ReturnType<typeof openLog>>
 
 /**
  * Opens the log. Lines are at most twice {@link gatherMs} late.
@@ -54,7 +43,7 @@ export interface ProcessLog {
 export async function openLog(
   { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
   fd = 1,
-): Promise<ProcessLog> {
+) {
   const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
@@ -76,16 +65,17 @@ export async function openLog(
       destination.flush(error => resolve(!error))
       setTimeout(resolve, lastWriteMs, false).unref()
     })
-  const exit = async (code: number) => {
-    await written()
-    process.exit(code)
-  }
   return {
     logger: pino({ level: logLevel, ...lineFormat }, { write }),
     write,
     lostLines: () => lostLines,
+    /**
+     * Resolves to true once the log is written, or to false if that fails or takes a
+     * second.
+     */
     written,
-    exit: code => void exit(code),
+    /** Ends the process once the log is written, or after a second. */
+    exit: (code: number) => void written().then(() => process.exit(code)),
   }
 }
 
@@ -107,22 +97,12 @@ export function journalLines(lines: string): string {
   )
 }
 
-/** The log of a thread that answers requests. */
-export interface GatheredLog {
-  readonly logger: Logger
-  /** Writes the line of a request. */
-  onAnswer(answered: AnsweredRequest): void
-}
-
 /**
  * Returns a log that gathers its lines for another thread to write. A write from each
  * thread wakes a thread of libuv, which cost a tenth of the creates per second
  * (docs/decisions/0003).
  */
-export function gatherLog(
-  level: Config['logLevel'],
-  handOver: (lines: string) => void,
-): GatheredLog {
+export function gatherLog(level: Config['logLevel'], handOver: (lines: string) => void) {
   let lines = ''
   let late: NodeJS.Timeout | undefined
   const flush = () => {
@@ -145,7 +125,8 @@ export function gatherLog(
   const logger = pino({ level, ...lineFormat }, { write })
   return {
     logger,
-    onAnswer(answered) {
+    /** Writes the line of a request. */
+    onAnswer(answered: AnsweredRequest): void {
       if (!logger.isLevelEnabled('info')) {
         return
       }

@@ -92,34 +92,30 @@ function createPost(logger: Logger): (delivery: Post) => Promise<PostAnswer> {
   }
 }
 
-interface ReportLine {
-  readonly level: 'debug' | 'warn' | 'error'
-  readonly message: string
-  /** The label `outcome` of the deliveries that the report is about, if any. */
-  readonly outcome?: 'received' | 'failed'
-}
+type Level = 'debug' | 'warn' | 'error'
+/** The label `outcome` of the deliveries that a report is about, if any. */
+type Outcome = 'received' | 'failed' | undefined
 
-const reportLines: Readonly<Record<CourierReport['event'], ReportLine>> = {
-  delivered: { level: 'debug', message: 'plants were announced', outcome: 'received' },
-  'attempt-failed': {
-    level: 'warn',
-    message: 'an announcement failed, and is tried again',
-    outcome: 'failed',
-  },
-  'given-up': {
-    level: 'error',
-    message: 'an announcement was given up: see plant-store webhook log',
-    outcome: 'failed',
-  },
-  stopped: {
-    level: 'error',
-    message: 'a webhook is stopped, and misses new plants: see plant-store webhook retry',
-  },
-  removed: { level: 'warn', message: 'a webhook answered 410 and was removed' },
+const reportLines: Readonly<
+  Record<CourierReport['event'], readonly [Level, Outcome, message: string]>
+> = {
+  delivered: ['debug', 'received', 'plants were announced'],
+  'attempt-failed': ['warn', 'failed', 'an announcement failed, and is tried again'],
+  'given-up': [
+    'error',
+    'failed',
+    'an announcement was given up: see plant-store webhook log',
+  ],
+  stopped: [
+    'error',
+    undefined,
+    'a webhook is stopped, and misses new plants: see plant-store webhook retry',
+  ],
+  removed: ['warn', undefined, 'a webhook answered 410 and was removed'],
 }
 
 function logReport(logger: Logger, { event, ...about }: CourierReport): void {
-  const { level, message } = reportLines[event]
+  const [level, , message] = reportLines[event]
   logger[level](about, message)
 }
 
@@ -128,7 +124,7 @@ class DeliveryCounts {
   readonly #counts = new Map<WebhookId, { received: number; failed: number }>()
 
   add(report: CourierReport): void {
-    const { outcome } = reportLines[report.event]
+    const [, outcome] = reportLines[report.event]
     if (outcome === undefined) {
       return
     }
