@@ -1,5 +1,5 @@
 import { type ServerOptions, startServer } from '@plant-store/harness'
-import { openWire } from '@plant-store/http/testing'
+import { openWire, type Wire } from '@plant-store/http/testing'
 
 export const token = 'given-by-configuration'
 
@@ -45,15 +45,12 @@ export function create(server: { readonly url: string }, id: number, bearer?: st
 /** Opens a connection for raw bytes. */
 export const connectRaw = (url: string) => openWire(url, () => {})
 
-/** Returns a whole request with a body, on a connection that stays open. */
-export function rawPost(body: string, path = '/plants'): string {
-  return [
-    `POST ${path} HTTP/1.1`,
-    'Host: h',
-    `Authorization: Bearer ${token}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    '',
-    body,
-  ].join('\r\n')
+/** Creates a plant over a connection that stays open. */
+export function createOver(client: Wire, id: number, base = '') {
+  const body = `{"id":${id},"name":"a"}`
+  client.send(
+    `POST ${base}/plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n`,
+    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  return client.answer(undefined)
 }

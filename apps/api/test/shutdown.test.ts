@@ -1,18 +1,9 @@
 import { existsSync } from 'node:fs'
 import { parsePlantId } from '@plant-store/domain'
-import type { Wire } from '@plant-store/http/testing'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { alone, ask, connectRaw, rawPost, start, token } from './ask.ts'
+import { alone, ask, connectRaw, createOver, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
-
-/** Creates a plant. Resolves to whether the answer announces the connection's end. */
-async function createOver(client: Wire, id: number): Promise<boolean> {
-  client.send(rawPost(`{"id": ${id}, "name": "n"}`))
-  const { status, headers, body } = await client.answer(undefined)
-  expect(`${status} ${body}`, `the answer to ${id}`).toBe('200 {"name":"n"}')
-  return headers.get('connection') === 'close'
-}
 
 test('a stop under load answers every request, and stores what it answers', async () => {
   await using database = await prepareDatabase()
@@ -35,7 +26,9 @@ test('a stop under load answers every request, and stores what it answers', asyn
     while (!isLast) {
       lastId++
       const id = lastId
-      isLast = await createOver(client, id)
+      const { status, headers } = await createOver(client, id)
+      expect(status, `the answer to ${id}`).toBe(200)
+      isLast = headers.get('connection') === 'close'
       if (id === 200) {
         ended = program.end('SIGINT')
       }

@@ -5,7 +5,7 @@ import type { Wire } from '@plant-store/http/testing'
 import { backUpStore } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
 import { version } from '../src/version.ts'
-import { ask, connectRaw, rawPost, start, token } from './ask.ts'
+import { ask, connectRaw, createOver, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 
 /** Printed by each thread at its end. */
@@ -59,13 +59,12 @@ async function readSamples(): Promise<Readonly<Record<string, number>>> {
 
 /** Sends three creates, of which the last is refused. Resolves to the ids of requests. */
 async function createTwice(client: Wire, index: number): Promise<unknown[]> {
-  const requestIds = []
-  for (const id of [index, 1000 + index, index]) {
-    client.send(rawPost(`{"id": ${id}, "name": "n"}`, `${base}/plants`))
-    const { headers } = await client.answer(undefined)
-    requestIds.push(headers.get('x-request-id'))
-  }
-  return requestIds
+  const answers = [
+    await createOver(client, index, base),
+    await createOver(client, 1000 + index, base),
+    await createOver(client, index, base),
+  ]
+  return answers.map(({ headers }) => headers.get('x-request-id'))
 }
 
 test('requests and commits are counted over all threads together', async () => {
