@@ -259,6 +259,8 @@ for (const [kind, number, makeToken] of [
 
     await press('Go on editing')
     await shows(alert, `(${number})`)
+    // A token that may read is kept.
+    expect(await page.locator('#sign-out').isVisible()).toBe(number === 40301)
     await expect.poll(focused).toBe('Save')
     await press('Save')
     await signIn(page, token)
