@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import { copyFileSync, renameSync, type StatsFs, statfsSync, statSync } from 'node:fs'
+import { copyFileSync, renameSync, type StatsFs, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   Checkpointer,
   longPages,
@@ -13,12 +13,7 @@ import {
 } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
-import { failStatements } from './failing-disk.ts'
-
-vi.mock('node:fs', async importOriginal => {
-  const fs = await importOriginal<typeof import('node:fs')>()
-  return { ...fs, statfsSync: vi.fn(fs.statfsSync) }
-})
+import { failStatements, spyOnFs } from './failing-disk.ts'
 
 /** Pages are small, because the limits count pages and not bytes. */
 const pageBytes = 512
@@ -236,8 +231,9 @@ describe('a WAL that another connection reads', () => {
     write(longPages + 100)
     const bsize = pageBytes
     const need = 2 * longPages
+    const statfs = spyOnFs('statfsSync')
     const leave = (bavail: number) =>
-      vi.mocked(statfsSync).mockReturnValueOnce({ bsize, bavail } as StatsFs)
+      statfs.mockReturnValueOnce({ bsize, bavail } as StatsFs)
 
     leave(need + 1_000)
     expect(copyIfLong(), 'with enough space').toBeUndefined()

@@ -1,5 +1,24 @@
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import Database from 'better-sqlite3'
-import { vi } from 'vitest'
+import { type MockInstance, onTestFinished, vi } from 'vitest'
+
+/**
+ * Spies on a function of the file system until the test ends, also in modules that another
+ * test has loaded in this worker. A mocked module would reach only those loaded later.
+ */
+export function spyOnFs<Name extends 'fdatasyncSync' | 'openSync' | 'statfsSync'>(
+  name: Name,
+): MockInstance<(typeof fs)[Name]> {
+  const functions: Pick<typeof fs, Name> = fs
+  const spy = vi.spyOn(functions, name as never) as MockInstance<(typeof fs)[Name]>
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    spy.mockRestore()
+    syncBuiltinESMExports()
+  })
+  return spy
+}
 
 /**
  * Lets the disk fail under the statements that contain a text, while the function returns

@@ -101,17 +101,6 @@ describe('a failed attempt leaves no socket open', () => {
       reason: 'The server does not support SSL connections',
     },
     {
-      why: 'the server answers something else',
-      answer: (socket: Socket) => socket.write('?'),
-      reason: 'There was an error establishing an SSL connection',
-    },
-    {
-      why: 'the handshake of TLS is garbage',
-      answer: (socket: Socket, { length }: Buffer) =>
-        socket.write(length === 8 ? 'S' : 'HTTP/1.1 400 Bad Request'),
-      reason: /wrong version number|packet length/,
-    },
-    {
       why: 'the server closes during the handshake',
       answer: (socket: Socket, { length }: Buffer) =>
         length === 8 ? socket.write('S') : socket.end(),

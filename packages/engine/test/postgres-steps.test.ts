@@ -200,24 +200,6 @@ describe('the steps of a group', () => {
     fc.assert(property, { numRuns: 300 })
   })
 
-  test('divide changes of one kind only if they change one row twice', () => {
-    const property = fc.property(randomGroup, group => {
-      const steps = stepsOf(compiled, group)
-
-      const divided = steps.filter((step, number) => {
-        const before = steps[number - 1]
-        return before?.name === step.name && statementOf(step.name).takesArrays
-      })
-      for (const step of divided) {
-        const before = steps[steps.indexOf(step) - 1]
-        const lastBefore = before?.changes.at(-1)
-        const [first] = step.changes
-        expect(lastBefore?.value, `before a ${step.name}`).toEqual(first?.value)
-      }
-    })
-    fc.assert(property, { numRuns: 300 })
-  })
-
   const fiftyIds = Array.from({ length: 50 }, (_, number) => (number * 7) % 50)
 
   test.each([

@@ -19,9 +19,20 @@ import {
 } from './notes.ts'
 import { changeBySql, openFilesIn } from './places.ts'
 
+/** A page that was cut off reads as zeros, and so as rows without a text. */
+function parseNote(row: Note): Note {
+  assert.equal(typeof row.text, 'string')
+  return row
+}
+
 /** Notes with an index, by which a salvage counts them. */
 const indexedNotes: Entity<Notes, Note> = {
   ...entityOf('notes'),
+  rows: {
+    columns: { id: 'bigint', text: 'text', topic: 'text' },
+    from: (row: Note) => row,
+    parse: parseNote,
+  },
   migrations: {
     async 1(db, dialect) {
       await createTable('notes')(db, dialect)
@@ -311,7 +322,7 @@ function readOneByOne(file: string): Note[] {
       const row = find.get(id)
       // better-sqlite3 replaces bytes that are no text with this character.
       const isText = !`${row?.text}${row?.topic}`.includes('\ufffd')
-      return row !== undefined && isText ? [row] : []
+      return row !== undefined && isText ? [parseNote(row)] : []
     } catch {
       return []
     }

@@ -1,5 +1,5 @@
 import { on } from 'node:events'
-import { fdatasyncSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
+import { mkdirSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import {
@@ -16,15 +16,9 @@ import { longPages } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { Writer } from '../src/sqlite/writer.ts'
 import { valuesOf } from '../src/statements/statement.ts'
-import { failStatements } from './failing-disk.ts'
+import { failStatements, spyOnFs } from './failing-disk.ts'
 import { entities, note, openStorage } from './notes.ts'
 
-vi.mock('node:fs', async importOriginal => {
-  const fs = await importOriginal<typeof import('node:fs')>()
-  const fdatasyncSync = vi.fn(fs.fdatasyncSync)
-  const openSync = vi.fn(fs.openSync)
-  return { ...fs, fdatasyncSync, openSync }
-})
 afterEach(() => void vi.useRealTimers())
 
 /**
@@ -203,8 +197,9 @@ test('a change is answered before the WAL is copied', async () => {
   const [one] = threads
   lengthenWal(connection, 24_000)
   hurryClock()
+  const fdatasync = spyOnFs('fdatasyncSync')
   const answerAtFsync = new Promise(resolve =>
-    vi.mocked(fdatasyncSync).mockImplementationOnce(() => resolve(one.answerSoFar())),
+    fdatasync.mockImplementationOnce(() => resolve(one.answerSoFar())),
   )
 
   one.send(1)
@@ -315,10 +310,9 @@ test('a process that can open no further file makes changes', async () => {
   const [one] = threads
   hurryClock()
   const tooMany = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
-  vi.mocked(openSync).mockImplementation(() => {
+  spyOnFs('openSync').mockImplementation(() => {
     throw tooMany
   })
-  onTestFinished(() => void vi.mocked(openSync).mockReset())
 
   one.send(1)
 
