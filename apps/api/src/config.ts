@@ -7,7 +7,6 @@ import { readSetting, variablesOf } from './setting.ts'
 import {
   algorithmList,
   audienceList,
-  bytes,
   clockSkew,
   delay,
   duration,
@@ -26,6 +25,7 @@ import {
   storeUrl,
   tokenList,
 } from './setting-values.ts'
+import { bytes, walLimit, walLimitDefault } from './units.ts'
 
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
@@ -52,7 +52,7 @@ function readSettings(read: Read) {
       url: read('DATABASE_URL', defaultStoreUrl, storeUrl),
       timeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
       readConnectionsMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
-      walBytesMax: read('WAL_LIMIT', '4096MiB', bytes(2 ** 27, 2 ** 40)),
+      walBytesMax: read('WAL_LIMIT', walLimitDefault, walLimit),
       /** The limit of each thread. */
       queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     },

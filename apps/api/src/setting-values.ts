@@ -3,7 +3,7 @@ import { isBearerToken } from '@plant-store/access'
 import { parseStoreUrl } from '@plant-store/engine'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
 import ipaddr from 'ipaddr.js'
-import { unitMs } from './units.ts'
+import { amount, unitMs } from './units.ts'
 
 /**
  * Returns the value of a setting.
@@ -31,25 +31,6 @@ export function oneOf<Word extends string>(
   }
 }
 
-/** @param expectation what the value must be, for the message */
-function amount(
-  units: Readonly<Record<string, number>>,
-  min: number,
-  max: number,
-  expectation: string,
-): ParseSetting<number> {
-  return text => {
-    const [, digits, unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
-    // It is not a number without digits, or with an unknown unit.
-    const value = Number(digits) * Number(units[unit])
-    const isInRange = value >= min && value <= max
-    if (!isInRange) {
-      throw new Error(`must be ${expectation}`)
-    }
-    return value
-  }
-}
-
 export function integer(min: number, max: number): ParseSetting<number> {
   return amount({ '': 1 }, min, max, `an integer from ${min} to ${max}`)
 }
@@ -59,12 +40,6 @@ export function share(text: string): number {
     throw new Error('must be a number from 0 to 1, such as 0.25')
   }
   return Number(text)
-}
-
-export function bytes(min: number, max: number): ParseSetting<number> {
-  const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
-  const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
-  return amount(units, min, max, expectation)
 }
 
 const timeUnits = { ...unitMs, m: unitMs.min }

@@ -7,3 +7,36 @@ export const unitMs = {
   d: 86_400_000,
   w: 604_800_000,
 } as const satisfies Readonly<Record<string, number>>
+
+/**
+ * Returns what reads an amount.
+ *
+ * @param expectation what the value must be, for the message
+ */
+export function amount(
+  units: Readonly<Record<string, number>>,
+  min: number,
+  max: number,
+  expectation: string,
+): (text: string) => number {
+  return text => {
+    const [, digits, unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
+    // It is not a number without digits, or with an unknown unit.
+    const value = Number(digits) * Number(units[unit])
+    const isInRange = value >= min && value <= max
+    if (!isInRange) {
+      throw new Error(`must be ${expectation}`)
+    }
+    return value
+  }
+}
+
+export function bytes(min: number, max: number): (text: string) => number {
+  const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
+  const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
+  return amount(units, min, max, expectation)
+}
+
+/** WAL_LIMIT, which the commands that change a store read, too. */
+export const walLimit = bytes(2 ** 27, 2 ** 40)
+export const walLimitDefault = '4096MiB'

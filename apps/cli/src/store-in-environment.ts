@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs'
 import { readSetting } from '@plant-store/api/setting'
+import { walLimit, walLimitDefault } from '@plant-store/api/units'
 import {
   defaultStoreUrl,
+  messageOf,
   NoStoreError,
   parseStoreUrl,
   type StorageOptions,
@@ -16,18 +18,26 @@ import {
 } from '@plant-store/persistence'
 import { CommandError, exitCodes, withFile } from './command-error.ts'
 
-/** Returns the URL in DATABASE_URL, read as the server reads it. */
+/** Returns the URL in DATABASE_URL. */
 export function storeUrl(): string {
-  try {
-    return readSetting(process.env, 'DATABASE_URL', parsed) ?? defaultStoreUrl
-  } catch (error) {
-    throw new CommandError((error as Error).message, exitCodes.usage)
+  const parsed = (url: string) => {
+    parseStoreUrl(url)
+    return url
   }
+  return setting('DATABASE_URL', parsed) ?? defaultStoreUrl
 }
 
-function parsed(url: string): string {
-  parseStoreUrl(url)
-  return url
+/**
+ * Returns a setting, read as the server reads it.
+ *
+ * @throws CommandError if its value is invalid
+ */
+function setting<Value>(name: string, parse: (text: string) => Value): Value | undefined {
+  try {
+    return readSetting(process.env, name, parse)
+  } catch (error) {
+    throw new CommandError(messageOf(error), exitCodes.usage)
+  }
 }
 
 /**
@@ -80,10 +90,18 @@ type OpenOptions = Pick<StorageOptions, 'timeoutMs' | 'lockTimeoutMs' | 'walByte
 
 /**
  * Opens the store to change it, and creates it if needed. Only a server migrates one: an
- * older server may have it open.
+ * older server may have it open. Its WAL may become as long as WAL_LIMIT says.
  */
-export function openStore(options: OpenOptions = {}): Promise<Storage> {
-  return openStorage({ url: storeUrl(), ...options })
+export async function openStore({
+  walBytesMax = Number.POSITIVE_INFINITY,
+  ...options
+}: OpenOptions = {}): Promise<Storage> {
+  const limit = setting('WAL_LIMIT', walLimit) ?? walLimit(walLimitDefault)
+  return openStorage({
+    url: storeUrl(),
+    walBytesMax: Math.min(walBytesMax, limit),
+    ...options,
+  })
 }
 
 function noStore(url: string): CommandError {

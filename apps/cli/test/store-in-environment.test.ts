@@ -1,31 +1,19 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { defaultStoreUrl } from '@plant-store/engine'
-import { temporaryFolder } from '@plant-store/harness/vitest'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { storeUrl } from '../src/store-in-environment.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { openStore, storeUrl } from '../src/store-in-environment.ts'
 
-test.each([undefined, ''])(
-  'the store is that of the server if DATABASE_URL is %j',
-  url => {
-    onTestFinished(() => void vi.unstubAllEnvs())
-    vi.stubEnv('DATABASE_URL', url)
-    expect(storeUrl()).toBe(defaultStoreUrl)
-  },
-)
+afterEach(() => void vi.unstubAllEnvs())
 
-test('the store may be named by a file, as the server has it', () => {
-  onTestFinished(() => void vi.unstubAllEnvs())
-  const file = join(temporaryFolder(), 'url')
-  writeFileSync(file, 'file:a/plants.db\n')
-  vi.stubEnv('DATABASE_URL_FILE', file)
+test('the store is that of the server if DATABASE_URL is empty', () => {
+  vi.stubEnv('DATABASE_URL', '')
 
-  expect(storeUrl()).toBe('file:a/plants.db')
+  expect(storeUrl()).toBe(defaultStoreUrl)
 })
 
-test('a DATABASE_URL with white space at an end is refused', () => {
-  onTestFinished(() => void vi.unstubAllEnvs())
+test('settings are read as the server reads them', async () => {
   vi.stubEnv('DATABASE_URL', 'file:data/plants.db\r')
-
   expect(storeUrl).toThrow('DATABASE_URL must not begin or end with white space')
+  vi.stubEnv('DATABASE_URL', 'file:never/plants.db')
+  vi.stubEnv('WAL_LIMIT', '1KiB')
+  await expect(openStore()).rejects.toThrow('WAL_LIMIT must be')
 })
