@@ -1,5 +1,6 @@
 import { createWriteStream, fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
+import { promisify } from 'node:util'
 import { printable, reasonOf } from '@plant-store/engine'
 import { CommandError, exitCodes } from './command-error.ts'
 
@@ -26,28 +27,17 @@ export async function writeToStream(
   pieces: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
   const destination = destinationOf(stream)
-  const isTerminal = stream.isTTY === true
+  const write = promisify((text: string, done: (error?: Error | null) => void) =>
+    destination.write(text, done),
+  )
   for await (const piece of pieces) {
-    const text = isTerminal ? printableLines(piece) : piece
-    await write(destination, text)
+    await write(stream.isTTY ? printableLines(piece) : piece).catch(throwOutputError)
   }
 }
 
 /** Escapes what a terminal would obey, but keeps the line ends. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n')
-}
-
-function write(destination: Writable, piece: string): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
-    destination.write(piece, error => {
-      if (error) {
-        reject(error)
-      } else {
-        resolve()
-      }
-    })
-  }).catch(throwOutputError)
 }
 
 function throwOutputError(cause: unknown): never {

@@ -44,7 +44,7 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
   return {
     update(count: number, value: number, total: number) {
       bar.setTotal(total)
-      bar.update(Math.min(value, total), { count })
+      bar.update(value, { count })
     },
     [Symbol.dispose]: () => bar.stop(),
   }
@@ -62,10 +62,12 @@ export function describeProgress(
   if (total === 0) {
     return `${speed}  ${duration(seconds)}`
   }
-  const percentage = `${Math.floor((100 * value) / total)}%`.padStart(4)
+  // A file may have grown since its size was read.
+  const share = Math.min(value / total, 1)
+  const percentage = `${Math.floor(100 * share)}%`.padStart(4)
   if (value === 0) {
     return `${percentage}  ${speed}  ? left`
   }
-  const secondsLeft = (seconds * (total - value)) / value
+  const secondsLeft = seconds / share - seconds
   return `${percentage}  ${speed}  ${duration(secondsLeft)} left`
 }

@@ -8,7 +8,6 @@ import {
   storageName,
 } from '@plant-store/engine'
 import {
-  type BackupReport,
   backUpStore,
   inspectStore,
   restoreStore,
@@ -36,53 +35,29 @@ export const backup = new Command('backup')
   )
   .addOption(forceOption)
   .addOption(jsonOption)
-  .action(async (path, { keep, ...options }) => {
+  .action(async (path, { keep, force, json }) => {
     const url = existingStoreUrl()
-    if (keep === undefined) {
-      const copy = await backUp(url, path, options)
-      await printBackup(copy, url, options)
-      return
+    const name = storageName(url)
+    const file = keep === undefined ? path : nextBackup(path, name)
+    refuseStore(file, url)
+    const copyOptions = { force, json, createsFolder: keep !== undefined }
+    const { storeId, ...report } = await withProgress(copyOptions, options =>
+      backUpStore(url, file, options),
+    ).catch(throwWithAdvice)
+    const removed =
+      keep === undefined ? 0 : removeOldBackups(path, { made: file, storeId, keep })
+
+    let words = `${describe(report)} backed up from ${name}, and checked`
+    if (removed > 0) {
+      words += `; ${counted(removed, 'older one')} removed`
     }
-
-    const made = nextBackup(path, storageName(url))
-    const copy = await backUp(url, made, { ...options, createsFolder: true })
-    const removed = removeOldBackups(path, { made, storeId: copy.storeId, keep })
-    await printBackup(copy, url, options, removed)
+    await print({ json }, flat(report), words)
+    if (report.unrecorded !== undefined) {
+      process.stderr.write(
+        `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
+      )
+    }
   })
-
-type CopyFlags = Output &
-  Pick<CopyOptions, 'createsFolder'> & { readonly force?: boolean | undefined }
-
-async function backUp(
-  url: string,
-  file: string,
-  options: CopyFlags,
-): Promise<BackupReport> {
-  refuseStore(file, url)
-  try {
-    return await withProgress(options, copyOptions => backUpStore(url, file, copyOptions))
-  } catch (error) {
-    throwWithAdvice(error)
-  }
-}
-
-async function printBackup(
-  { storeId: _, ...report }: BackupReport,
-  url: string,
-  output: Output,
-  removed = 0,
-): Promise<void> {
-  let words = `${describe(report)} backed up from ${storageName(url)}, and checked`
-  if (removed > 0) {
-    words += `; ${counted(removed, 'older one')} removed`
-  }
-  await print(output, flat(report), words)
-  if (report.unrecorded !== undefined) {
-    process.stderr.write(
-      `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
-    )
-  }
-}
 
 export const restore = new Command('restore')
   .description(
@@ -104,7 +79,9 @@ export const restore = new Command('restore')
     const lines = [
       `${describe(report)} restored from ${file}`,
       ...describeTokens(revokedTokens, lostTokens),
-      nextStep(report.isNew),
+      report.isNew
+        ? 'There was no store before. Start the server with this DATABASE_URL.'
+        : 'Start the server.',
     ]
     await print(options, { ...facts, revokedTokens, lostTokens }, lines.join('\n'))
   })
@@ -118,27 +95,22 @@ function describeTokens(revoked: Names, lost: Names): readonly string[] {
       'The replaced store could not be read: revoked tokens may be valid again, and later ones lost.',
     ]
   }
-  const lines: string[] = []
-  if (revoked.length > 0) {
-    const names = revoked.map(printable).join(', ')
-    lines.push(
-      `These tokens were not in the replaced store and are valid again: ${names}. To revoke one: plant-store token revoke <name>`,
-    )
-  }
-  if (lost.length > 0) {
-    const names = lost.map(printable).join(', ')
-    lines.push(
-      `These tokens are not in the backup and are lost: ${names}. To create one: plant-store token create --name <name>`,
-    )
-  }
-  return lines
-}
-
-function nextStep(isNewStore: boolean): string {
-  if (isNewStore) {
-    return 'There was no store before. Start the server with this DATABASE_URL.'
-  }
-  return 'Start the server.'
+  const line = (outcome: string, names: readonly string[], advice: string) =>
+    names.length === 0
+      ? []
+      : [`These tokens ${outcome}: ${names.map(printable).join(', ')}. ${advice}`]
+  return [
+    ...line(
+      'were not in the replaced store and are valid again',
+      revoked,
+      'To revoke one: plant-store token revoke <name>',
+    ),
+    ...line(
+      'are not in the backup and are lost',
+      lost,
+      'To create one: plant-store token create --name <name>',
+    ),
+  ]
 }
 
 export const check = new Command('check')
@@ -147,13 +119,9 @@ export const check = new Command('check')
   )
   .argument('[file]', 'to check instead, such as a backup', filePath)
   .addOption(jsonOption)
-  .action(async (file, output) => {
-    if (file === undefined) {
-      await checkStore(output)
-    } else {
-      await checkFile(file, output)
-    }
-  })
+  .action((file, output) =>
+    file === undefined ? checkStore(output) : checkFile(file, output),
+  )
 
 async function checkStore(output: Output): Promise<void> {
   const url = existingStoreUrl()
@@ -180,12 +148,16 @@ async function describeLastBackup(url: string) {
 }
 
 async function checkFile(file: string, output: Output): Promise<void> {
-  const { href } = pathToFileURL(file)
   // The usual advice is to use export --damaged, but that would read the store.
-  const report = await inspectStore(href).catch(error =>
+  const report = await inspectStore(pathToFileURL(file).href).catch(error =>
     throwWithAdvice(error, 'use an older backup'),
   )
   await print(output, { ...flat(report), intact: true }, `${describe(report)}: intact`)
+}
+
+interface CopyFlags extends Pick<CopyOptions, 'createsFolder'> {
+  readonly force?: boolean | undefined
+  readonly json?: boolean | undefined
 }
 
 async function withProgress<Report>(
@@ -195,17 +167,12 @@ async function withProgress<Report>(
   using interruption = new Interruption()
   const { signal } = interruption
   using progress = await showProgress('page', !json)
-  try {
-    return await copy({
-      force,
-      createsFolder,
-      signal,
-      onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
-    })
-  } catch (error) {
+  const onProgress: CopyOptions['onProgress'] = ({ pages, ofPages }) =>
+    progress.update(pages, pages, ofPages)
+  return await copy({ force, createsFolder, signal, onProgress }).catch(error => {
     signal.throwIfAborted()
     throw error
-  }
+  })
 }
 
 function describe({ store, bytes, schemaVersion, counts }: StoreReport): string {

@@ -148,62 +148,50 @@ async function writePlants(
 async function report(
   { otherCounts, unread }: Source,
   file: string,
-  { format: named, json }: Options,
+  { format, json }: Options,
   { exported, seconds }: { readonly exported: number; readonly seconds: number },
 ): Promise<void> {
-  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  const othersInWords = describeOthers(otherCounts)
-  const othersInJson = othersAsJson(otherCounts)
-  const printResult = async (facts: object, sentence: string): Promise<void> => {
-    const format = formatToWrite(file, named)
-    const writtenFile = file === '-' ? null : file
-    const result = { exported, ...facts, seconds, format, file: writtenFile }
-    await print({ json, file }, result, sentence)
-  }
-
-  if (unread === undefined) {
-    await printResult(othersInJson, `${words}${othersInWords}`)
-    return
-  }
-
-  const unreadCount = unread() ?? null
-  const facts = { unread: unreadCount, ...othersInJson }
-  if (unreadCount === 0) {
-    await printResult(facts, `${words}; none missing${othersInWords}`)
-    return
-  }
-
-  const missing = describeMissing(unreadCount)
-  const sentence = `${words}; ${missing} could not be read${othersInWords}`
-  // People read it in the error.
-  if (json) {
-    await printResult(facts, sentence)
-  }
-  throw new CommandError(sentence, exitCodes.incomplete)
-}
-
-function describeMissing(unreadCount: number | null): string {
-  if (unreadCount === null) {
-    return 'an unknown number of others'
-  }
-  return counted(unreadCount, 'other')
-}
-
-/** Returns words such as `; 2 tokens not included: a backup has them`, or nothing. */
-function describeOthers(otherCounts: Counts): string {
-  const present = Object.entries(otherCounts).filter(([, count]) => count !== 0)
-  if (present.length === 0) {
-    return ''
-  }
-  const words = countedAll(Object.fromEntries(present))
-  return `; ${words} not included: a backup has them`
-}
-
-/** Returns the counts as JSON has them, such as `withoutTokens`. */
-function othersAsJson(otherCounts: Counts): object {
-  const entries = Object.entries(otherCounts).map(([name, count]) => [
-    `without${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+  const unreadCount = unread === undefined ? 0 : (unread() ?? null)
+  const others = Object.entries(otherCounts)
+  const othersInJson = others.map(([plural, count]) => [
+    `without${plural.charAt(0).toUpperCase()}${plural.slice(1)}`,
     count ?? null,
   ])
-  return Object.fromEntries(entries)
+  const result = {
+    exported,
+    ...(unread !== undefined && { unread: unreadCount }),
+    ...Object.fromEntries(othersInJson),
+    seconds,
+    format: formatToWrite(file, format),
+    file: file === '-' ? null : file,
+  }
+
+  const phrases = [`${counted(exported, 'plant')} exported in ${duration(seconds)}`]
+  if (unread !== undefined) {
+    phrases.push(describeMissing(unreadCount))
+  }
+  const present = others.filter(([, count]) => count !== 0)
+  if (present.length > 0) {
+    const words = countedAll(Object.fromEntries(present))
+    phrases.push(`${words} not included: a backup has them`)
+  }
+  const words = phrases.join('; ')
+  const isComplete = unreadCount === 0
+  // People read in the error what is missing.
+  if (isComplete || json) {
+    await print({ json, file }, result, words)
+  }
+  if (!isComplete) {
+    throw new CommandError(words, exitCodes.incomplete)
+  }
+}
+
+/** @param unread how many plants could not be read, or `null` if that is unknown */
+function describeMissing(unread: number | null): string {
+  if (unread === 0) {
+    return 'none missing'
+  }
+  const others =
+    unread === null ? 'an unknown number of others' : counted(unread, 'other')
+  return `${others} could not be read`
 }

@@ -8,9 +8,7 @@ import type { FormatName } from '../formats/formats.ts'
 import { lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
 import { filePath, inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
-import { showProgress } from '../progress.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
-import { counted } from '../words.ts'
 import { ImportResult, type Outcome } from './import-result.ts'
 import { type Lines, noneIn, openLines } from './read-lines.ts'
 
@@ -70,7 +68,9 @@ function lineLimit(text: string): number {
 
 type Options = ReturnType<typeof importPlants.opts>
 
+/** @throws CommandError if the import was interrupted */
 async function runImport(from: string, options: Options): Promise<void> {
+  const { dryRun, json } = options
   using interruption = new Interruption()
   const { signal } = interruption
   const lines = await openLines(from, plantReading, options, signal)
@@ -81,11 +81,32 @@ async function runImport(from: string, options: Options): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const store = await openStoring(options, opened)
   const startedMs = performance.now()
-  await importEntries(lines, store, result, options)
+  await importEntries(lines.parts, store, result)
 
   const seconds = (performance.now() - startedMs) / 1000
-  const isInterrupted = signal.aborted
-  await report(result, options, { from, rejectsPath, seconds, isInterrupted })
+  const { counts } = result
+  const hasRejects = counts.rejected > 0
+  const facts = {
+    ...counts,
+    rejects: hasRejects ? rejectsPath : null,
+    seconds,
+    interrupted: signal.aborted,
+  }
+  let words = dryRun ? result.describeJudged() : result.describeImported(seconds)
+  if (counts.read === 0) {
+    words += `: ${noneIn(from)}`
+  }
+  await print({ json }, facts, words)
+
+  if (signal.aborted) {
+    const done = dryRun
+      ? 'the rest was not judged'
+      : 'the plants counted above are stored'
+    throw new CommandError(`interrupted: ${done}`, exitCodes.interrupted)
+  }
+  if (hasRejects) {
+    process.exitCode = exitCodes.incomplete
+  }
 }
 
 function rejectsPathFor(from: string, format: FormatName): string {
@@ -136,72 +157,23 @@ async function openStoring(
 
 /** @throws CommandError that says what was imported before the failure */
 async function importEntries(
-  { parts, bytes, bytesRead }: Lines<Plant>,
+  parts: Lines<Plant>['parts'],
   store: StorePlants | undefined,
   result: ImportResult,
-  { json }: Options,
 ): Promise<void> {
-  using progress = await showProgress('plant', !json)
-  let imported = 'nothing was imported'
   try {
     // Parts are stored one at a time. While the next one is parsed, servers can write
     // to a store in a file.
     for await (const part of parts) {
       const accepted = part.filter(entry => 'item' in entry)
       const outcomes = await store?.(accepted.map(({ item }) => item))
-      result.count(part, outcomes)
-      const last = part.at(-1)
-      if (last !== undefined && store !== undefined) {
-        const plants = counted(result.imported, 'plant')
-        imported = `${plants} imported from the lines before line ${last.line + 1}`
-      }
-      result.writeRejects(part, outcomes)
-      progress.update(result.counts.read, bytesRead(), bytes)
+      result.add(part, outcomes)
     }
   } catch (cause) {
-    const reason = messageOf(cause)
-    if (isDomainError(cause)) {
-      // The store may have kept the last part, or some of it, although it failed.
-      throw new CommandError(`${reason} (what is stored stays: run the import again)`)
-    }
-    throw new CommandError(`${reason} (${imported})`)
-  }
-}
-
-interface Ending {
-  readonly from: string
-  readonly rejectsPath: string
-  readonly seconds: number
-  readonly isInterrupted: boolean
-}
-
-/** @throws CommandError if the import was interrupted */
-async function report(
-  result: ImportResult,
-  { dryRun, json }: Options,
-  { from, rejectsPath, seconds, isInterrupted }: Ending,
-): Promise<void> {
-  const { counts } = result
-  const hasRejects = counts.rejected > 0
-  const facts = {
-    ...counts,
-    rejects: hasRejects ? rejectsPath : null,
-    seconds,
-    interrupted: isInterrupted,
-  }
-  let words = dryRun ? result.describeJudged() : result.describeImported(seconds)
-  if (counts.read === 0) {
-    words += `: ${noneIn(from)}`
-  }
-  await print({ json }, facts, words)
-
-  if (isInterrupted) {
-    const done = dryRun
-      ? 'the rest was not judged'
-      : 'the plants counted above are stored'
-    throw new CommandError(`interrupted: ${done}`, exitCodes.interrupted)
-  }
-  if (hasRejects) {
-    process.exitCode = exitCodes.incomplete
+    // The store may have kept the last part, or some of it, although it failed.
+    const stored = isDomainError(cause)
+      ? 'what is stored stays: run the import again'
+      : result.describeStored()
+    throw new CommandError(`${messageOf(cause)} (${stored})`)
   }
 }

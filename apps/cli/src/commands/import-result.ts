@@ -19,6 +19,8 @@ export class ImportResult implements Disposable {
   readonly #reader: Reader<Plant>
   /** The descriptor of the file for rejected lines. Absent until there is one. */
   #rejects: number | undefined
+  /** The number of the last line that was stored or rejected, or 0. */
+  #lastLine = 0
 
   /** @throws CommandError if a file of this name cannot be made or replaced */
   constructor(rejectsPath: string, reader: Reader<Plant>) {
@@ -33,35 +35,38 @@ export class ImportResult implements Disposable {
   }
 
   /**
-   * @param outcomes of the plants in the part, in their order. None if nothing was
+   * Counts the lines of a part, and appends the rejected ones durably.
+   *
+   * @param outcomes of the plants in the part, in their order. Absent if nothing was
    *   stored
    */
-  count(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
+  add(part: readonly Entry[], outcomes?: readonly Outcome[]): void {
+    const rejected = rejectedOf(part, outcomes ?? [])
     const countOf = (wanted: Outcome) =>
-      outcomes.filter(outcome => outcome === wanted).length
+      outcomes?.filter(outcome => outcome === wanted).length ?? 0
     this.counts.read += part.length
     this.counts.inserted += countOf('inserted')
     this.counts.replaced += countOf('replaced')
     this.counts.alreadyThere += countOf('existing')
-    this.counts.rejected += rejectedOf(part, outcomes).length
+    this.counts.rejected += rejected.length
+    if (outcomes !== undefined) {
+      this.#lastLine = part.at(-1)?.line ?? this.#lastLine
+    }
+    if (rejected.length > 0) {
+      withFile(this.#rejectsPath, () => this.#writeRejects(rejected))
+    }
   }
 
-  /** Appends the rejected lines durably. The first ones replace an earlier file. */
-  writeRejects(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
-    const rejected = rejectedOf(part, outcomes)
-    if (rejected.length === 0) {
-      return
-    }
+  /** The first ones replace the file of an earlier import. */
+  #writeRejects(rejected: readonly Rejected[]): void {
     const lines = rejected.map(each => this.#reader.rejectsLine(each))
-    withFile(this.#rejectsPath, () => {
-      if (this.#rejects === undefined) {
-        // Opening an old file would follow a link, which another user can put there.
-        rmSync(this.#rejectsPath, { force: true })
-        this.#rejects = openSync(this.#rejectsPath, 'wx')
-        lines.unshift(this.#reader.rejectsHead())
-      }
-      writeFileSync(this.#rejects, Buffer.concat(lines), { flush: true })
-    })
+    if (this.#rejects === undefined) {
+      // Opening an old file would follow a link, which another user can put there.
+      rmSync(this.#rejectsPath, { force: true })
+      this.#rejects = openSync(this.#rejectsPath, 'wx')
+      lines.unshift(this.#reader.rejectsHead())
+    }
+    writeFileSync(this.#rejects, Buffer.concat(lines), { flush: true })
   }
 
   [Symbol.dispose](): void {
@@ -70,8 +75,17 @@ export class ImportResult implements Disposable {
     }
   }
 
-  get imported(): number {
+  get #imported(): number {
     return this.counts.inserted + this.counts.replaced
+  }
+
+  /** Returns what a failure left in the store. */
+  describeStored(): string {
+    if (this.#lastLine === 0) {
+      return 'nothing was imported'
+    }
+    const plants = counted(this.#imported, 'plant')
+    return `${plants} imported from the lines before line ${this.#lastLine + 1}`
   }
 
   describeJudged(): string {
@@ -81,7 +95,7 @@ export class ImportResult implements Disposable {
 
   describeImported(seconds: number): string {
     const { replaced, alreadyThere } = this.counts
-    const imported = this.imported
+    const imported = this.#imported
     const speed = `${duration(seconds)} (${rate(imported, seconds)})`
     let words = `${counted(imported, 'plant')} imported in ${speed}`
     if (replaced > 0) {

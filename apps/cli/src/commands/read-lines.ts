@@ -7,32 +7,50 @@ import {
   lineEndOf,
   type Reader,
 } from '../formats/lines.ts'
+import { showProgress } from '../progress.ts'
 
 /** The lines of a file, as `import` and `remove` read them. */
-export interface Lines<Item> extends Pick<Input, 'bytes' | 'bytesRead'> {
+export interface Lines<Item> {
   readonly format: FormatName
   readonly reader: Reader<Item>
+  /** Reading on shows that the part before has been dealt with. */
   readonly parts: AsyncIterable<readonly Entry<Item>[]>
 }
 
 interface LinesOptions {
   readonly format?: FormatName | undefined
   readonly lineLimit?: number
+  readonly json?: boolean | undefined
 }
 
 /** @param from the path of a file, or `-` for standard input */
 export async function openLines<Item>(
   from: string,
   reading: ItemReading<Item>,
-  { format: named, lineLimit: lineBytesMax = lineBytesMaxDefault }: LinesOptions,
+  options: LinesOptions,
   signal: AbortSignal,
 ): Promise<Lines<Item>> {
-  const { beginning, chunks, ...progress } = await openInput(from, signal)
-  const format = detectFormat(beginning, from, named)
-  const lineEnd = lineEndOf(beginning)
+  const { lineLimit: lineBytesMax = lineBytesMaxDefault, json } = options
+  const input = await openInput(from, signal)
+  const format = detectFormat(input.beginning, from, options.format)
+  const lineEnd = lineEndOf(input.beginning)
   const reader = formats[format].createReader({ ...reading, lineBytesMax, lineEnd })
-  const parts = inParts(reader.read(chunks), signal)
-  return { ...progress, format, reader, parts }
+  const parts = inParts(reader.read(input.chunks), signal)
+  return { format, reader, parts: withProgress(parts, input, !json) }
+}
+
+async function* withProgress<Item>(
+  parts: AsyncIterable<readonly Entry<Item>[]>,
+  { bytes, bytesRead }: Input,
+  isShown: boolean,
+): AsyncGenerator<readonly Entry<Item>[]> {
+  using progress = await showProgress('plant', isShown)
+  let lines = 0
+  for await (const part of parts) {
+    yield part
+    lines += part.length
+    progress.update(lines, bytesRead(), bytes)
+  }
 }
 
 /** Returns words such as `none is in plants.csv`, for a file without plants. */

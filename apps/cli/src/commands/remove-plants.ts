@@ -5,7 +5,6 @@ import { CommandError, exitCodes, Interruption } from '../command-error.ts'
 import type { Entry, ItemReading } from '../formats/lines.ts'
 import { inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
-import { showProgress } from '../progress.ts'
 import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { counted, duration, grouped, rate } from '../words.ts'
 import { noneIn, openLines } from './read-lines.ts'
@@ -46,18 +45,14 @@ async function runRemove(
   const removeOne = await openRemoval({ dryRun, announce }, opened)
   const startedMs = performance.now()
   const counts = { read: 0, removed: 0, missing: 0 }
-  {
-    using progress = await showProgress('plant', !json)
-    try {
-      for await (const part of lines.parts) {
-        await removePart(part, removeOne, counts)
-        progress.update(counts.read, lines.bytesRead(), lines.bytes)
-      }
-    } catch (cause) {
-      const before = `${counted(counts.removed, 'plant')} removed before`
-      const rest = dryRun ? 'nothing was removed' : before
-      throw new CommandError(`${messageOf(cause)} (${rest})`)
+  try {
+    for await (const part of lines.parts) {
+      await removePart(part, removeOne, counts)
     }
+  } catch (cause) {
+    const before = `${counted(counts.removed, 'plant')} removed before`
+    const rest = dryRun ? 'nothing was removed' : before
+    throw new CommandError(`${messageOf(cause)} (${rest})`)
   }
 
   const seconds = (performance.now() - startedMs) / 1000
@@ -132,10 +127,8 @@ function summarize(
   dryRun: boolean,
   seconds: number,
 ): string {
-  let missingInWords = ''
-  if (missing > 0) {
-    missingInWords = `, ${grouped(missing)} not stored in ${storageName(storeUrl())}`
-  }
+  const missingInWords =
+    missing > 0 ? `, ${grouped(missing)} not stored in ${storageName(storeUrl())}` : ''
   if (dryRun) {
     return `${counted(removed, 'stored plant')}${missingInWords}; nothing was removed`
   }

@@ -99,12 +99,8 @@ export const token = new Command('token')
   .addCommand(revokeToken)
 
 function describeExpiry(expiresAt: Date | undefined): string {
-  const time = minute(expiresAt, 'never')
   const isExpired = expiresAt !== undefined && expiresAt <= new Date()
-  if (isExpired) {
-    return `${time} (expired)`
-  }
-  return time
+  return minute(expiresAt, 'never') + (isExpired ? ' (expired)' : '')
 }
 
 function tokenName(text: string): string {
@@ -122,16 +118,15 @@ function tokenName(text: string): string {
  */
 const choices = new Map<string, readonly Scope[]>(Object.entries(scopesByChoice))
 for (const scope of scopesByChoice.write) {
-  const [entity, right] = scope.split(':')
-  if (right === 'write') {
-    const ofEntity = scopesByChoice.write.filter(each => each.startsWith(`${entity}:`))
-    choices.set(scope, ofEntity)
-  } else {
-    choices.set(scope, [scope])
-  }
+  const included = [scope.replace(':write', ':read'), scope]
+  const granted = scopesByChoice.write.filter(each => included.includes(each))
+  choices.set(scope, granted)
 }
 
-function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
+export function grantedScopes(
+  text: string,
+  before: readonly Scope[] = [],
+): readonly Scope[] {
   const granted = choices.get(text)
   if (granted !== undefined) {
     return [...before, ...granted]

@@ -1,4 +1,4 @@
-import { createReadStream, type ReadStream, statSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { CommandError, fileError } from '../command-error.ts'
@@ -26,31 +26,27 @@ export interface Input {
  * @param from its path, or `-` for standard input
  */
 export async function openInput(from: string, signal: AbortSignal): Promise<Input> {
-  const file = from === '-' ? undefined : openFile(from)
+  const file =
+    from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
   const stream = addAbortSignal(signal, file ?? process.stdin)
 
   async function* content() {
     try {
-      yield* withoutMarks(decoded(decompressed(stream), from))
+      yield* decoded(decompressed(stream), from)
     } catch (error) {
       signal.throwIfAborted()
-      if (error instanceof CommandError) {
-        throw error
-      }
-      throw fileError(from, error)
+      throw error instanceof CommandError ? error : fileError(from, error)
     }
   }
 
-  const start = await peek(content(), beginningBytes)
+  const { beginning, rest } = await peek(content(), beginningBytes)
+  const start = withoutMarks(beginning)
   return {
-    ...start,
+    beginning: start,
+    chunks: joined(start, rest),
     bytes: file === undefined ? 0 : sizeOf(from),
     bytesRead: () => file?.bytesRead ?? 0,
   }
-}
-
-function openFile(path: string): ReadStream {
-  return createReadStream(path, { highWaterMark: chunkBytes })
 }
 
 /**
@@ -58,14 +54,12 @@ function openFile(path: string): ReadStream {
  */
 function sizeOf(path: string): number {
   const stat = statSync(path, { throwIfNoEntry: false })
-  if (!stat?.isFile()) {
-    return 0
-  }
-  return stat.size
+  return stat?.isFile() ? stat.size : 0
 }
 
 async function* decompressed(source: AsyncIterable<Buffer>) {
-  const { beginning, chunks } = await peek(source, gzipMark.length)
+  const { beginning, rest } = await peek(source, gzipMark.length)
+  const chunks = joined(beginning, rest)
   if (startsWith(beginning, gzipMark)) {
     yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
   } else {
@@ -74,24 +68,25 @@ async function* decompressed(source: AsyncIterable<Buffer>) {
 }
 
 async function* decoded(source: AsyncIterable<Buffer>, from: string) {
-  const { beginning, chunks } = await peek(source, 4)
+  const { beginning, rest } = await peek(source, 4)
+  const chunks = joined(beginning, rest)
   const encoding = utf16In(beginning)
   if (encoding === undefined) {
     yield* chunks
     return
   }
   const decoder = new TextDecoder(encoding, { fatal: true })
-  const decode = (chunk?: Buffer) => {
-    try {
-      return Buffer.from(decoder.decode(chunk, { stream: chunk !== undefined }))
-    } catch {
-      throw new CommandError(`${from}: it is not valid UTF-16`)
+  try {
+    for await (const chunk of chunks) {
+      yield Buffer.from(decoder.decode(chunk, { stream: true }))
     }
+    yield Buffer.from(decoder.decode())
+  } catch (error) {
+    // The decoder throws this, and no stream does.
+    throw error instanceof TypeError
+      ? new CommandError(`${from}: it is not valid UTF-16`)
+      : error
   }
-  for await (const chunk of chunks) {
-    yield decode(chunk)
-  }
-  yield decode()
 }
 
 /**
@@ -99,45 +94,28 @@ async function* decoded(source: AsyncIterable<Buffer>, from: string) {
  * ASCII.
  */
 function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
-  const [first, second, third, fourth] = beginning
-  if (first === 0xff && second === 0xfe) {
+  const zeros = [...beginning.subarray(0, 4)]
+    .map(byte => (byte === 0 ? '0' : 'x'))
+    .join('')
+  if (zeros === 'x0x0' || startsWith(beginning, Buffer.of(0xff, 0xfe))) {
     return 'utf-16le'
   }
-  if (first === 0xfe && second === 0xff) {
-    return 'utf-16be'
-  }
-  if (first !== 0 && second === 0 && third !== 0 && fourth === 0) {
-    return 'utf-16le'
-  }
-  if (first === 0 && second !== 0 && third === 0 && fourth !== 0) {
+  if (zeros === '0x0x' || startsWith(beginning, Buffer.of(0xfe, 0xff))) {
     return 'utf-16be'
   }
   return undefined
 }
 
-/** Leaves out the byte order marks at the beginning. Some programs add a second one. */
-async function* withoutMarks(source: AsyncIterable<Buffer>) {
-  const iterator = source[Symbol.asyncIterator]()
-  let beginning: Buffer = Buffer.alloc(0)
-  // The bytes may be the start of a mark, or none are left after one.
-  while (startsWith(byteOrderMark, beginning)) {
-    const { done, value } = await iterator.next()
-    if (done) {
-      break
-    }
-    beginning = Buffer.concat([beginning, value])
-    while (startsWith(beginning, byteOrderMark)) {
-      beginning = beginning.subarray(byteOrderMark.length)
-    }
+/** Leaves out byte order marks, of which some programs add a second one. */
+function withoutMarks(beginning: Buffer): Buffer {
+  let text = beginning
+  while (startsWith(text, byteOrderMark)) {
+    text = text.subarray(byteOrderMark.length)
   }
-  yield beginning
-  yield* restOf(iterator)
+  return text
 }
 
-/**
- * Reads the beginning: at least this number of bytes, if there are. Returns it, and the
- * chunks of the whole.
- */
+/** Reads the beginning: at least this number of bytes, if there are. */
 async function peek(source: AsyncIterable<Buffer>, bytes: number) {
   const iterator = source[Symbol.asyncIterator]()
   let beginning: Buffer = Buffer.alloc(0)
@@ -148,15 +126,12 @@ async function peek(source: AsyncIterable<Buffer>, bytes: number) {
     }
     beginning = Buffer.concat([beginning, value])
   }
-  async function* chunks() {
-    yield beginning
-    yield* restOf(iterator)
-  }
-  return { beginning, chunks: chunks() }
+  return { beginning, rest: { [Symbol.asyncIterator]: () => iterator } }
 }
 
-function restOf(iterator: AsyncIterator<Buffer>): AsyncIterable<Buffer> {
-  return { [Symbol.asyncIterator]: () => iterator }
+async function* joined(beginning: Buffer, rest: AsyncIterable<Buffer>) {
+  yield beginning
+  yield* rest
 }
 
 function startsWith(bytes: Buffer, mark: Buffer): boolean {
