@@ -1,34 +1,23 @@
 import { defineConfig, mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../vitest.shared.ts'
 
-/** They start no program. */
-const ofParts = [
-  'formats',
-  'input-file',
-  'output-file',
-  'standard-output',
-  'command-error',
-  'store-in-environment',
-  'terminal',
-  'import',
-  'remove',
-  'tokens',
-  'webhooks',
-].map(name => `test/${name}.test.ts`)
+/** They start the program or PostgreSQL. */
+const ofProgram = ['program', 'postgres', 'old-node'].map(name => `test/${name}.test.ts`)
 
-const parts = { name: 'parts', include: ofParts }
+const needed = [freshBuild, '@plant-store/harness/postgres-setup']
+
+const parts = { name: 'parts', include: ['test/*.test.ts'], exclude: ofProgram }
 
 const program = {
   name: 'program',
-  include: ['test/*.test.ts'],
-  exclude: ofParts,
-  globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
+  include: ofProgram,
+  globalSetup: needed,
 }
 
 const documents = {
   name: 'documents',
   include: ['test/documents/*.test.ts'],
-  globalSetup: freshBuild,
+  globalSetup: needed,
 }
 
 /** The program and its parts, or with `--mode tooling` what documents say of it. */

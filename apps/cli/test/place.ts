@@ -1,6 +1,8 @@
-import { join } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { type Plant, parsePlant } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
+import { plant } from '@plant-store/domain/testing'
 import {
   type Result,
   type StartedCommand,
@@ -8,7 +10,7 @@ import {
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import { entities, openReader, openStorage } from '@plant-store/persistence'
+import { openReader, openStorage } from '@plant-store/persistence'
 import { expect, vi } from 'vitest'
 import { run } from '../src/program.ts'
 
@@ -25,6 +27,13 @@ interface StreamOptions {
 interface StandardStreams {
   readonly stdout?: StreamOptions
   readonly stderr?: StreamOptions
+}
+
+const storesByPlants = new Map<number | readonly Plant[], Buffer>()
+
+function plantsFrom(first: number, count: number): readonly Plant[] {
+  const ids = Array.from({ length: count }, (_, n) => BigInt(first + n))
+  return ids.map(id => plant(id, `plant ${id}`, 'x'.repeat(100)))
 }
 
 /** A folder with a store, or for one elsewhere, and the commands that are run in it. */
@@ -64,12 +73,12 @@ export class Place implements AsyncDisposable {
     streams: StandardStreams = {},
   ): Promise<Result> {
     const folderBefore = process.cwd()
-    const stdout = new Output(streams.stdout)
-    const stderr = new Output(streams.stderr)
+    const stdout = outputStream(streams.stdout)
+    const stderr = outputStream(streams.stderr)
     const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(input)])
     const spies = [
-      replaceStream('stdout', stdout),
-      replaceStream('stderr', stderr),
+      replaceStream('stdout', stdout.stream),
+      replaceStream('stderr', stderr.stream),
       replaceStream('stdin', stdin),
     ]
     vi.stubEnv('DATABASE_URL', this.url)
@@ -91,42 +100,59 @@ export class Place implements AsyncDisposable {
     }
   }
 
-  /** Runs a command that must fail with one line that matches. */
-  async fails(args: Args, exitCode: number, message: RegExp): Promise<void> {
-    const { code, stdout, stderr } = await this.run(args)
-    expect({ code, stdout, stderr }, `${args}`).toEqual({
-      code: exitCode,
-      stdout: '',
-      stderr: expect.stringMatching(message),
-    })
-    expect(stderr, `${args}`).toMatch(/^plant-store: (?!error).*\n$/)
+  /**
+   * Runs the commands of a session, and expects what they print. `$ ` stands before a
+   * command, and `< ` before the lines of its standard input. Those of standard output
+   * follow, those of standard error after `! `, and an exit code other than 0 in brackets.
+   * `…` is any text within a line.
+   */
+  async session(text: string): Promise<void> {
+    for (const step of text.replaceAll(/^ +/gm, '').split(/^\$ /m).slice(1)) {
+      const [command = '', ...lines] = linesOf(step)
+      const isInput = (line: string) => line.startsWith('< ')
+      const input = lines.filter(isInput).map(line => `${line.slice(2)}\n`)
+      const expected = lines.filter(line => !isInput(line))
+
+      const { code, stdout, stderr } = await this.run(command, input.join(''))
+
+      const errors = linesOf(stderr).map(line => `! ${line}`)
+      const ending = code === 0 ? [] : [`[${code}]`]
+      const printed = [...linesOf(stdout), ...errors, ...ending]
+      // A failure shows only the lines that differ.
+      const shown = printed.map((line, n) => {
+        const words = expected[n] ?? ''
+        const escaped = words.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)
+        const pattern = escaped.replaceAll('…', '.*')
+        return new RegExp(`^${pattern}$`).test(line) ? words : line
+      })
+      expect(shown, command).toEqual(expected)
+    }
   }
 
-  async createStore(): Promise<void> {
-    await using _storage = await openStorage({ url: this.url })
+  /**
+   * Makes a store with plants, or with this many as `load` stores them. Copies one,
+   * because making one takes a thread.
+   */
+  async createStore(plants: number | readonly Plant[] = 0): Promise<void> {
+    let bytes = storesByPlants.get(plants)
+    if (bytes === undefined) {
+      await using made = new Place()
+      await made.save(typeof plants === 'number' ? plantsFrom(0, plants) : plants)
+      bytes = readFileSync(made.store)
+      storesByPlants.set(plants, bytes)
+    }
+    mkdirSync(dirname(this.store), { recursive: true })
+    writeFileSync(this.store, bytes)
   }
 
   /** Stores plants of some 120 bytes, with ids from `from` on. */
-  async load(from: number, count: number): Promise<void> {
+  load(from: number, count: number): Promise<void> {
+    return this.save(plantsFrom(from, count))
+  }
+
+  async save(plants: readonly Plant[]): Promise<void> {
     await using storage = await openStorage({ url: this.url })
-    const plants = Array.from({ length: count }, (_, n) => {
-      const id = BigInt(from + n)
-      return parsePlant({ id, name: `plant ${id} ${'x'.repeat(100)}` })
-    })
-    await storage.plants.insertAll(plants)
-  }
-
-  async plants(): Promise<Plant[]> {
-    await using store = await openReader(this.url)
-    const all: Plant[] = []
-    for await (const page of store.all('plants')) {
-      all.push(...page)
-    }
-    return all
-  }
-
-  async count(): Promise<number> {
-    return (await this.counts()).plants
+    await storage.plants.saveAll(plants)
   }
 
   /** Returns the number of each entity. */
@@ -135,10 +161,7 @@ export class Place implements AsyncDisposable {
     return await store.counts()
   }
 
-  /**
-   * The real server on the store, and requests to it, which resolve to the status. The
-   * target is such as `GET /plants`.
-   */
+  /** The real server on the store, and requests to it, which resolve to the status. */
   async serve() {
     const server = await startServer({
       folder: this.folder,
@@ -147,23 +170,13 @@ export class Place implements AsyncDisposable {
       keepsOnlyWarnings: true,
     })
     this.#started.push(server)
-    const request = async (
-      target: string,
-      token = 'given-by-the-environment',
-      body: string | null = null,
-    ) => {
-      const [method = '', path = ''] = target.split(' ')
-      const headers = {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-      }
-      const answer = await fetch(`${server.url}${path}`, { method, headers, body })
+    const request = async (path: string, token = 'given-by-the-environment') => {
+      const headers = { authorization: `Bearer ${token}` }
+      const answer = await fetch(`${server.url}${path}`, { headers })
       await answer.arrayBuffer()
       return answer.status
     }
-    const create = (id: number | bigint, token?: string) =>
-      request('POST /plants', token, `{"id":${id},"name":"from a client"}`)
-    return { ...server, request, create }
+    return { ...server, request }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -174,49 +187,29 @@ export class Place implements AsyncDisposable {
   }
 }
 
-/**
- * Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1
- * token`. A count is 0 by default.
- */
-export function countsInWords(counts: Readonly<Record<string, number | string>>): string {
-  const words = Object.keys(entities).map(plural => {
-    const count = counts[plural] ?? 0
-    return `${count} ${count === 1 ? plural.slice(0, -1) : plural}`
-  })
-  return new Intl.ListFormat('en-GB').format(words)
-}
-
 function replaceStream(name: 'stdin' | 'stdout' | 'stderr', stream: Readable | Writable) {
   // The program uses only what each stream has, not what a terminal adds.
   return vi.spyOn(process, name, 'get').mockReturnValue(stream as never)
 }
 
+const linesOf = (text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .filter(line => line !== '')
+
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 
-type WriteCallback = (error?: Error) => void
-
-class Output extends Writable {
-  readonly isTTY: boolean
-  readonly #errorCode: string | undefined
-  readonly #chunks: Buffer[] = []
-
-  constructor({ isTTY = false, errorCode }: StreamOptions = {}) {
-    super()
-    this.isTTY = isTTY
-    this.#errorCode = errorCode
-  }
-
-  override _write(chunk: Buffer, _: string, done: WriteCallback): void {
-    if (this.#errorCode !== undefined) {
-      const error = new Error(this.#errorCode)
-      done(Object.assign(error, { code: this.#errorCode }))
-      return
-    }
-    this.#chunks.push(chunk)
-    done()
-  }
-
-  text(): string {
-    return `${Buffer.concat(this.#chunks)}`
-  }
+/** Returns a standard stream, and what was written to it. */
+export function outputStream({ isTTY = false, errorCode }: StreamOptions = {}) {
+  const chunks: Buffer[] = []
+  const error = errorCode && Object.assign(new Error(errorCode), { code: errorCode })
+  const stream = new Writable({
+    write(chunk, _, done) {
+      chunks.push(chunk)
+      done(error || null)
+    },
+  })
+  const text = () => (error ? '' : `${Buffer.concat(chunks)}`)
+  return { stream: Object.assign(stream, { isTTY }), text }
 }

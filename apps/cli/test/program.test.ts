@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { commandProgram, startCommand } from '@plant-store/harness/command'
 import { createTestSchema, portTakenForTest } from '@plant-store/harness/vitest'
@@ -27,26 +27,22 @@ const onBoth: readonly Step[] = [
 const onFiles: readonly Step[] = [
   ...onBoth,
   ['check', /: intact; /],
-  ['token create --name shop', /^plantstore_/],
   ['backup plants.backup', /checked/],
   ['restore plants.backup --force', /restored/],
   ['export --damaged salvaged', /none missing/],
-  ['--version', new RegExp(`^${manifest.version}\n$`)],
   ['tokens', /^$/, 2],
 ]
 
 async function runAll(steps: readonly Step[], at: Place): Promise<void> {
+  const input = '{"id":1,"name":"a"}\nno json\n'
   for (const [args, printed, expected = 0] of steps) {
-    const { code, stdout, stderr } = await at.start(
-      args,
-      '{"id":1,"name":"a"}\nno json\n',
-    ).result
-    expect({ code, stdout }, args).toEqual({
+    const { code, stdout, stderr } = await at.start(args, input).result
+
+    expect({ code, stdout, stderr }, args).toEqual({
       code: expected,
       stdout: expect.stringMatching(printed),
+      stderr: expect.stringMatching(expected === 2 ? /^plant-store: .*\n$/ : /^/),
     })
-    const isRefused = expected === 2
-    expect(stderr, args).toMatch(isRefused ? /^plant-store: .*\n$/ : /^/)
   }
 }
 
@@ -65,30 +61,39 @@ test('serve --check says what a start would do, and changes nothing', async () =
       .result
   const options = ['--port', '0', '--host', 'localhost', '--database', 'file:other.db']
   const overruled = { PORT: 'x', HOST: '256.0.0.1', DATABASE_URL: 'file:/dev/null' }
-  expect(await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)).toEqual({
+  const port = await portTakenForTest()
+
+  const fine = await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)
+  const faulty = await check({ PORT: `${port}`, DATABASE_URL: 'file:/dev/null' })
+
+  expect(fine).toEqual({
     code: 0,
     stdout: `The settings are fine. A start would create a new store at ${resolve(place.folder, 'other.db')}.\n`,
     stderr: 'LOGLEVEL is not a setting: did you mean LOG_LEVEL?\n',
   })
-  expect(readdirSync(place.folder)).toEqual([])
-  expect(await check({ LOG_LEVEL: 'loud', PORT: 'x' })).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringMatching(
-      /^plant-store: PORT must .*\nplant-store: LOG_LEVEL must .*\n$/,
-    ),
-  })
-  const port = await portTakenForTest()
-  expect(await check({ PORT: `${port}`, DATABASE_URL: 'file:/dev/null' })).toEqual({
+  expect(faulty).toEqual({
     code: 1,
     stdout: '',
     stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: /dev/null is not a file\n`,
   })
+  expect(readdirSync(place.folder)).toEqual([])
 })
 
-/** Runs the program in a shell, with its standard output in a file. */
-function runInShell(script: string) {
-  return spawnSync('/bin/sh', ['-c', script, process.execPath, commandProgram], {
+test('serve takes options with values alone, and the version is the package', () =>
+  place.session(`
+    $ serve 8080
+    ! plant-store: too many arguments…
+    [2]
+    $ serve --port
+    ! plant-store: …argument missing (see --help)
+    [2]
+    $ --version
+    ${manifest.version}`))
+
+/** Runs a script whose `"$@"` starts the program. */
+function runInShell(script: string, ...args: readonly string[]) {
+  const command = ['-c', script, 'sh', process.execPath, commandProgram, ...args]
+  return spawnSync('/bin/sh', command, {
     cwd: place.folder,
     env: { DATABASE_URL: place.url },
     encoding: 'utf8',
@@ -96,16 +101,39 @@ function runInShell(script: string) {
 }
 
 test('an export fails if its file takes only a part of the last write', async () => {
-  await place.load(0, 20)
+  await place.createStore(20)
 
   // One block is 512 or 1,024 bytes, and a plant takes more than 100.
-  const { status, stderr } = runInShell('ulimit -f 1; exec "$0" "$1" export > plants')
+  const { status, stderr } = runInShell('ulimit -f 1; exec "$@" > plants', 'export')
 
   expect(status).toBe(1)
   expect(stderr).toMatch(/^plant-store: the output could not be written: .*\n$/)
 })
 
-test('serve takes no arguments, and options with values', async () => {
-  await place.fails('serve 8080', 2, /^plant-store: too many arguments/)
-  await place.fails('serve --port', 2, /argument missing/)
+test('a reader that leaves ends an export without a word', async () => {
+  await place.createStore(5_000)
+  const { process: program, result } = place.start('export')
+
+  program.stdout?.once('data', () => program.stdout?.destroy())
+
+  expect(await result).toMatchObject({ code: 141, stderr: '' })
 })
+
+test.runIf(process.platform === 'linux')(
+  'a command works from a deleted folder by full paths, and takes no others',
+  () => {
+    const file = place.path('plants.ndjson')
+    writeFileSync(file, '{"id":100,"name":"a"}\n')
+    const run = (...args: string[]) => {
+      mkdirSync(place.path('deleted'))
+      return runInShell('cd deleted && rmdir "$PWD" && exec "$@"', ...args)
+    }
+
+    const imported = run('import', file)
+    const relative = run('backup', 'store.backup')
+
+    expect(imported.status, imported.stderr).toBe(0)
+    expect(relative.status).toBe(1)
+    expect(relative.stderr).toMatch(/: the working folder was deleted: [^\n]+\n$/)
+  },
+)

@@ -1,88 +1,77 @@
-import { parsePlant } from '@plant-store/domain'
-import { openStorage } from '@plant-store/persistence'
+import { plant } from '@plant-store/domain/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Place } from './place.ts'
+
+const plants = [
+  plant(2n ** 63n - 1n, 'Mint', 'herb'),
+  plant(-1n, 'Peppermint', 'herb'),
+  plant(3n, 'Oak', 'Herb'),
+  plant(4n, 'ÉLM'),
+]
 
 let place: Place
 beforeEach(async () => {
   place = new Place()
-  await using storage = await openStorage({ url: place.url })
-  await storage.plants.saveAll([
-    parsePlant({ id: 2n ** 63n - 1n, name: 'Mint', tag: 'herb' }),
-    parsePlant({ id: -1n, name: 'Peppermint', tag: 'herb' }),
-    parsePlant({ id: 3n, name: 'Oak', tag: 'Herb' }),
-    parsePlant({ id: 4n, name: 'ÉLM' }),
-  ])
+  await place.createStore(plants)
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-async function storedIds(): Promise<bigint[]> {
-  const plants = await place.plants()
-  return plants.map(({ id }) => id)
-}
-
-test.each([
-  { options: ['--tag', 'herb'], names: ['Peppermint', 'Mint'] },
-  { options: ['--tag', 'none'], names: [] },
-  { options: ['--name-contains', 'lm'], names: ['ÉLM'] },
-  { options: ['--name-contains', 'é'], names: [] },
-  { options: ['--tag', 'herb', '--name-contains', 'PP'], names: ['Peppermint'] },
-])('an export has $names with $options', async ({ options, names }) => {
-  const { stdout, stderr } = await place.run(['export', ...options])
-
-  const exported = [...stdout.matchAll(/"name":"([^"]*)"/g)].map(([, name]) => name)
-  expect(exported).toEqual(names)
-  expect(stderr).toMatch(new RegExp(`^${names.length} plants? exported`))
-})
-
-test('an export needs a text to search for', () =>
-  place.fails(['export', '--name-contains', ''], 2, /must have at least one character/))
+test('an export has the plants with a tag and a text in their name', () =>
+  place.session(`
+    $ export --tag herb
+    {"id":-1,"name":"Peppermint","tag":"herb"}
+    {"id":9223372036854775807,"name":"Mint","tag":"herb"}
+    ! 2 plants exported in …s
+    $ export --name-contains lm
+    {"id":4,"name":"ÉLM"}
+    ! 1 plant exported in …s
+    $ export --name-contains é
+    ! 0 plants exported in …s
+    $ export --tag herb --name-contains PP
+    {"id":-1,"name":"Peppermint","tag":"herb"}
+    ! 1 plant exported in …s
+    $ export --name-contains=
+    ! plant-store: …It must have at least one character. (see --help)
+    [2]`))
 
 test('a removal takes what an export wrote', async () => {
   const { stdout } = await place.run('export --tag herb')
 
   const removal = await place.run('remove -', stdout)
 
-  expect(removal).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^2 plants removed in \d+s \([\d,]+\/s\)\n$/),
-    stderr: '',
-  })
-  expect(await storedIds()).toEqual([3n, 4n])
+  expect(removal.stdout).toMatch(/^2 plants removed in \d+s \([\d,]+\/s\)\n$/)
+  await place.session(`
+    $ export
+    {"id":3,"name":"Oak","tag":"Herb"}
+    {"id":4,"name":"ÉLM"}
+    ! 2 plants exported in …s`)
 })
 
-test('a removal needs ids alone, and counts those that are not stored', async () => {
-  await place.run('remove -', 'ID\n3\n4\n')
-
-  const { code, stdout } = await place.run('remove - --json', '{"id":3}\n\n{"id":-1}')
-
-  expect(code).toBe(0)
-  expect(JSON.parse(stdout)).toEqual({
-    ...{ read: 2, removed: 1, missing: 1 },
-    ...{ dryRun: false, interrupted: false, seconds: expect.any(Number) },
-  })
-  expect(await storedIds()).toEqual([2n ** 63n - 1n])
-})
-
-test('a removal that is dry counts what it would remove', async () => {
-  const { code, stdout } = await place.run('remove - --dry-run', 'id\n3\n5\n')
-
-  expect(code).toBe(0)
-  expect(stdout).toBe(
-    `1 stored plant, 1 not stored in ${place.store}; nothing was removed\n`,
-  )
-  expect(await storedIds()).toHaveLength(4)
-})
-
-test.each([
-  ['x', 'Unexpected token'],
-  ['null', 'id must be an integer'],
-  ['{"name":"a"}', 'id must be an integer'],
-])('a removal ends at the line %s, after the lines before', async (line, reason) => {
-  const { code, stderr } = await place.run('remove -', `{"id":3}\n${line}\n{"id":4}\n`)
-
-  expect(code).toBe(1)
-  expect(stderr).toMatch(/^plant-store: line 2: .* \(1 plant removed before\)\n$/)
-  expect(stderr).toContain(reason)
-  expect(await storedIds()).toEqual([-1n, 4n, 2n ** 63n - 1n])
-})
+test('a removal needs ids alone, counts others, and ends at a line without one', () =>
+  place.session(`
+    $ remove - --dry-run
+    < id
+    < 3
+    < 5
+    1 stored plant, 1 not stored in ${place.store}; nothing was removed
+    $ remove - --json
+    < ID
+    < 4
+    < 5
+    {"read":2,"removed":1,"missing":1,"dryRun":false,"seconds":…,"interrupted":false}
+    $ remove -
+    < {"id":3}
+    < {"name":"a"}
+    < {"id":-1}
+    ! plant-store: line 2: id must be an integer from … (1 plant removed before)
+    [1]
+    $ remove - --dry-run --format ndjson
+    < null
+    ! plant-store: line 1: id must be an integer from … (nothing was removed)
+    [1]
+    $ remove -
+    0 plants removed in 0s (0/s): none is in standard input
+    $ export
+    {"id":-1,…}
+    {"id":9223372036854775807,…}
+    ! 2 plants exported in …s`))

@@ -1,9 +1,9 @@
-import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { table } from '../src/output.ts'
 import { describeProgress, showProgress } from '../src/progress.ts'
 import { counted, duration, listed, minute, rate } from '../src/words.ts'
+import { outputStream } from './place.ts'
 
 test.each([
   [counted(0, 'plant'), '0 plants'],
@@ -44,6 +44,8 @@ test.each([
   [{}, ' 25%  3,000 plants  1,500/s  6s left'],
   [{ count: 1, value: 0 }, '  0%  1 plant  1/s  ? left'],
   [{ value: 99.9 }, ' 99%  3,000 plants  1,500/s  0s left'],
+  // More than was expected.
+  [{ value: 101 }, '100%  3,000 plants  1,500/s  0s left'],
   [{ total: 0 }, '3,000 plants  1,500/s  2s'],
 ])('progress with %j says how much, how fast and how long', (changed, words) => {
   const done = { count: 3_000, value: 25, total: 100, seconds: 2, ...changed }
@@ -58,20 +60,11 @@ describe('progress', () => {
     vi.unstubAllEnvs()
   })
 
-  /** A terminal, and what it was sent since it was last looked at. */
-  function terminal(isTTY: boolean) {
-    let text = ''
-    const write = (chunk: Buffer, _: string, done: () => void) => {
-      text += chunk
-      done()
-    }
-    const stream = Object.assign(new Writable({ write }), { isTTY, columns: 120 })
+  /** Returns what a terminal was sent. */
+  function terminal(isTTY: boolean): () => string {
+    const { stream, text } = outputStream({ isTTY })
     vi.spyOn(process, 'stderr', 'get').mockReturnValue(stream as never)
-    return () => {
-      const shown = text
-      text = ''
-      return shown
-    }
+    return text
   }
 
   test.each([
@@ -88,23 +81,19 @@ describe('progress', () => {
     expect(shown()).toBe('')
   })
 
-  test('is a bar with words, and the words alone if the total is unknown', async () => {
+  test('is a bar with words, which is cleared at its end', async () => {
     const shown = terminal(true)
-    const words = () => stripVTControlCharacters(shown())
     {
       using progress = await showProgress('plant', true)
-      expect(words()).toBe('0 plants  0/s  0s')
-      progress.update(3, 1, 4)
-      await expect.poll(words).toMatch(/^.*█{7,8}░{22,23} +25% {2}3 plants .* left$/)
-      // More than was expected.
-      progress.update(1_000, 5, 4)
-      await expect.poll(words).toMatch(/█{30} +100% {2}1,000 plants .* left$/)
-      progress.update(7, 7, 0)
-      await expect.poll(words).toMatch(/^[^█%]*7 plants {2}[\d,]+\/s {2}\ds$/)
+      progress.update(3, 3, 4)
     }
-    // The bar is cleared, and the cursor shown again.
-    const atLast = shown()
-    expect(atLast).toContain('\u001B[?25h')
-    expect(atLast).toMatch(/\[2K$/)
+
+    const text = shown()
+    expect(stripVTControlCharacters(text)).toMatch(
+      /█{22,23}░{7,8} +75% {2}3 plants {2}[\d,]+\/s {2}\ds left$/,
+    )
+    // The cursor is shown again.
+    expect(text).toContain('\u001B[?25h')
+    expect(text).toMatch(/\[2K$/)
   })
 })

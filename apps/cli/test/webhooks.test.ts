@@ -23,18 +23,12 @@ async function json(...args: readonly string[]) {
 test('a secret is printed once, alone, and is in no list', async () => {
   const added = await place.run(`webhook add ${url}`)
 
-  const listed = await place.run('webhook list')
   const [webhook] = await json('list')
 
   const { id } = webhook
-  expect(added).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^whsec_[\w+/]{43}=\n$/),
-    stderr: `The webhook ${id} gets every plant that is added from now on.\n`,
-  })
-  const head = 'ID +STATE +EVENTS +WAITING +GIVEN UP +OLDEST +FAILING SINCE +URL'
-  expect(listed.stdout).toMatch(
-    new RegExp(`^${head}\n${id} +active +added +0 +0 +- +- +${url}\n$`),
+  expect(added.stdout).toMatch(/^whsec_[\w+/]{43}=\n$/)
+  expect(added.stderr).toBe(
+    `The webhook ${id} gets every plant that is added from now on.\n`,
   )
   expect(webhook).toEqual({
     ...{ id: expect.stringMatching(/^wh_\w{12}$/), url, allowsPrivate: false },
@@ -42,56 +36,58 @@ test('a secret is printed once, alone, and is in no list', async () => {
     ...{ state: 'active', failures: 0, failingSince: null },
     ...{ waiting: 0, oldestSeconds: null, givenUp: 0 },
   })
-})
-
-test('a URL that is added twice is added, and named', async () => {
-  const first = await json('add', url)
-
-  const second = await place.run(`webhook add ${url}`)
-
-  expect(second.code).toBe(0)
-  expect(second.stderr).toContain(
-    `The webhook ${first.id} has the same URL, and gets them too.\n`,
-  )
-})
-
-test('a private address needs --allow-private', async () => {
-  const privateUrl = 'http://127.0.0.1/'
-  const { stderr } = await place.run(`webhook add ${privateUrl}`)
-
-  const added = await json('add', privateUrl, '--allow-private')
-
-  expect(stderr).toMatch(/^plant-store: the URL must be https without --allow-private/)
-  expect(added).toMatchObject({ url: privateUrl, allowPrivate: true })
-  expect(await json('list')).toMatchObject([{ url: privateUrl, allowsPrivate: true }])
-})
-
-test('the events are those that are named, and may be changed', async () => {
-  const added = await place.run(`webhook add ${url} --events removed,changed`)
-  const [{ id, events }] = await json('list')
-
-  const changed = await place.run(`webhook events ${id} added,removed`)
-
-  expect(added.stderr).toMatch(/gets every plant that is changed or removed from now on/)
-  expect(events).toEqual(['changed', 'removed'])
-  expect(changed.stdout).toBe(
-    `${id} gets every plant that is added or removed from now on.\n`,
-  )
-  expect(await json('list')).toMatchObject([{ events: ['added', 'removed'] }])
+  await place.session(`
+    $ webhook list
+    ID…STATE   EVENTS  WAITING  GIVEN UP  OLDEST  FAILING SINCE  URL
+    ${id}  active  added   0        0         -       -              ${url}
+    $ webhook add http://127.0.0.1/
+    ! plant-store: the URL must be https without --allow-private…
+    [2]
+    $ webhook add http://127.0.0.1/ --allow-private --events removed,changed
+    whsec_…
+    ! The webhook wh_… gets every plant that is changed or removed from now on.
+    $ webhook add ${url} --json
+    {"id":"wh_…","url":"${url}","allowPrivate":false,"events":["added"],"secret":"whsec_…"}
+    $ webhook add ${url}
+    whsec_…
+    ! The webhook …
+    ! The webhook wh_… has the same URL, and gets them too.
+    $ webhook events ${id} added,removed
+    ${id} gets every plant that is added or removed from now on.`)
+  expect(await json('list')).toMatchObject([
+    { url, events: ['added', 'removed'] },
+    { allowsPrivate: true, events: ['changed', 'removed'] },
+    { url },
+    { url },
+  ])
 })
 
 test('an unknown webhook and wrong usage are refused in one line', async () => {
-  const unknown = /there is no webhook wh_0: see plant-store webhook list/
-  for (const command of ['remove', 'retry', 'rotate', 'log']) {
-    await place.fails(`webhook ${command} wh_0`, 1, unknown)
+  for (const command of ['remove wh_0', 'retry wh_0', 'rotate wh_0', 'log wh_0']) {
+    await place.session(`
+      $ webhook ${command}
+      ! plant-store: there is no webhook wh_0: see plant-store webhook list
+      [1]`)
   }
-  await place.fails('webhook events wh_0 added', 1, unknown)
-  await place.fails('webhook events wh_0 gone', 2, /It must/)
-  await place.fails('webhook add shop.example', 2, /the URL must be an https URL/)
-  for (const limit of ['0', '10000', '1x']) {
-    const refused = /must be a number from 1 to 9999/
-    await place.fails(`webhook log wh_0 --limit ${limit}`, 2, refused)
-  }
+  await place.session(`
+    $ webhook events wh_0 added
+    ! plant-store: there is no webhook wh_0: see plant-store webhook list
+    [1]
+    $ webhook events wh_0 gone
+    ! plant-store: …It must …
+    [2]
+    $ webhook add shop.example
+    ! plant-store: the URL must be an https URL…
+    [2]
+    $ webhook log wh_0 --limit 0
+    ! plant-store: …It must be a number from 1 to 9999. (see --help)
+    [2]
+    $ webhook log wh_0 --limit 10000
+    ! plant-store: …It must be a number from 1 to 9999. (see --help)
+    [2]
+    $ webhook log wh_0 --limit 1x
+    ! plant-store: …It must be a number from 1 to 9999. (see --help)
+    [2]`)
 })
 
 test('what was given up and what waits is listed, retried and removed', async () => {
@@ -114,42 +110,43 @@ test('what was given up and what waits is listed, retried and removed', async ()
   }
   await outbox.stop(id)
 
-  const list = await place.run('webhook list')
-  const log = await place.run(`webhook log ${id}`)
-  const [first] = await json('log', id, '--limit', '1')
-  const retried = await json('retry', id)
-  const [listed] = await json('list')
+  const minute = '…-…-… …:…Z'
+  await place.session(`
+    $ webhook list
+    ID…
+    ${id}  stopped  added   2        1         …s      ${minute}  ${url}
+    $ webhook log ${id}
+    PLANT  EVENT  SINCE              FAILED  NEXT ATTEMPT       REASON
+    1      added  ${minute}  1       given up           answered 500
+    2      added  ${minute}  1       ${minute}  answered 500
+    3      added  ${minute}  0       ${minute}  -
+    $ webhook log ${id} --limit 1 --json
+    [{"plant":"1","event":"added","addedAt":"…Z","attempts":1,"nextAttemptAt":null,"reason":"answered 500"}]
+    $ webhook retry ${id}
+    ${id} is retried.
+    $ webhook list
+    ID…
+    ${id}  active  added   3        0         …
+    $ webhook rotate ${id}
+    whsec_…
+    ! The old secret of ${id} no longer signs.`)
   const rotated = await json('rotate', id)
   const claim = await claimOne()
-  const removed = await place.run(`webhook remove ${id}`)
+  await place.session(`
+    $ webhook remove ${id} --json
+    {"removed":"${id}"}
+    $ webhook list
+    There are no webhooks.`)
 
-  const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ'
-  expect(list.stdout).toMatch(
-    new RegExp(`\n${id} +stopped +added +2 +1 +\\d+s +${minute} +${url}\n$`),
-  )
-  expect(log.stdout.trimEnd().split('\n')).toEqual([
-    expect.stringMatching(/^PLANT +EVENT +SINCE +FAILED +NEXT ATTEMPT +REASON$/),
-    expect.stringMatching(`^1 +added +${minute} +1 +given up +answered 500$`),
-    expect.stringMatching(`^2 +added +${minute} +1 +${minute} +answered 500$`),
-    expect.stringMatching(`^3 +added +${minute} +0 +${minute} +-$`),
-  ])
-  expect(first).toEqual({
-    ...{ plant: '1', event: 'added', addedAt: expect.stringMatching(/^\d{4}-/) },
-    ...{ attempts: 1, nextAttemptAt: null, reason: 'answered 500' },
-  })
-  expect(retried).toEqual({ retried: id })
-  expect(listed).toMatchObject({ state: 'active', waiting: 3, givenUp: 0 })
-  expect(rotated).toEqual({ id, secret: expect.stringMatching(/^whsec_/) })
   expect(claim).toMatchObject({ secret: rotated.secret })
-  expect(removed.stdout).toBe(`${id} is removed.\n`)
-  expect((await place.run('webhook list')).stdout).toBe('There are no webhooks.\n')
 })
 
 test('imports and removals are announced, unless they are told not to', async () => {
-  const { id } = await json('add', url, '--events', 'added,removed')
+  const { id } = await json('add', url, '--events', 'added,changed,removed')
   for (const option of ['', ' --no-announce']) {
     const line = `{"id":${option.length},"name":"n"}\n`
     await place.run(`import -${option}`, line)
+    await place.run(`import - --replace${option}`, line.replace('"n"', '"m"'))
     await place.run(`remove -${option}`, line)
   }
 
@@ -157,6 +154,7 @@ test('imports and removals are announced, unless they are told not to', async ()
 
   expect(log).toMatchObject([
     { plant: '0', event: 'added' },
+    { plant: '0', event: 'changed' },
     { plant: '0', event: 'removed' },
   ])
 })
@@ -173,5 +171,8 @@ test('there may be 100 webhooks', async () => {
 
   await json('add', url)
 
-  await place.fails(`webhook add ${url}`, 1, /there are 100 webhooks already/)
+  await place.session(`
+    $ webhook add ${url}
+    ! plant-store: there are 100 webhooks already: remove one
+    [1]`)
 })

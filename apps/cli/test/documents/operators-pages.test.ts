@@ -3,11 +3,12 @@ import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isInstalled, until } from '@plant-store/harness'
-import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestSchema, needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { Place } from '../place.ts'
-import { addProgram, block, docs, documents, runBlock as runBlockIn } from './pages.ts'
+import { addProgram, block, docs, documents, runBlock } from './pages.ts'
 
 let place: Place
 beforeEach(() => {
@@ -16,15 +17,9 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-const runBlock = (
-  words: string,
-  replaced: Readonly<Record<string, string>> = {},
-  environment: Readonly<Record<string, string>> = {},
-) => runBlockIn(place, words, replaced, environment)
-
-/** What a block prints that succeeds without a word of warning. */
+/** Returns what a block prints that succeeds without a word of warning. */
 function runs(words: string, replaced: Readonly<Record<string, string>> = {}): string {
-  const { status, stdout, stderr } = runBlock(words, replaced)
+  const { status, stdout, stderr } = runBlock(place, words, replaced)
   expect({ status, stderr }, words).toEqual({ status: 0, stderr: '' })
   return stdout
 }
@@ -38,19 +33,19 @@ function filesWith(text: string, ...folders: readonly string[]): readonly string
 }
 
 test('a backup and its restore work, and so do a rollback and a compaction', async () => {
-  await place.load(0, 10)
+  await place.createStore(10)
   runs('backup plants.backup')
   copyFileSync(place.path('plants.backup'), place.path('before-upgrade.backup'))
   for (const restore of ['restore plants.backup', 'restore before-upgrade.backup']) {
     await place.load(10, 10)
     runs(restore)
-    expect(await place.count(), restore).toBe(10)
+    expect(await place.counts(), restore).toMatchObject({ plants: 10 })
   }
   runs('restore compact.backup')
 })
 
 test('backups of each night, of days and of weeks are made', async () => {
-  await place.load(0, 10)
+  await place.createStore(10)
 
   runs('backup --keep 14 /backup\n', { '/backup': 'backups' })
   runs('backup --keep 7', { '/backup': 'backups' })
@@ -68,7 +63,7 @@ test('backups of each night, of days and of weeks are made', async () => {
 const gpg = needs('gpg', isInstalled('gpg'))
 
 test('an encrypted copy is sent away, and read with the secret key', gpg, async () => {
-  await place.load(0, 10)
+  await place.createStore(10)
   await place.run('backup --keep 7 backup/daily')
   // gpg makes sockets there, whose paths must be short.
   const home = temporaryFolder()
@@ -80,9 +75,9 @@ test('an encrypted copy is sent away, and read with the secret key', gpg, async 
     [end]: '',
   }
 
-  const made = runBlock('--quick-generate-key', {}, environment)
-  const sent = runBlock('--recipient-file', sends, environment)
-  const tried = runBlock('--decrypt newest.gpg', {}, environment)
+  const made = runBlock(place, '--quick-generate-key', {}, environment)
+  const sent = runBlock(place, '--recipient-file', sends, environment)
+  const tried = runBlock(place, '--decrypt newest.gpg', {}, environment)
 
   spawnSync('gpgconf', ['--kill', 'all'], { env: { ...process.env, ...environment } })
   expect(made.status, made.stderr).toBe(0)
@@ -91,16 +86,16 @@ test('an encrypted copy is sent away, and read with the secret key', gpg, async 
 })
 
 test('a script creates a token before the first start', async () => {
-  const { status } = runBlock('import - < /dev/null')
+  const { status } = runBlock(place, 'import - < /dev/null')
 
   const token = readFileSync(place.path('deploy.token'), 'utf8').trim()
   const server = await place.serve()
   expect(status).toBe(0)
-  expect(await server.request('GET /plants', token)).toBe(200)
+  expect(await server.request('/plants', token)).toBe(200)
 })
 
 test('what a person wrote is erased from the store and its backups', async () => {
-  await place.load(0, 10)
+  await place.createStore(10)
   await place.run('import -', '{"id":77,"name":"planted by Ada Lovelace"}\n')
   await place.run('backup --keep 14 backup')
   const filesBefore = filesWith('Ada Lovelace', 'data', 'backup')
@@ -110,37 +105,37 @@ test('what a person wrote is erased from the store and its backups', async () =>
 
   expect(filesBefore).toHaveLength(2)
   expect(filesWith('Ada Lovelace', 'data', 'backup')).toEqual([])
-  expect(await place.count()).toBe(10)
+  expect(await place.counts()).toMatchObject({ plants: 10 })
 })
 
 test('what can be read of a damaged store is added to the last backup', async () => {
-  await place.load(0, 500)
+  await place.createStore(500)
   await place.run('backup last.backup')
   await place.load(500, 500)
   const bytes = readFileSync(place.store)
   // A page of plants that the backup has.
-  const page = Math.floor(bytes.indexOf('plant 100 ') / 4096)
+  const page = Math.floor(bytes.indexOf('plant 100x') / 4096)
   bytes.fill(0xff, page * 4096, (page + 1) * 4096)
   writeFileSync(place.store, bytes)
 
-  const exported = runBlock('export --damaged')
+  const exported = runBlock(place, 'export --damaged')
   const path = /\/var\/lib\/plant-store-backups\/\S+\.backup/.exec(documents)?.[0] ?? ''
   runs('import --replace saved.ndjson', { [path]: 'last.backup' })
 
   expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
   expect(exported.status).toBe(3)
-  expect(await place.count()).toBe(1_000)
+  expect(await place.counts()).toMatchObject({ plants: 1_000 })
 })
 
 test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async () => {
-  await place.load(0, 1)
+  await place.createStore()
   const folders = {
     '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
     // The user of a package of Prometheus.
     '-o prometheus ': '',
     '/etc/prometheus': place.folder,
   }
-  expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
+  expect(runBlock(place, '--scope metrics', folders)).toMatchObject({ status: 0 })
   expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
   const config = place.path('prometheus.yml')
   writeFileSync(config, block('yaml', '# prometheus.yml'))
@@ -153,18 +148,64 @@ test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async 
 
 test('a token is created beside the server, and rotated', async () => {
   const server = await place.serve()
-  const statusOf = (token: string) => server.request('GET /plants', token)
-  const { status, stdout: first } = runBlock('token create --name operator --scope write')
-  expect(status).toBe(0)
-  expect(await statusOf(first.trim())).toBe(200)
-  const { stdout } = runBlock('token revoke operator')
-  const [second = ''] = stdout.split('\n')
-  expect(await statusOf(second)).toBe(200)
-  await until('the first is refused', async () => (await statusOf(first.trim())) === 401)
+  const statusOf = (token: string) => server.request('/plants', token)
+
+  const created = runBlock(place, 'token create --name operator --scope write')
+  const first = created.stdout.trim()
+  const firstStatus = await statusOf(first)
+  const rotated = runBlock(place, 'token revoke operator')
+  const [second = ''] = rotated.stdout.split('\n')
+
+  expect([firstStatus, await statusOf(second)]).toEqual([200, 200])
+  await until('the first is refused', async () => (await statusOf(first)) === 401)
   const used = /\noperator-2 .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n$/
   await until('its use is listed', async () =>
     used.test((await place.run('token list')).stdout),
   )
+})
+
+describe('on PostgreSQL', () => {
+  let database: TestDatabase
+  let inDatabase: Place
+  beforeEach(async () => {
+    database = await createTestSchema()
+    inDatabase = new Place(database.url)
+    addProgram(inDatabase)
+  })
+  afterEach(async () => {
+    await inDatabase[Symbol.asyncDispose]()
+    await database[Symbol.asyncDispose]()
+  })
+
+  const hasPrograms = isInstalled('sqlite3') && isInstalled('psql')
+  const programs = needs('sqlite3 or psql', hasPrograms)
+
+  test('tokens are copied, and clients keep theirs', programs, async () => {
+    await place.createStore()
+    await place.run('token create --name shop --expires 90d')
+    await place.run(['token', 'create', '--name', 'übergabe', '--scope', 'metrics'])
+    await inDatabase.run('import -')
+
+    runs('select * from access_tokens', {
+      'data/plant-store.db': place.store,
+      'postgres://plants:secret@db-one:5432/plants': database.url,
+    })
+
+    const stored = await place.run('token list --json')
+    expect(await inDatabase.run('token list --json')).toEqual(stored)
+  })
+
+  test('removed plants are erased from their pages', programs, async () => {
+    await inDatabase.run('import -', '{"id":77,"name":"planted by Ada Lovelace"}\n')
+    await inDatabase.run('remove -', '{"id":77}\n')
+    const bytes = () => database.query("select pg_relation_size('plants')::int as bytes")
+    const before = await bytes()
+
+    const { status, stderr } = runBlock(inDatabase, 'vacuum full plants')
+
+    expect(status, stderr).toBe(0)
+    expect([before, await bytes()]).toEqual([[{ bytes: 8192 }], [{ bytes: 0 }]])
+  })
 })
 
 test('the pages name the release by its version', () => {

@@ -190,3 +190,56 @@ describe.each(Object.entries({ nginx, caddy }))('behind %s', (_, program) => {
     },
   )
 })
+
+const hasHaproxy = needs('haproxy', isInstalled('haproxy'))
+
+test('HAProxy sends no request to a server that stops', hasHaproxy, async () => {
+  const folder = temporaryFolder()
+  const port = await freePort()
+  const settings = {
+    databaseUrl: `file:${join(folder, 'plants.db')}`,
+    environment: { ACCESS_TOKENS: token, SHUTDOWN_DELAY: '5s' },
+    keepsOnlyWarnings: true,
+  }
+  await using stopping = await startServer(settings)
+  await using staying = await startServer(settings)
+  const backend = block('haproxy', 'httpchk')
+    .replace('10.0.0.1:3000', new URL(stopping.url).host)
+    .replace('10.0.0.2:3000', new URL(staying.url).host)
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(
+    file,
+    `defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend plants
+  bind 127.0.0.1:${port}
+  default_backend plant_store
+${backend}`,
+  )
+  const command = ['haproxy', '-db', '-f', file] as const
+  await using proxy = launch(command, { environment: { PATH } })
+  const ask = async () => {
+    const headers = { authorization: `Bearer ${token}`, connection: 'close' }
+    const { status } = await fetch(`http://127.0.0.1:${port}/plants`, { headers })
+    return status
+  }
+  await until('the proxy to answer', async () => {
+    proxy.assertRunning()
+    return (await ask().catch(() => 0)) === 200
+  })
+
+  const statuses = new Set<number>()
+  let isStopped = false
+  const stop = stopping.end().finally(() => {
+    isStopped = true
+  })
+  while (!isStopped) {
+    statuses.add(await ask())
+  }
+
+  expect(await stop).toBe(0)
+  expect([...statuses, await ask()]).toEqual([200, 200])
+})

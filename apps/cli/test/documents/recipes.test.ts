@@ -1,8 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type Plant, parsePlant } from '@plant-store/domain'
 import { isInstalled } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
-import { openStorage } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from '../place.ts'
 import { addProgram, runBlock } from './pages.ts'
@@ -14,104 +12,111 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-async function save(...plants: readonly object[]): Promise<void> {
-  await using storage = await openStorage({ url: place.url })
-  await storage.plants.saveAll(plants.map(plant => parsePlant(plant)))
+/** Runs a block that must succeed. */
+function runs(words: string): string {
+  const { status, stdout, stderr } = runBlock(place, words)
+  expect(status, stderr).toBe(0)
+  return stdout
 }
 
 describe('a recipe of docs/commands.md', () => {
   test('renames a tag, and changes no name', async () => {
-    const likeTag = 'a","tag":"herb"}'
-    await save(
-      { id: 1n, name: 'Mint', tag: 'herb' },
-      { id: 2n, name: likeTag, tag: 'herb' },
-      { id: 3n, name: likeTag, tag: 'tree' },
-    )
+    await place.session(`
+      $ import -
+      < {"id":1,"name":"Mint","tag":"herb"}
+      < {"id":2,"name":"a\\",\\"tag\\":\\"herb\\"}","tag":"herb"}
+      < {"id":3,"name":"a\\",\\"tag\\":\\"herb\\"}","tag":"tree"}
+      3 plants…`)
 
-    const { status } = runBlock(place, '"tag":"herbs"')
+    runs('"tag":"herbs"')
 
-    expect(status).toBe(0)
-    expect(await place.plants()).toEqual([
-      { id: 1n, name: 'Mint', tag: 'herbs' },
-      { id: 2n, name: likeTag, tag: 'herbs' },
-      { id: 3n, name: likeTag, tag: 'tree' },
-    ])
+    await place.session(`
+      $ export
+      {"id":1,"name":"Mint","tag":"herbs"}
+      {"id":2,"name":"a\\",\\"tag\\":\\"herb\\"}","tag":"herbs"}
+      {"id":3,"name":"a\\",\\"tag\\":\\"herb\\"}","tag":"tree"}
+      ! 3 plants…`)
   })
 
   test('removes a tag, and keeps its plants', async () => {
-    const other = { id: 2n, name: 'b', tag: 'c' }
-    await save({ id: 1n, name: 'Ivy', tag: 'climber' }, other)
+    await place.session(`
+      $ import -
+      < {"id":1,"name":"Ivy","tag":"climber"}
+      < {"id":2,"name":"b","tag":"c"}
+      2 plants…`)
 
-    const { status } = runBlock(place, '"tag":"climber"')
+    runs('"tag":"climber"')
 
-    expect(status).toBe(0)
-    expect(await place.plants()).toEqual([{ id: 1n, name: 'Ivy' }, other])
+    await place.session(`
+      $ export
+      {"id":1,"name":"Ivy"}
+      {"id":2,"name":"b","tag":"c"}
+      ! 2 plants…`)
   })
 
   test('removes the plants of a tag while a server runs', async () => {
-    const weeds: Plant[] = []
-    for (let id = 0n; id < 3_000n; id++) {
-      weeds.push(parsePlant({ id, name: 'Thistle', tag: 'weed' }))
-    }
-    await save(...weeds)
+    const lines = Array.from({ length: 3_000 }, (_, n) => `${n},Thistle,weed\n`)
+    await place.run('import -', `id,name,tag\n${lines.join('')}`)
     const server = await place.serve()
-    await server.create(5_000)
+    await place.run('import -', 'id,name\n5000,a\n')
 
-    const { status, stdout } = runBlock(place, '--tag weed')
+    const printed = runs('--tag weed')
 
-    expect(status).toBe(0)
-    expect(stdout).toMatch(/^3,000 plants removed/)
-    expect(await server.request('GET /plants/7')).toBe(404)
-    expect(await server.request('GET /plants/5000')).toBe(200)
+    expect(printed).toMatch(/^3,000 plants removed/)
+    expect(await server.request('/plants/7')).toBe(404)
+    expect(await server.request('/plants/5000')).toBe(200)
   })
 
   test('takes one plant out of a backup', async () => {
-    await save({ id: 7n, name: 'before' }, { id: 77n, name: 'before' })
-    await place.run('backup plants.backup')
-    await save({ id: 7n, name: 'after' }, { id: 77n, name: 'after' })
+    await place.session(`
+      $ import -
+      < id,name
+      < 7,before
+      < 77,before
+      2 plants…
+      $ backup plants.backup
+      plants.backup: …
+      $ import - --replace
+      < id,name
+      < 7,after
+      < 77,after
+      2 plants…`)
 
-    const { status } = runBlock(place, '"id":7,')
+    runs('"id":7,')
 
-    expect(status).toBe(0)
-    expect(await place.plants()).toEqual([
-      { id: 7n, name: 'before' },
-      { id: 77n, name: 'after' },
-    ])
+    await place.session(`
+      $ export
+      {"id":7,"name":"before"}
+      {"id":77,"name":"after"}
+      ! 2 plants…`)
   })
 
   test('begins again with the same tokens', async () => {
-    await save({ id: 1n, name: 'a' })
+    await place.run('import -', 'id,name\n1,a\n')
     await place.run('token create --name shop')
 
-    const { status } = runBlock(place, 'before.backup')
+    runs('before.backup')
 
-    expect(status).toBe(0)
     expect(await place.counts()).toMatchObject({ plants: 0, tokens: 1 })
-  })
-
-  test('imports rejected lines of CSV again', async () => {
-    writeFileSync(place.path('plants.csv'), 'id,name\n1,a\nx,b\n')
-    await place.run('import plants.csv')
-    const path = place.path('plants.csv.rejects.csv')
-    const rejects = readFileSync(path, 'utf8')
-    writeFileSync(path, rejects.replace('x,b', '2,b'))
-
-    const { status } = runBlock(place, 'import plants.csv.rejects.csv')
-
-    expect(status).toBe(0)
-    expect(await place.count()).toBe(2)
   })
 
   const jq = needs('jq', isInstalled('jq'))
 
   test('imports rejected lines of NDJSON again', jq, async () => {
-    writeFileSync(place.path('plants.ndjson'), '{"id":1,"name":"a"}\n{x\n{"id":"é"}\n')
-    await place.run('import plants.ndjson')
+    await place.run('import - --rejects plants.ndjson.rejects.ndjson', '{x\n{"id":"é"}\n')
 
     const { status, stdout } = runBlock(place, 'jq -r')
 
     expect(status).toBe(3)
     expect(stdout).toMatch(/2 lines rejected, see corrected.ndjson.rejects.ndjson\n$/)
+  })
+
+  test('imports rejected lines of CSV again', async () => {
+    const path = place.path('plants.csv.rejects.csv')
+    await place.run(`import - --rejects ${path}`, 'id,name\n1,a\nx,b\n')
+    writeFileSync(path, readFileSync(path, 'utf8').replace('x,b', '2,b'))
+
+    expect(runs('import plants.csv.rejects.csv')).toMatch(/^1 plant imported/)
   })
 })
 
