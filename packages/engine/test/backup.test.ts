@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -22,7 +22,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isDamage, readLastBackup, StoreInUseError } from '@plant-store/engine'
 import { noTracer, trace } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
@@ -68,6 +68,10 @@ async function crash(copy: string) {
   for (const suffix of ['', '-wal']) {
     copyFileSync(file + suffix, copy + suffix)
   }
+}
+
+function filesIn() {
+  return readdirSync(folder).sort()
 }
 
 async function countNotes(counted = url) {
@@ -123,8 +127,8 @@ test('a backup under changes is the store as it was when it began', async () => 
   })
   expect(changes).toBeGreaterThan(1)
   expect(parts, 'the progress grows').toEqual(parts.toSorted((a, b) => a - b))
-  expect(parts.every(part => part >= 0 && part <= 1)).toBe(true)
-  expect(readdirSync(folder).sort()).toEqual([
+  expect(parts.at(-1)).toBeLessThanOrEqual(1)
+  expect(filesIn()).toEqual([
     'backup.db',
     'store.db',
     'store.db-shm',
@@ -181,10 +185,10 @@ test('a backup that is given up or fails leaves what was there', async () => {
     `the store ${file} could not be backed up to ${nowhere}: no such file or folder`,
   )
   expect(readFileSync(backup, 'utf8')).toBe('what was there')
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  expect(filesIn()).toEqual(['backup.db', 'store.db'])
 })
 
-test('what comes to the target while the copy is made is not replaced', async () => {
+test('a file that comes to the target during the copy is not replaced', async () => {
   load(0, 100)
   const onProgress = () => writeFileSync(backup, 'what came')
 
@@ -199,10 +203,10 @@ test('a damaged copy is no backup', async () => {
 
   await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
 
-  expect(readdirSync(folder)).toEqual(['store.db'])
+  expect(filesIn()).toEqual(['store.db'])
 })
 
-test('a damaged store is not backed up', async () => {
+test('a store that is damaged or cut off is not backed up', async () => {
   load(0, 3_000)
   damage(file)
 
@@ -213,34 +217,31 @@ test('a damaged store is not backed up', async () => {
   )
   expect(isDamage(error)).toBe(true)
   expect(openFilesIn(file)).toEqual([])
-  await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
-  expect(readdirSync(folder)).toEqual(['store.db'])
-})
+  await expect(backUpStore(url, backup), 'damaged').rejects.toThrow(/is damaged/)
 
-test('a store that was cut off is reported as damaged', async () => {
-  load(0, 3_000)
   truncateSync(file, 100 * pageBytes)
   const message = `the store ${file} cannot be opened: it is damaged`
   const refusal = expect.objectContaining({ message })
-
   await expect(inspectStore(url)).rejects.toThrow(refusal)
   await expect(openStorage({ url })).rejects.toThrow(refusal)
-  await expect(backUpStore(url, backup)).rejects.toThrow(/: it is damaged$/)
+  await expect(backUpStore(url, backup), 'cut off').rejects.toThrow(/: it is damaged$/)
+  expect(filesIn()).toEqual(['store.db'])
 })
 
-test.each([
-  ['has more notes', () => load(1_000, 5_000)],
-  ['has damaged pages', () => damage(file)],
-])('a store that %s is what was backed up once it is restored', async (_, change) => {
+test('a changed or damaged store is what was backed up once it is restored', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
-  change()
+  load(1_000, 5_000)
 
-  const report = await restoreStore(url, backup, force)
+  const ofChanged = await restoreStore(url, backup, force)
+  damage(file)
+  const ofDamaged = await restoreStore(url, backup, force)
 
-  expect(report).toMatchObject({ store: file, counts: { notes: 1_000 } })
+  const restored = { store: file, counts: { notes: 1_000 } }
+  expect(ofChanged).toMatchObject(restored)
+  expect(ofDamaged).toMatchObject(restored)
   expect(await countNotes()).toBe(1_000)
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  expect(filesIn()).toEqual(['backup.db', 'store.db'])
   await using storage = await openStorage({ url })
   expect(await storage.notes.insert(note(1_000))).toBe(true)
 })
@@ -260,63 +261,52 @@ test('a store is restored where none is, without the WAL of one that was', async
   expect([await countNotes(), await countNotes(elsewhere)]).toEqual([1_000, 1_000])
 })
 
-test.each<[string, () => Promise<AsyncDisposable>]>([
-  ['an open store', () => openStorage({ url })],
-  [
-    'a transaction in the old journal mode',
-    async () => {
-      const database = new Database(file).exec('begin immediate')
-      return { [Symbol.asyncDispose]: async () => void database.close() }
-    },
-  ],
-])('%s is not replaced', async (_, hold) => {
+test('a store in use is not replaced', async () => {
   load(0, 100)
   await backUpStore(url, backup)
   load(100, 100)
-  const holder = await hold()
+  const refusal = {
+    name: 'StoreInUseError',
+    message: `the store ${file} is in use: stop the server first`,
+    cause: { code: 'SQLITE_BUSY' },
+  }
+  {
+    await using _ = await openStorage({ url })
+    const restoring = restoreStore(url, backup, force)
+    await expect(restoring, 'by a server').rejects.toMatchObject(refusal)
+  }
 
+  const other = new Database(file).exec('begin immediate')
   const restoring = restoreStore(url, backup, force)
-
-  await expect(restoring).rejects.toThrow(StoreInUseError)
-  await expect(restoring).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY' } })
-  await expect(restoring).rejects.toThrow(
-    `the store ${file} is in use: stop the server first`,
-  )
+  await expect(restoring, 'in the old journal mode').rejects.toMatchObject(refusal)
   // The advice to use --force would not help, so it is not given.
   await expect(restoreStore(url, backup)).rejects.toThrow(StoreInUseError)
-  await holder[Symbol.asyncDispose]()
+
+  other.close()
   expect(await countNotes()).toBe(200)
   await expect(restoreStore(url, backup)).rejects.toThrow(
     'already exists: use --force to replace it and lose the changes since the backup',
   )
 })
 
-test('a store that is locked just before the copy is not replaced', async () => {
-  load(0, 100)
-  await backUpStore(url, backup)
-  load(100, 100)
-  let other: Database.Database | undefined
-  aroundCopy(() => {
-    other = new Database(file).exec('begin immediate')
-  })
-
-  await expect(restoreStore(url, backup, force)).rejects.toThrow(StoreInUseError)
-
-  other?.close()
-  expect(await countNotes()).toBe(200)
-})
-
-test('a store that a server opens just before the copy is not replaced', async () => {
+test('a store that is locked or opened just before the copy is not replaced', async () => {
   load(0, 20_000)
   await backUpStore(url, backup)
   load(20_000, 100)
   // A server that starts would create a WAL.
   const onProgress = () => writeFileSync(`${file}-wal`, '')
-
-  const restoring = restoreStore(url, backup, { force: true, onProgress })
-
-  await expect(restoring).rejects.toThrow(StoreInUseError)
+  const opened = restoreStore(url, backup, { force: true, onProgress })
+  await expect(opened, 'opened').rejects.toThrow(StoreInUseError)
   rmSync(`${file}-wal`)
+  expect(await countNotes()).toBe(20_100)
+
+  let other: Database.Database | undefined
+  aroundCopy(() => {
+    other = new Database(file).exec('begin immediate')
+  })
+  const locked = restoreStore(url, backup, force)
+  await expect(locked, 'locked').rejects.toThrow(StoreInUseError)
+  other?.close()
   expect(await countNotes()).toBe(20_100)
 })
 
@@ -335,34 +325,29 @@ test('a backup is restored into a store with pages of another size', async () =>
   expect(await inspectStore(url)).toMatchObject({ counts, bytes: statSync(backup).size })
 })
 
-test.each([
-  ['damaged', () => damage(backup), /: it is damaged: .*: try another backup$/],
-  [
-    'cut off',
-    () => truncateSync(backup, 100 * pageBytes),
-    /: it is damaged: try another backup$/,
-  ],
-  ['empty', () => truncateSync(backup, 0), /: it is empty: try another backup$/],
-  [
-    'no database',
-    () => writeFileSync(backup, 'a text that is longer than a header'.repeat(20)),
-    /: file is not a database: try another backup$/,
-  ],
-  ['missing', () => rmSync(backup), /no such file/],
-])(
-  'a backup that is %s is refused, and the store left as it was',
-  async (_, spoil, reason) => {
-    load(0, 3_000)
-    await backUpStore(url, backup)
-    load(3_000, 1_000)
+test('a backup that cannot be read is refused, and the store left as it was', async () => {
+  load(0, 3_000)
+  await backUpStore(url, backup)
+  load(3_000, 1_000)
+  const copy = join(folder, 'copy.db')
+  const noDatabase = 'a text that is longer than a header'.repeat(20)
+  const faults: [spoil: () => void, reason: RegExp][] = [
+    [() => damage(copy), /: it is damaged: .*: try another backup$/],
+    [() => truncateSync(copy, 100 * pageBytes), /: it is damaged: try another backup$/],
+    [() => truncateSync(copy, 0), /: it is empty: try another backup$/],
+    [() => writeFileSync(copy, noDatabase), /not a database: try another backup$/],
+    [() => rmSync(copy), /no such file/],
+  ]
+
+  for (const [spoil, reason] of faults) {
+    copyFileSync(backup, copy)
     spoil()
+    await expect(restoreStore(url, copy, force), `${reason}`).rejects.toThrow(reason)
+  }
 
-    await expect(restoreStore(url, backup, force)).rejects.toThrow(reason)
-
-    expect(await countNotes()).toBe(4_000)
-    expect(readdirSync(folder)).not.toContainEqual(expect.stringMatching(/\.part$/))
-  },
-)
+  expect(await countNotes()).toBe(4_000)
+  expect(readdirSync(folder)).not.toContainEqual(expect.stringMatching(/\.part$/))
+})
 
 test('a damaged file is replaced by a backup, with what is beside it', async () => {
   load(0, 1_000)
@@ -374,11 +359,7 @@ test('a damaged file is replaced by a backup, with what is beside it', async () 
   await backUpStore(url, backup, force)
 
   expect(await countNotes(`file:${backup}`)).toBe(1_000)
-  expect(readdirSync(folder).sort()).toEqual([
-    'backup.db',
-    'store.db',
-    'store.db.last-backup',
-  ])
+  expect(filesIn()).toEqual(['backup.db', 'store.db', 'store.db.last-backup'])
 })
 
 test.each([
@@ -396,7 +377,7 @@ test.each([
   const report = await restoreStore(url, backup, force)
 
   expect(report).toMatchObject({ changed: undefined })
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  expect(filesIn()).toEqual(['backup.db', 'store.db'])
   expect(await countNotes()).toBe(100)
 })
 
@@ -413,72 +394,42 @@ test('a restore that is given up leaves the store as it was', async () => {
 
   await expect(restoring).rejects.toThrow(/could not be restored/)
   expect(await countNotes()).toBe(21_000)
-  expect(readdirSync(folder).sort()).toEqual([
-    'backup.db',
-    'store.db',
-    'store.db.last-backup',
-  ])
+  expect(filesIn()).toEqual(['backup.db', 'store.db', 'store.db.last-backup'])
   expect(await readLastBackup(url)).toEqual(lastBackup)
 })
 
-interface Target {
-  readonly target: string
-  readonly create?: (path: string) => void
-  readonly isForced: boolean
-  readonly reason: string
-}
+test('a backup to a file that is not its own is refused before it is made', async () => {
+  load(0, 100)
+  const at = (name: string) => join(folder, name)
+  symlinkSync(at('nowhere'), at('link'))
+  mkdirSync(at('folder'))
+  writeFileSync(at('file'), '')
+  writeFileSync(at('left.db-journal'), '')
+  const onProgress = vi.fn()
+  const existing = 'already exists: use --force to replace it'
 
-const existing = 'already exists: use --force to replace it'
-test.each<Target>([
-  { target: 'store.db-wal', isForced: true, reason: ' belongs to FOLDER/store.db' },
-  { target: 'store.db-shm', isForced: true, reason: ' belongs to FOLDER/store.db' },
-  { target: 'store.db-journal', isForced: true, reason: ' belongs to FOLDER/store.db' },
-  {
-    target: 'link',
-    create: path => symlinkSync(`${path}.target`, path),
-    isForced: true,
-    reason: ' is a link: name the file that it leads to',
-  },
-  {
-    target: 'folder',
-    create: path => mkdirSync(path),
-    isForced: true,
-    reason: ' is a folder',
-  },
-  { target: '/dev/null', isForced: true, reason: ' is not a file' },
-  {
-    target: 'file',
-    create: path => writeFileSync(path, ''),
-    isForced: false,
-    reason: ` ${existing}`,
-  },
-  {
-    target: 'left.db',
-    create: path => writeFileSync(`${path}-journal`, ''),
-    isForced: false,
-    reason: `-journal ${existing}`,
-  },
-])(
-  'a backup to $target is refused (force: $isForced)',
-  async ({ target, create = () => {}, isForced, reason }) => {
-    load(0, 100)
-    const path = resolve(folder, target)
-    create(path)
-    const onProgress = vi.fn()
-
+  for (const [target, isForced, reason] of [
+    ['store.db-wal', true, ` belongs to ${file}`],
+    ['link', true, ' is a link: name the file that it leads to'],
+    ['folder', true, ' is a folder'],
+    ['file', false, ` ${existing}`],
+    ['left.db', false, `-journal ${existing}`],
+  ] as const) {
+    const path = at(target)
     const refused = backUpStore(url, path, { force: isForced, onProgress })
-
-    const message = `${path}${reason.replace('FOLDER', folder)}`
-    await expect(refused).rejects.toThrow(
-      `the store ${file} could not be backed up to ${path}: ${message}`,
+    await expect(refused, target).rejects.toThrow(
+      `the store ${file} could not be backed up to ${path}: ${path}${reason}`,
     )
-    expect(onProgress).not.toHaveBeenCalled()
-  },
-)
+  }
+
+  expect(onProgress).not.toHaveBeenCalled()
+  // No store has this WAL.
+  await backUpStore(url, at('named-wal'))
+  expect(existsSync(at('named-wal'))).toBe(true)
+})
 
 test.each([
   ['a folder', (path: string) => mkdirSync(path), 'is a folder'],
-  ['a pipe', (path: string) => execFileSync('mkfifo', [path]), 'is not a file'],
   ['a device', (path: string) => symlinkSync('/dev/null', path), 'is not a file'],
 ])('a restore from or to %s says what it is', async (_, create, reason) => {
   load(0, 100)
@@ -494,15 +445,6 @@ test.each([
     `the store ${path} could not be restored from ${backup}: ${path} ${reason}`,
   )
   await expect(from).rejects.toThrow(`: ${path} ${reason}`)
-})
-
-test('a backup may have the name of a WAL, if it is that of no store', async () => {
-  load(0, 100)
-  const named = join(folder, 'named-wal')
-
-  await backUpStore(url, named)
-
-  expect(existsSync(named)).toBe(true)
 })
 
 test('a copy is for those of the file that it replaces, never for all', async () => {
@@ -542,44 +484,39 @@ describe('the time of the last backup', () => {
     return readLastBackup(named)
   }
 
-  test('is that at which it began', async () => {
+  test('is that at which it began, until a restore, even by a link', async () => {
     expect(await readLastBackup(url), 'before').toBeNull()
     const startMs = Date.now()
 
-    const at = await backUp()
+    const at = await backUp(`file:${link}`)
 
     expect(at?.getTime()).toBeGreaterThanOrEqual(startMs)
     expect(at?.getTime()).toBeLessThanOrEqual(Date.now())
     expect(statSync(time).mode & 0o777).toBe(0o600)
-  })
-
-  test('is the same by a link to the store', async () => {
-    const at = await backUp(`file:${link}`)
-
-    expect(at).not.toBeNull()
-    expect(await readLastBackup(url)).toEqual(at)
-  })
-
-  test('ends with a restore, even by a link', async () => {
-    await backUp()
+    expect(await readLastBackup(url), 'not by the link').toEqual(at)
 
     await restoreStore(`file:${link}`, backup, force)
-
     expect(readlinkSync(link)).toBe(file)
-    expect(await readLastBackup(url)).toBeNull()
-    expect(await readLastBackup(`file:${backup}`)).toBeNull()
+    expect(await readLastBackup(url), 'after the restore').toBeNull()
+    expect(await readLastBackup(`file:${backup}`), 'of the backup').toBeNull()
   })
 
-  test.each([
-    { what: 'a restore', act: () => restoreStore(url, backup) },
-    { what: 'a new store', act: () => createStore(url) },
-  ])('ends with $what in the place of a removed store', async ({ act }) => {
-    await backUp()
-    rmSync(file)
+  test('ends with a new or restored store in the place of a removed one', async () => {
+    for (const act of [() => restoreStore(url, backup), () => createStore(url)]) {
+      await backUp()
+      rmSync(file)
 
-    await act()
+      await act()
+
+      expect(await readLastBackup(url), `${act}`).toBeNull()
+    }
+  })
+
+  test('is unknown if its file holds something else, or on a server', async () => {
+    writeFileSync(time, 'no time')
 
     expect(await readLastBackup(url)).toBeNull()
+    expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
   })
 
   test("replaces another user's link and leaves its target", async () => {
@@ -590,13 +527,6 @@ describe('the time of the last backup', () => {
     await backUp()
 
     expect(readFileSync(precious, 'utf8')).toBe('kept')
-  })
-
-  test('is unknown if its file holds something else, or on a server', async () => {
-    writeFileSync(time, 'no time')
-
-    expect(await readLastBackup(url)).toBeNull()
-    expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
   })
 
   test('is unrecorded, not none, if its file is a folder', async () => {
@@ -614,7 +544,7 @@ describe('the time of the last backup', () => {
   })
 })
 
-test('what a killed backup left in a folder is removed after a day', async () => {
+test('leftovers of a killed backup in a folder are removed after a day', async () => {
   load(0, 100)
   const left = (name: string, hours: number) => {
     const then = Date.now() / 1_000 - hours * 3_600
@@ -628,7 +558,7 @@ test('what a killed backup left in a folder is removed after a day', async () =>
 
   await backUpStore(url, backup)
 
-  expect(readdirSync(folder).sort()).toEqual([
+  expect(filesIn()).toEqual([
     '.plant-store-0123456789ac.part',
     '.plant-store-of-others.part',
     'backup.db',
@@ -651,17 +581,7 @@ test('a store restored in a new place belongs to the owner of its folder', {
   expect(statSync(file)).toMatchObject({ uid: 1, gid: 2, mode: 0o100600 })
 })
 
-test.each([
-  ...looks.map(({ name, look }) => ({
-    name,
-    act: (path: string): Promise<unknown> => look(`file:${path}`),
-  })),
-  { name: 'openStorage', act: (path: string) => openStorage({ url: `file:${path}` }) },
-  {
-    name: 'a restore in its place',
-    act: (path: string) => restoreStore(`file:${path}`, file, force),
-  },
-])('the WAL of another store is refused by $name', async ({ act }) => {
+test('the WAL of another store is refused by all that opens a store', async () => {
   load(0, 100)
   await backUpStore(url, backup)
   const crashed = join(folder, 'crashed.db')
@@ -671,9 +591,17 @@ test.each([
   symlinkSync(backup, link)
   const before = snapshot(folder)
   const refusal = `: ${backup}-wal is the WAL of another store: move it away`
+  const restoreInto = (store: string) => restoreStore(store, file, force)
+  const acts: { name: string; look: (store: string) => Promise<unknown> }[] = [
+    ...looks,
+    { name: 'openStorage', look: store => openStorage({ url: store }) },
+    { name: 'a restore in its place', look: restoreInto },
+  ]
 
-  await expect(act(backup), 'by its name').rejects.toThrow(refusal)
-  await expect(act(link), 'by a link').rejects.toThrow(refusal)
+  for (const { name, look } of acts) {
+    await expect(look(`file:${backup}`), name).rejects.toThrow(refusal)
+    await expect(look(`file:${link}`), `${name}, by a link`).rejects.toThrow(refusal)
+  }
 
   expect(snapshot(folder)).toEqual(before)
 })
@@ -695,71 +623,41 @@ function storesIn(folder: string): Record<string, string> {
   return Object.fromEntries(files.filter(([name]) => !name.endsWith('.last-backup')))
 }
 
-describe.each(looks)('$name', ({ look }) => {
-  test('changes no byte of a store, a backup or a copy of a killed store', async () => {
-    load(0, 100)
-    await backUpStore(url, backup)
-    const crashed = join(folder, 'crashed.db')
-    await crash(crashed)
-    const withoutWal = join(folder, 'without-wal.db')
-    copyFileSync(crashed, withoutWal)
-    const before = storesIn(folder)
+test('readers change no byte of a store, a backup or a killed store', async () => {
+  load(0, 100)
+  await backUpStore(url, backup)
+  const crashed = join(folder, 'crashed.db')
+  await crash(crashed)
+  const withoutWal = join(folder, 'without-wal.db')
+  copyFileSync(crashed, withoutWal)
+  const before = storesIn(folder)
+  const expected = { store: 101, backup: 100, crashed: 101, withoutWal: 100 }
 
+  for (const { name, look } of looks) {
     const notesIn = {
       store: await look(url),
       backup: await look(`file:${backup}`),
       crashed: await look(`file:${crashed}`),
       withoutWal: await look(`file:${withoutWal}`),
     }
-
-    const expected = { store: 101, backup: 100, crashed: 101, withoutWal: 100 }
-    expect(notesIn).toEqual(expected)
+    expect(notesIn, name).toEqual(expected)
     // SQLite needs the shm to find pages in the WAL.
-    expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
-  })
-
-  test('changes no byte of a store in use, but its shm', async () => {
-    await using storage = await openStorage({ url })
-    await storage.notes.insert(note(9_000))
-    const before = storesIn(folder)
-
-    expect(await look(url)).toBe(1)
-
-    const shm = { 'store.db-shm': expect.anything() }
-    expect(storesIn(folder)).toEqual({ ...before, ...shm })
-  })
-
-  test('refuses a change that was interrupted, and leaves it', async () => {
-    const copy = interruptChange()
-    const before = snapshot(folder)
-
-    await expect(look(`file:${copy}`)).rejects.toThrow(
-      /: a change was interrupted: start the server, which takes it back/,
-    )
-
-    expect(snapshot(folder)).toEqual(before)
-  })
+    const shm = { 'crashed.db-shm': expect.anything() }
+    expect(storesIn(folder), name).toEqual({ ...before, ...shm })
+    rmSync(`${crashed}-shm`)
+  }
 })
 
-/** Returns a copy of a store as it is in the middle of a change without a WAL. */
-function interruptChange(): string {
-  load(0, 1_000)
-  const copy = join(folder, 'copy.db')
-  const interrupted = new Database(file)
-  interrupted.exec('pragma cache_size = 1; begin; update notes set text = text || 1')
-  for (const suffix of ['', '-journal']) {
-    copyFileSync(file + suffix, copy + suffix)
+test('readers of a store in use change no byte but its shm', async () => {
+  await using storage = await openStorage({ url })
+  await storage.notes.insert(note(9_000))
+  const before = storesIn(folder)
+
+  for (const { name, look } of looks) {
+    expect(await look(url), name).toBe(1)
+    const shm = { 'store.db-shm': expect.anything() }
+    expect(storesIn(folder), name).toEqual({ ...before, ...shm })
   }
-  interrupted.close()
-  return copy
-}
-
-test('a start takes a change back that was interrupted', async () => {
-  const copy = interruptChange()
-
-  await createStore(`file:${copy}`)
-
-  expect(await countNotes(`file:${copy}`)).toBe(1_000)
 })
 
 test('the locks of an open store outlast all that reads it', async () => {
@@ -777,7 +675,35 @@ test('the locks of an open store outlast all that reads it', async () => {
   expect(stderr).toContain('database is locked')
 })
 
-test('what was replaced or removed is in no later backup or closed store', async () => {
+test('an interrupted change is refused by readers, and taken back by a start', async () => {
+  const copy = interruptChange()
+  const before = snapshot(folder)
+
+  for (const { name, look } of looks) {
+    await expect(look(`file:${copy}`), name).rejects.toThrow(
+      /: a change was interrupted: start the server, which takes it back/,
+    )
+  }
+  expect(snapshot(folder)).toEqual(before)
+
+  await createStore(`file:${copy}`)
+  expect(await countNotes(`file:${copy}`)).toBe(1_000)
+})
+
+/** Returns a copy of a store as it is in the middle of a change without a WAL. */
+function interruptChange(): string {
+  load(0, 1_000)
+  const copy = join(folder, 'copy.db')
+  const interrupted = new Database(file)
+  interrupted.exec('pragma cache_size = 1; begin; update notes set text = text || 1')
+  for (const suffix of ['', '-journal']) {
+    copyFileSync(file + suffix, copy + suffix)
+  }
+  interrupted.close()
+  return copy
+}
+
+test('a replaced or removed text is in no later backup or closed store', async () => {
   const texts = Array.from({ length: 100 }, () => crypto.randomUUID())
   const textsIn = (path: string) => {
     const bytes = readFileSync(path)

@@ -98,16 +98,6 @@ function readFrom(file: string) {
   return () => reader.close()
 }
 
-test('a WAL of less than 8,000 pages is not copied', () => {
-  const { write, countWal, copyIfLong } = open()
-  write(7_900)
-
-  copyIfLong()
-
-  const { pages, left } = countWal()
-  expect(left).toBe(pages)
-})
-
 test('the thread copies a WAL of 8,000 pages, the writer its last pages', async () => {
   const { file, write, countWal, waitForPass, copyIfLong, losses } = open()
   const bytesBefore = statSync(file).size
@@ -130,34 +120,21 @@ test('the thread copies a WAL of 8,000 pages, the writer its last pages', async 
   expect(losses).toEqual([])
 })
 
-test('the writer copies 1,000 pages if there are bulk and single changes', () => {
+test.each([
+  { recent: 'single', changes: onlySingle, from: 24_000, below: 7_900 },
+  { recent: 'bulk', changes: onlyBulk, from: 8_000, below: 7_900 },
+  { recent: 'mixed', changes: mixed, from: 1_000, below: 900 },
+])('the writer copies $from pages of $recent changes, not $below', async row => {
+  const { changes, from, below } = row
   const { write, countWal, copyIfLong } = open()
-  write(1_000)
 
-  copyIfLong(onlySingle)
-  copyIfLong(onlyBulk)
-  expect(countWal().left, 'with one kind of changes').toBeGreaterThan(1_000)
+  write(below)
+  copyIfLong(changes)
+  expect(countWal().left, 'below').toBe(countWal().pages)
 
-  copyIfLong(mixed)
-  expect(countWal().left, 'with both').toBe(0)
-})
-
-test('the writer copies the 8,000 pages of bulk changes itself', () => {
-  const { write, countWal, copyIfLong } = open()
-  write(8_000)
-
-  copyIfLong(onlyBulk)
-
-  expect(countWal().left).toBe(0)
-})
-
-test('the writer copies the WAL itself once it is three times as long', () => {
-  const { write, countWal, copyIfLong } = open()
-  write(24_000)
-
-  copyIfLong()
-
-  expect(countWal().left).toBe(0)
+  write(from - below)
+  copyIfLong(changes)
+  expect(countWal().left, 'from').toBe(0)
 })
 
 describe('a WAL that another connection reads', () => {
@@ -267,19 +244,26 @@ test('a pass that fails is reported once, and the first that works again', () =>
   expect(losses).toEqual([])
 })
 
-test('the writer copies the WAL if the thread cannot start', async () => {
+test('a thread that dies while it copies leaves the WAL to the writer', async () => {
   const { file, write, countWal, checkpointer, copyIfLong, losses } = open()
   write(8_000)
+  const fdatasync = spyOnFs('fdatasyncSync').mockImplementationOnce(() => {
+    throw Object.assign(new Error('EIO'), { code: 'EIO' })
+  })
+  // The thread finds no store, so it ends.
   renameSync(file, `${file}-moved`)
   copyIfLong()
   await checkpointer.stop()
   renameSync(`${file}-moved`, file)
   expect(countWal().left, 'nothing is copied yet').toBeGreaterThan(8_000)
+  // It may have copied pages, so they are fsynced.
+  expect(fdatasync).toHaveBeenCalledOnce()
+  expect(losses).toEqual(['EIO (EIO)'])
 
   copyIfLong()
 
   expect(countWal().left).toBe(0)
-  expect(losses).toEqual([])
+  expect(losses).toHaveLength(1)
 })
 
 test('after a failed fsync of copied pages the next opening copies all', async () => {

@@ -35,7 +35,7 @@ async function idsAfterKill(file: string): Promise<readonly bigint[]> {
   return notes.map(({ id }) => id)
 }
 
-test.each(databases)('of stores on %s that race for an id one wins', async name => {
+test.each(databases)('stores on %s race for an id, and one wins', async name => {
   const { url } = await makePlace(name)
   await using stack = new AsyncDisposableStack()
   const open = async () => stack.use(await openStorage({ url }))

@@ -48,32 +48,34 @@ async function makeFirst(name: (typeof databases)[number]) {
 }
 
 describe.each(databases)('a store on %s from before an entity', name => {
-  test('is inspected and read as it is, with none of it', async () => {
-    const { url } = await makeFirst(name)
-
-    const report = await second.inspectStore(url)
-    await using reader = await second.openReader(url)
-
-    const counts = { notes: 1, gardens: 0 }
-    const store = storageName(url)
-    expect(report).toMatchObject({ store, schemaVersion: 1, counts })
-    expect(await itemsOf(reader.all('notes'))).toEqual([note(1)])
-    expect(await itemsOf(reader.all('gardens'))).toEqual([])
-    expect(await reader.counts()).toEqual(counts)
-  })
-
-  test('is refused unless its opener migrates, and left as it is', async () => {
+  test('is read as it is, and migrated once its opener migrates', async () => {
     const place = await makeFirst(name)
+    const { url } = place
     const before = await place.fingerprint()
+    {
+      const report = await second.inspectStore(url)
+      await using reader = await second.openReader(url)
 
-    const refused = second.openStorage({ url: place.url })
-
-    await expect(refused).rejects.toThrow(
+      const counts = { notes: 1, gardens: 0 }
+      const store = storageName(url)
+      expect(report).toMatchObject({ store, schemaVersion: 1, counts })
+      expect(await itemsOf(reader.all('notes'))).toEqual([note(1)])
+      expect(await itemsOf(reader.all('gardens'))).toEqual([])
+      expect(await reader.counts()).toEqual(counts)
+    }
+    await expect(second.openStorage({ url })).rejects.toThrow(
       /: it has schema version 1, and this release needs 2: stop the servers, then start the new one, which migrates it$/,
     )
-    const plan = await second.planOpening(place.url)
+    const plan = await second.planOpening(url)
     expect(plan).toMatchObject({ versionBefore: 1, schemaVersion: 2 })
     expect(await place.fingerprint()).toBe(before)
+
+    for (const versionBefore of [1, 2]) {
+      await using storage = await second.openStorage({ url, migrates: true })
+      expect(storage).toMatchObject({ versionBefore, schemaVersion: 2 })
+      expect(await storage.notes.page(10)).toEqual([note(1)])
+      expect(await storage.gardens.insert(note(1))).toBe(versionBefore === 1)
+    }
   })
 
   test('is reported to an older server that has it open, once', async () => {
@@ -91,27 +93,6 @@ describe.each(databases)('a store on %s from before an entity', name => {
     vi.advanceTimersByTime(20_000)
 
     expect(onNewerVersion.mock.calls).toEqual([[2]])
-  })
-
-  test('is migrated once, and keeps its notes', async () => {
-    const { url } = await makeFirst(name)
-    const migrates = { url, migrates: true }
-    const versions = []
-    {
-      await using storage = await second.openStorage(migrates)
-      versions.push([storage.versionBefore, storage.schemaVersion])
-      expect(await storage.gardens.insert(note(1))).toBe(true)
-    }
-
-    await using storage = await second.openStorage(migrates)
-    versions.push([storage.versionBefore, storage.schemaVersion])
-
-    expect(versions).toEqual([
-      [1, 2],
-      [2, 2],
-    ])
-    expect(await storage.notes.page(10)).toEqual([note(1)])
-    expect(await storage.gardens.page(10)).toEqual([note(1)])
   })
 })
 
@@ -131,43 +112,31 @@ describe.each(databases)('a store on %s', name => {
     expect(await place.fingerprint()).toBe(before)
   })
 
-  test.each([
-    {
-      why: 'if it is newer',
-      change: 'update schema_version set version = 2',
-      refusal:
-        'has schema version 2, but this release knows only versions up to 1: run a newer one',
-    },
-    {
-      why: 'if its version is unknown',
-      change: 'update schema_version set version = 0',
-      refusal: 'its table schema_version has no version: restore a backup',
-    },
-    {
-      why: 'if it has no version',
-      change: 'delete from schema_version',
-      refusal: 'its table schema_version has no version: restore a backup',
-    },
-    {
-      why: 'if another program has made its tables',
-      change: 'drop table schema_version',
-      refusal: 'it contains tables of another program',
-    },
-    {
-      why: 'if the version is that of another program',
-      change: 'drop table notes; create table songs (id integer)',
-      refusal: 'it contains tables of another program',
-    },
-  ])('is refused $why, and left as it is', async ({ change, refusal }) => {
+  test('of another version or program is refused, and left as it is', async () => {
+    const noVersion = 'its table schema_version has no version: restore a backup'
+    const ofAnother = 'it contains tables of another program'
     const place = await makeFirst(name)
-    await place.run(change)
-    const before = await place.fingerprint()
+    const { url } = place
 
-    await expect(first.openStorage({ url: place.url })).rejects.toThrow(refusal)
-    await expect(first.openReader(place.url)).rejects.toThrow(refusal)
-    await expect(first.inspectStore(place.url)).rejects.toThrow(refusal)
+    for (const [change, refusal] of [
+      [
+        'update schema_version set version = 2',
+        'has schema version 2, but this release knows only versions up to 1: run a newer one',
+      ],
+      ['update schema_version set version = 0', noVersion],
+      ['delete from schema_version', noVersion],
+      ['alter table notes rename to songs', ofAnother],
+      ['alter table songs rename to notes; drop table schema_version', ofAnother],
+    ] as const) {
+      await place.run(change)
+      const before = await place.fingerprint()
 
-    expect(await place.fingerprint()).toBe(before)
+      await expect(first.openStorage({ url }), change).rejects.toThrow(refusal)
+      await expect(first.openReader(url), change).rejects.toThrow(refusal)
+      await expect(first.inspectStore(url), change).rejects.toThrow(refusal)
+
+      expect(await place.fingerprint(), change).toBe(before)
+    }
   })
 })
 
@@ -260,31 +229,19 @@ describe('a salvage', () => {
   })
 })
 
-describe('a restore', () => {
-  async function createBoth() {
-    const before = newUrl()
-    const after = newUrl()
-    await createFirst(before, 1)
-    await insertGardens(after, note(1, 'rose'))
-    return { before, after }
-  }
-  const force = { force: true }
+test('a restore from or to a version before an entity names its rows', async () => {
+  const before = newUrl()
+  const after = newUrl()
+  await createFirst(before, 1)
+  await insertGardens(after, note(1, 'rose'))
+  const backupBefore = `${fileOf(before)}.backup`
+  const backupAfter = `${fileOf(after)}.backup`
+  await unread.backUpStore(before, backupBefore)
+  await unread.backUpStore(after, backupAfter)
 
-  test('of a backup from before an entity names its rows as lost', async () => {
-    const { before, after } = await createBoth()
+  const back = await unread.restoreStore(before, backupAfter, { force: true })
+  const lost = await unread.restoreStore(after, backupBefore, { force: true })
 
-    const { changed } = await unread.restoreStore(after, fileOf(before), force)
-
-    expect(changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
-  })
-
-  test('into a store from before an entity names its rows as back', async () => {
-    const { before, after } = await createBoth()
-    const backup = `${fileOf(after)}.backup`
-    await unread.backUpStore(after, backup)
-
-    const { changed } = await unread.restoreStore(before, backup, force)
-
-    expect(changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
-  })
+  expect(back.changed).toEqual({ gardens: { again: ['rose'], lost: [] } })
+  expect(lost.changed).toEqual({ gardens: { again: [], lost: ['rose'] } })
 })

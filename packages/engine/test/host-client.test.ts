@@ -101,17 +101,6 @@ describe('a failed attempt leaves no socket open', () => {
       reason: 'The server does not support SSL connections',
     },
     {
-      why: 'the server closes during the handshake',
-      answer: (socket: Socket, { length }: Buffer) =>
-        length === 8 ? socket.write('S') : socket.end(),
-      reason: /disconnected before secure TLS|Connection terminated/,
-    },
-    {
-      why: 'the server never answers',
-      answer: () => {},
-      reason: /timeout/,
-    },
-    {
       why: 'the handshake never ends',
       answer: (socket: Socket, { length }: Buffer) => length === 8 && socket.write('S'),
       reason: /timeout/,

@@ -3,31 +3,27 @@ import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import { note, notesFrom, openStorage } from './notes.ts'
-
-const unavailable = { code: 'store-unavailable' }
+import { notesFrom, openStorage } from './notes.ts'
 
 /** A database, and its URL behind a pgbouncer with these settings. */
 async function startPooled(settings: Readonly<Record<string, string>>) {
   await using stack = new AsyncDisposableStack()
-  const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), settings))
+  const all = { pool_mode: 'transaction', ...settings }
+  const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), all))
   const database = stack.use(await createTestDatabase())
-  const isByTransaction = settings['pool_mode'] === 'transaction'
   const { pathname } = new URL(database.url)
   // A client that relies on the server's own settings loses changes.
   const loose = `alter database ${pathname.slice(1)} set synchronous_commit = off`
   await database.query(loose)
-  const parameters = isByTransaction ? '?pool_mode=transaction' : ''
+  const parameters = '?pool_mode=transaction'
   const url = new URL(pathname + parameters, pooler.url).href
   const owned = stack.move()
   return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), () => {
-  const pool_mode = 'transaction'
-
   test('one connection serves all requests of two stores', async () => {
-    await using pooled = await startPooled({ pool_mode, default_pool_size: '1' })
+    await using pooled = await startPooled({ default_pool_size: '1' })
     // All of them wait for one connection, on a machine that may be busy.
     const options = { url: pooled.url, timeoutMs: 30_000 }
     await using first = await openStorage(options)
@@ -45,7 +41,7 @@ describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), ()
   })
 
   test('a store with many reads needs two connections', async () => {
-    await using pooled = await startPooled({ pool_mode, max_client_conn: '2' })
+    await using pooled = await startPooled({ max_client_conn: '2' })
     await using storage = await openStorage({ url: pooled.url, readConnectionsMax: 4 })
     await storage.notes.insertAll(notesFrom(0, 60))
 
@@ -55,10 +51,10 @@ describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), ()
   })
 
   test('settings are those of the store, and stay its own', async () => {
-    await using pooled = await startPooled({ pool_mode, default_pool_size: '1' })
+    await using pooled = await startPooled({ default_pool_size: '1' })
     const hosts = [pooled.url]
     const schema = 'pg_catalog'
-    const options = { hosts, poolMode: pool_mode, timeoutMs: 10_000, schema } as const
+    const options = { hosts, poolMode: 'transaction', timeoutMs: 10_000, schema } as const
     await using pool = new ConnectionPool(options, 1)
     const setting = (name: string) => `current_setting('${name}')`
     const text = `select ${setting('row_security')} as security,
@@ -83,46 +79,5 @@ describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), ()
       { security: 'on', commit: 'off', timeout: '0', path: '"$user", public' },
     ])
     expect(prepared.rows).toEqual([])
-  })
-
-  test('late statements end', async () => {
-    await using pooled = await startPooled({ pool_mode, default_pool_size: '2' })
-    const { database } = pooled
-    await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
-    await storage.notes.insert(note(1))
-    const other = new pg.Client({ connectionString: database.url })
-    await other.connect()
-    await other.query('begin; lock table notes in access exclusive mode')
-
-    const find = () => storage.notes.find(1n).catch(error => error)
-    const late = await find()
-
-    expect(late).toMatchObject(unavailable)
-    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-    await expect.poll(() => database.query(waiting)).toEqual([])
-    await other.end()
-    await expect.poll(find).toEqual(note(1))
-  })
-})
-
-describe('behind pgbouncer', needs('pgbouncer', hasPgbouncer), () => {
-  test('by session a store is not ready without a connection for changes', async () => {
-    await using pooled = await startPooled({
-      pool_mode: 'session',
-      default_pool_size: '1',
-    })
-    await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
-
-    // Takes the only one.
-    expect(await storage.notes.find(1n)).toBeUndefined()
-    await expect(storage.check()).rejects.toMatchObject(unavailable)
-  })
-
-  test('by statement a store is refused', async () => {
-    await using pooled = await startPooled({ pool_mode: 'statement' })
-    await using _ = await openStorage({ url: pooled.database.url })
-
-    const reason = 'transaction blocks not allowed in statement pooling mode'
-    await expect(openStorage({ url: pooled.url })).rejects.toThrow(reason)
   })
 })

@@ -26,7 +26,7 @@ function useFakeTimers(): void {
 }
 
 describe('a store on a server that is gone', () => {
-  const attachToGone = (onFailureChange?: (reason?: string) => void) => {
+  const attachToGone = () => {
     const server: PostgresOptions = {
       hosts: [goneUrl],
       poolMode: 'session',
@@ -38,20 +38,8 @@ describe('a store on a server that is gone', () => {
       readConnectionsMax: 1,
       queueChangesMax: undefined,
     }
-    return attachStorage(handle, { onFailureChange })
+    return attachStorage(handle)
   }
-
-  test('reports an outage with the reason', async () => {
-    const reasons: (string | undefined)[] = []
-    await using storage = await attachToGone(reason => reasons.push(reason))
-
-    await expect(storage.notes.find(1n)).rejects.toMatchObject({
-      code: 'store-unavailable',
-      message: 'the store is unavailable',
-      cause: { message: goneReason },
-    })
-    expect(reasons).toEqual([goneReason])
-  })
 
   test('does not look for the server once it is closed', async () => {
     useFakeTimers()

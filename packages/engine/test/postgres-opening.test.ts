@@ -91,11 +91,6 @@ describe('a start is refused', () => {
 describe('a store is not ready', () => {
   test.each([
     {
-      right: 'insert',
-      table: 'notes',
-      message: 'its role lacks the right to insert on notes',
-    },
-    {
       right: 'delete',
       table: 'notes',
       message: 'permission denied for table notes',

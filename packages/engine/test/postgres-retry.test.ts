@@ -3,24 +3,13 @@ import { retryRolledBack } from '../src/postgres/retry.ts'
 
 const patienceMs = 60_000
 
-/** A transaction that fails with a code as often as it is told to. */
-class FailingTransaction {
-  attempts = 0
-  readonly #failures: number
-  readonly #code: string | undefined
-
-  constructor(failures: number, code?: string) {
-    this.#failures = failures
-    this.#code = code
+/** Returns a transaction that fails with a code as often as it is told to. */
+function failingTransaction(failures: number, code?: string) {
+  const transaction = vi.fn(async () => 'done')
+  for (let failure = 0; failure < failures; failure++) {
+    transaction.mockRejectedValueOnce(Object.assign(new Error('rolled back'), { code }))
   }
-
-  readonly run = async (): Promise<string> => {
-    this.attempts++
-    if (this.attempts <= this.#failures) {
-      throw Object.assign(new Error('rolled back'), { code: this.#code })
-    }
-    return 'done'
-  }
+  return transaction
 }
 
 /** Fixes how long each pause is, of what it may be at most. */
@@ -37,22 +26,22 @@ test.each([
   // The process has run for long, and the time is counted from the first attempt.
   const clock = vi.spyOn(performance, 'now').mockReturnValue(1e9)
   onTestFinished(() => clock.mockRestore())
-  const succeeding = new FailingTransaction(9, code)
-  const failing = new FailingTransaction(100, code)
+  const succeeding = failingTransaction(9, code)
+  const failing = failingTransaction(100, code)
 
-  const outcome = await retryRolledBack(patienceMs, succeeding.run)
+  const outcome = await retryRolledBack(patienceMs, succeeding)
 
   expect(outcome).toBe('done')
-  await expect(retryRolledBack(patienceMs, failing.run)).rejects.toThrow('rolled back')
-  expect(failing.attempts).toBe(10)
+  await expect(retryRolledBack(patienceMs, failing)).rejects.toThrow('rolled back')
+  expect(failing).toHaveBeenCalledTimes(10)
 })
 
 test('each pause may be twice as long as the one before', async () => {
   fixPauses(1)
-  const transaction = new FailingTransaction(4, '40001')
+  const transaction = failingTransaction(4, '40001')
   const startedMs = performance.now()
 
-  await retryRolledBack(patienceMs, transaction.run)
+  await retryRolledBack(patienceMs, transaction)
 
   const pausesMs = 2 + 4 + 8 + 16
   // A timer may be a millisecond early.
@@ -64,9 +53,9 @@ test.each([
   { why: 'the failure is another one', code: '23505', timeoutMs: patienceMs },
   { why: 'the failure has no code', code: undefined, timeoutMs: patienceMs },
 ])('a transaction is not tried again if $why', async ({ code, timeoutMs }) => {
-  const transaction = new FailingTransaction(1, code)
+  const transaction = failingTransaction(1, code)
 
-  await expect(retryRolledBack(timeoutMs, transaction.run)).rejects.toThrow('rolled back')
+  await expect(retryRolledBack(timeoutMs, transaction)).rejects.toThrow('rolled back')
 
-  expect(transaction.attempts).toBe(1)
+  expect(transaction).toHaveBeenCalledOnce()
 })

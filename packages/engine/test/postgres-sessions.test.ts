@@ -1,6 +1,6 @@
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
-import { note, notesFrom, openReader, openStorage } from './notes.ts'
+import { note, openReader, openStorage } from './notes.ts'
 import { startProxy } from './proxy.ts'
 
 test('a reader that pauses outlasts the limits of its database', async () => {
@@ -55,22 +55,4 @@ test('a reader of a server that is gone says so, and leaves no connection', asyn
   )
   const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
   await expect.poll(() => database.query(others)).toEqual([])
-})
-
-test('reads share the connections that the server allows', async () => {
-  await using database = await createTestDatabase()
-  await using owner = await openStorage({ url: database.url })
-  await owner.notes.insertAll(notesFrom(0, 60))
-  await using user = await database.createReader()
-  await database.query(
-    `grant insert, update, delete on all tables in schema public to ${user.name};
-    alter role ${user.name} connection limit 2`,
-  )
-  // It has one connection for changes and one for reads.
-  await using storage = await openStorage({ url: user.url, readConnectionsMax: 4 })
-  await storage.notes.save(note(0))
-
-  const reads = notesFrom(0, 60).map(({ id }) => storage.notes.find(id))
-
-  expect(await Promise.all(reads)).toEqual(notesFrom(0, 60))
 })

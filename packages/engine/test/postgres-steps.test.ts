@@ -179,18 +179,6 @@ describe('a group', () => {
 })
 
 describe('the steps of a group', () => {
-  test('contain each change once', () => {
-    const property = fc.property(randomGroup, group => {
-      const steps = stepsOf(compiled, group)
-
-      const changes = steps.flatMap(step => step.changes)
-      const numbers = changes.map(({ index }) => index)
-      const sorted = numbers.toSorted((a, b) => a - b)
-      expect(sorted).toEqual([...group.keys()])
-    })
-    fc.assert(property, { numRuns: 300 })
-  })
-
   test('lock rows in order of table and id, between barriers', () => {
     const property = fc.property(randomGroup, group => {
       const sections = sectionsOf(stepsOf(compiled, group))
@@ -203,11 +191,6 @@ describe('the steps of a group', () => {
   const fiftyIds = Array.from({ length: 50 }, (_, number) => (number * 7) % 50)
 
   test.each([
-    {
-      changes: 'creates of notes',
-      count: 1,
-      group: fiftyIds.map(id => changeOf('notes.insert', note(id))),
-    },
     {
       changes: 'creates of notes and gardens in turns',
       count: 2,

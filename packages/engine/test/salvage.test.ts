@@ -215,13 +215,6 @@ async function salvaged(file: string) {
   return { read, count: ofNotes.count, unread: ofNotes.unread() }
 }
 
-test('the store has several pages of each kind, and one root', () => {
-  const counts = kinds.map(kind => [kind, ofKind(kind).length])
-
-  const single = counts.filter(([, count]) => Number(count) < 2)
-  expect(single).toEqual([['root', 1]])
-})
-
 const allWays = Object.keys(ways) as readonly Way[]
 
 const damages = kinds
@@ -230,23 +223,14 @@ const damages = kinds
   // There is one root.
   .filter(({ kind, way }) => kind !== 'root' || way !== 'another page of its kind')
 
-/** Kinds whose damage loses no note. */
-const kindsWithoutNotes: readonly Kind[] = ['index', 'free', 'other']
-/** Kinds whose damage may lose more than the rows of a leaf. */
-const kindsOfManyLeaves: readonly Kind[] = ['root', 'interior']
-
 describe(`what SQLite can find by its id is read (seed ${seed}) from a file with`, () => {
   test.each(damages)('$way in the place of a page of the kind $kind', async damage => {
     const { kind, way } = damage
     const page = pick(ofKind(kind))
 
-    const { read, count } = await expectAllOfPointReads(damagedFile([[page, way]]))
+    const { count } = await expectAllOfPointReads(damagedFile([[page, way]]))
 
-    const isIndex = kind === 'index'
-    const where = `page ${page.number}`
-    expect(isIndex || count === notes.length, `the count of ${where}`).toBe(true)
-    const lostMax = lostMaxOf(kind)
-    expect(notes.length - read.length, where).toBeLessThanOrEqual(lostMax)
+    expect(kind === 'index' || count === notes.length, `page ${page.number}`).toBe(true)
   })
 
   test('many damaged pages', async () => {
@@ -257,12 +241,6 @@ describe(`what SQLite can find by its id is read (seed ${seed}) from a file with
       })
       await expectAllOfPointReads(damagedFile(pagesAndWays))
     }
-  })
-
-  test('texts whose ends are no UTF-8', async () => {
-    const pagesAndWays = ofKind('overflow').map(page => [page, 'ones'] as const)
-
-    await expectAllOfPointReads(damagedFile(pagesAndWays))
   })
 
   test('no end', async () => {
@@ -286,15 +264,6 @@ const kindsOfDamage: readonly Kind[] = [
   'index',
   'other',
 ]
-
-/** Returns how many notes a damaged page of a kind may lose. */
-function lostMaxOf(kind: Kind): number {
-  if (kindsWithoutNotes.includes(kind)) {
-    return 0
-  }
-  // A leaf has fewer rows.
-  return kindsOfManyLeaves.includes(kind) ? notes.length : 39
-}
 
 async function expectAllOfPointReads(file: string) {
   const { read, count, unread } = await salvaged(file)
@@ -339,21 +308,6 @@ test('a store is read whose list of tables is damaged behind its notes', async (
   const { read } = await salvaged(file)
 
   expect(digest(read)).toBe(digest(notes))
-})
-
-test('no row of a leaf in the place of another is read twice', async () => {
-  for (let time = 1; time <= 6; time++) {
-    const page = pick(ofKind('leaf'))
-    const file = damagedFile([[page, 'another page of its kind']])
-
-    const { read, unread } = await salvaged(file)
-
-    const ids = new Set(read.map(({ id }) => id))
-    const stored = notes.filter(({ id }) => ids.has(id))
-    expect(read, `time ${time}`).toEqual(stored)
-    expect(unread, `time ${time}`).toBe(notes.length - read.length)
-    expect(unread, `time ${time}`).toBeGreaterThan(0)
-  }
 })
 
 test('the number of unread notes is unknown if the index is damaged, too', async () => {

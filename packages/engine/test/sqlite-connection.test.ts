@@ -8,18 +8,6 @@ import { reasonOf } from '../src/errors.ts'
 import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
 import { note, openStorage } from './notes.ts'
 
-test('the writer waits for a lock as long as it may', () => {
-  const file = join(temporaryFolder(), 'notes.db')
-  const other = new Database(file)
-  other.exec('create table t (a); begin immediate')
-  const startMs = performance.now()
-
-  expect(() => openWriterConnection(file, 200)).toThrow(/locked/)
-
-  expect(performance.now() - startMs).toBeGreaterThan(200)
-  other.close()
-})
-
 test('the writer refuses a file that is no database at once', () => {
   const file = join(temporaryFolder(), 'notes.txt')
   writeFileSync(file, 'Water the garden.\n'.repeat(1000))
@@ -94,13 +82,9 @@ test('each commit of the writer is fsynced, and others copy the WAL', () => {
 
 test.each([
   { code: 'SQLITE_BUSY_SNAPSHOT', words: 'another program keeps it locked' },
-  { code: 'SQLITE_CANTOPEN_ISDIR', words: 'the file cannot be opened' },
-  { code: 'SQLITE_CORRUPT_INDEX', words: 'it is damaged' },
   { code: 'SQLITE_FULL', words: 'the disk is full' },
-  { code: 'SQLITE_IOERR_FSYNC', words: 'the disk fails' },
   { code: 'ENOENT', words: 'no such file or folder' },
   { code: 'SQLITE_READONLY_DBMOVED', words: 'it may not be written' },
-  { code: 'SQLITE_NOLFS', words: 'other words' },
   { code: 'NOT_SQLITE_FULL', words: 'other words' },
 ])('$code is put in words, and named in logs', ({ code, words }) => {
   const error = Object.assign(new Error('other words'), { code })

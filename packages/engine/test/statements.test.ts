@@ -1,13 +1,8 @@
-import {
-  compileEntities,
-  type Parameter,
-  postgresDialect,
-  sqliteDialect,
-} from '@plant-store/engine'
+import { type Parameter, postgresDialect, sqliteDialect } from '@plant-store/engine'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { valuesOf } from '../src/statements/statement.ts'
-import { entities, type Note, statementsOf, type Tables } from './notes.ts'
+import { type Note, statementsOf, type Tables } from './notes.ts'
 
 describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {
   const db = dialect.tables<Tables>()
@@ -30,47 +25,12 @@ describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {
     expect(values).toEqual(['a', 1n, 'a'])
   })
 
-  test('a statement without parameters has no values', () => {
-    expect(valuesOf(statementsOf('notes', dialect).clear, {})).toEqual([])
-  })
-
-  test('SQL has no margins from its place in the source', () => {
-    const { sql: text } = dialect.read(
-      () => sql`
-        select 1,
-          2`,
-    )
-
-    expect(text).toBe('select 1,\n2')
-  })
-
   test('a constant that is neither parameter nor literal is refused', () => {
     const read = () =>
       dialect.read(() => db.selectFrom('notes').select('id').where('text', '=', 'a'))
 
     expect(read).toThrow(/^a constant must be written with sql.lit: a in select /)
   })
-})
-
-test('each statement has a name: that of its entity and its own', () => {
-  const names = [...compileEntities(entities, sqliteDialect).names.values()]
-
-  expect(names).toEqual([
-    'notes.find',
-    'notes.page',
-    'notes.insert',
-    'notes.save',
-    'notes.remove',
-    'notes.clear',
-    'gardens.find',
-    'gardens.page',
-    'gardens.insert',
-    'gardens.save',
-    'gardens.remove',
-    'gardens.clear',
-    'store.probeRead',
-    'store.probeWrite',
-  ])
 })
 
 test('a statement that precedes an insert must take the same values', () => {

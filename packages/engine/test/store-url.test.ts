@@ -13,15 +13,9 @@ test.each([
     { kind: 'file', file: 'data/plant-store.db' },
     `${process.cwd()}/data/plant-store.db`,
   ],
-  [
-    'file:data/plants.db',
-    { kind: 'file', file: 'data/plants.db' },
-    `${process.cwd()}/data/plants.db`,
-  ],
   ['file:/data/plants.db', { kind: 'file', file: '/data/plants.db' }, '/data/plants.db'],
   ['file:///data/a%20b%3F.db', { kind: 'file', file: '/data/a b?.db' }, '/data/a b?.db'],
   ['file:%7E/%24HOME', { kind: 'file', file: '~/$HOME' }, `${process.cwd()}/~/$HOME`],
-  ['file:data/~a$', { kind: 'file', file: 'data/~a$' }, `${process.cwd()}/data/~a$`],
 ])('%s names a store', (url, location, name) => {
   expect(parseStoreUrl(url)).toEqual(location)
   expect(storageName(url)).toBe(name)
@@ -37,7 +31,6 @@ test.each<{
   poolMode?: string
 }>([
   { url: 'postgres://', hosts: [{}], name: 'postgres://' },
-  { url: 'postgresql://db', hosts: [{ host: 'db' }], name: 'postgres://db' },
   {
     url: 'postgres://flora:secret@db:5432/plants',
     hosts: [
@@ -83,11 +76,6 @@ test.each<{
     name: 'postgres://user@%2Fsock:5433/plants',
   },
   {
-    url: 'postgres://%2Frun%2Fpg:1/plants',
-    hosts: [{ host: '/run/pg', port: '1', dbname: 'plants' }],
-    name: 'postgres://%2Frun%2Fpg:1/plants',
-  },
-  {
     url: 'postgres://u:p@a:1/b?host=c&port=2&dbname=d&user=v&password=q+r',
     hosts: [{ host: 'c', port: '2', user: 'v', password: 'q+r', dbname: 'd' }],
     name: 'postgres://v@c:2/d',
@@ -122,47 +110,31 @@ const unknown = (name: string) =>
   `has an unknown parameter ${name}: it takes host, port, dbname, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
 test.each([
   ['', fileForm],
-  ['file:', fileForm],
-  ['file::memory:', fileForm],
-  ['file:a ', whiteSpace],
-  ['file: a', whiteSpace],
   ['file:a%20', whiteSpace],
   ['file:///data/a%0A', whiteSpace],
   ['file:%3Amemory%3A', fileForm],
   ['file://host/plants.db', fileForm],
   ['file:a?mode=ro', fileForm],
-  ['file:a#b', fileForm],
-  ['xfile:a', fileForm],
   ['file:data/100%.db', notDecodable],
   ['postgres://u:50%@db/plants', notDecodable],
   ['postgres://db/plants?password=100%', notDecodable],
   ['file:~/plants.db', shellWord('~')],
-  ['file:$HOME/plants.db', shellWord('$HOME')],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a shell replaces
   ['file:/data/${STAGE}.db', shellWord('${STAGE}')],
   ['http://a/b', fileForm],
-  ['postgres:plants', serverForm],
   ['postgres:/plants', serverForm],
   ['postgres://u:p/ss@db/plants', serverForm],
   ['postgres:///plants?host=', serverForm],
-  ['postgres://a,/plants', serverForm],
   ['postgres://,a/plants?host=/run', serverForm],
-  ['postgres://a,b:port/plants', serverForm],
-  ['postgres:///plants?host=a,', serverForm],
   ['postgres:///plants?host=a,b&port=1,2,3', serverForm],
   ['postgres://db/plants\n', serverForm],
   ['postgres://[::1/plants', serverForm],
-  ['postgres://a b/plants', serverForm],
   ['postgres://u:p@ss@db/plants', serverForm],
   ['postgres://db:port/plants', serverForm],
   ['postgres://db/plants#a', serverForm],
   ['postgres://db/plants?sslmod=verify-full', unknown('sslmod')],
   // Each may have a password with special characters, which no message shows.
   ['postgres://u:12/secret@db/plants', serverForm],
-  ['postgres://u:12,13/secret@db/plants', serverForm],
-  ['postgres://u:1@2/secret@db/plants', serverForm],
-  ['postgres://u:12?secret@db/plants', serverForm],
-  ['postgres://u:12?user=secret@db/plants', serverForm],
   ['postgres://u:12/?host=secret@db/plants', serverForm],
   ['postgres://u:12#secret@db/plants', serverForm],
   [
@@ -170,7 +142,6 @@ test.each([
     'has an unknown sslmode: it must be one of disable, no-verify, require, verify-ca, verify-full',
   ],
   ['postgres://db:65536/plants', 'has a wrong port: it must be a number up to 65535'],
-  ['postgres://db/plants?port=x', 'has a wrong port: it must be a number up to 65535'],
   [
     'postgres://db/plants?port=65536',
     'has a wrong port: it must be a number up to 65535',

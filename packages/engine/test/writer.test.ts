@@ -161,21 +161,6 @@ test('each outage of moved files begins and ends within a second', async () => {
   }
 })
 
-test('files that are back before a second has passed are no outage', async () => {
-  const { file, threads } = await open()
-  const folder = dirname(file)
-  vi.advanceTimersByTime(1_000)
-  renameSync(folder, `${folder}-moved`)
-  vi.advanceTimersByTime(999)
-  renameSync(`${folder}-moved`, folder)
-  vi.advanceTimersByTime(10_000)
-  const [one] = threads
-
-  one.send(1)
-
-  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
-})
-
 /** Makes the WAL longer by this many pages. */
 function lengthenWal(connection: Database.Database, pages: number) {
   connection.exec('create table if not exists texts (text text)')
@@ -284,7 +269,7 @@ test('a transaction is bounded by what it writes, copies included', async () => 
   const { file, connect } = await open(4_096)
   const bulk = connect('bulk')
   const text = 'x'.repeat(1_500)
-  const groups = Array.from({ length: 10 }, (_, group) =>
+  const groups = Array.from({ length: 6 }, (_, group) =>
     Array.from({ length: 250 }, (_, at) =>
       insertOf(group * 250 + at, text, 'notes.insertCopied'),
     ),
@@ -300,9 +285,9 @@ test('a transaction is bounded by what it writes, copies included', async () => 
   }
 
   // 250 changes with 20 copies each are 8.5 MiB, so two groups fill a transaction.
-  expect(changesOfCommits).toEqual([500, 0, 500, 0, 500, 0, 500, 0, 500, 0])
+  expect(changesOfCommits).toEqual([500, 0, 500, 0, 500, 0])
   // It is copied after each transaction that has made it longer than 32 MiB.
-  expect(statSync(`${file}-wal`).size).toBeLessThan(72 * 2 ** 20)
+  expect(statSync(`${file}-wal`).size).toBeLessThan(48 * 2 ** 20)
 })
 
 test('a process that can open no further file makes changes', async () => {

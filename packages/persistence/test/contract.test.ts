@@ -47,8 +47,6 @@ describe.each(databases)('%s keeps the contract', name => {
 
   test.each(cases)('$name', ({ run }) => run(storage))
 
-  test('a store that is open can be used', () => storage.check())
-
   test('a plant and a token take no notice of each other', async () => {
     const token = { name: '1', scopes: ['plants:read'], createdAt: new Date(0) } as const
     const hash = hashToken('1')

@@ -8,7 +8,7 @@ import {
   webhookEvents,
 } from '@plant-store/webhooks'
 import pg from 'pg'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createOutbox } from '../src/webhooks/repository.ts'
 import { webhookStatements } from '../src/webhooks/statements.ts'
 import { databases, plant, plantId, useStore } from './places.ts'
@@ -44,26 +44,21 @@ describe.each(databases)('on %s a webhook', name => {
     return figures.find(({ webhook }) => webhook === id)
   }
 
-  beforeEach(async () => {
+  test('is retried and removed with all that waits for it, however much', async () => {
+    const { webhooks, plants } = store.storage
     await addWebhook(store.storage, many)
-    await store.storage.plants.insertAll(plantsUpTo(count))
+    await plants.insertAll(plantsUpTo(count))
     await addWebhook(store.storage, none)
-  })
-
-  test('is retried with all that was given up, however much', async () => {
     await store.place.ask('update outbox set next_at = null, attempts = 1')
 
-    expect(await store.storage.webhooks.retry(many)).toBe(true)
-
+    expect(await webhooks.retry(many)).toBe(true)
     expect(await figuresOf(many)).toMatchObject({ waiting: count, givenUp: 0 })
-  })
 
-  test('is removed with all that waits for it, however much', async () => {
-    expect(await store.storage.webhooks.remove(none)).toBe(true)
+    expect(await webhooks.remove(none)).toBe(true)
     expect(await figuresOf(many)).toMatchObject({ waiting: count })
 
-    expect(await store.storage.webhooks.remove(many)).toBe(true)
-    expect(await store.storage.webhooks.outbox.figures()).toEqual([])
+    expect(await webhooks.remove(many)).toBe(true)
+    expect(await webhooks.outbox.figures()).toEqual([])
     expect(await store.place.ask('select position from outbox limit 1')).toEqual([])
   })
 })

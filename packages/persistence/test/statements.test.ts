@@ -14,7 +14,6 @@ import { entities, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { assert, describe, expect, onTestFinished, test } from 'vitest'
 import { boundsOf } from '../src/plants/statements.ts'
-import { plantColumns } from '../src/plants/tables.ts'
 import { plant } from './places.ts'
 
 interface Named {
@@ -89,30 +88,6 @@ test.each([sqliteDialect, postgresDialect])(
       columns.set(table, by)
     }
     expect([...columns.keys()].sort()).toEqual(['access_tokens', 'plants'])
-  },
-)
-
-const texts = Object.entries(plantColumns).flatMap(([name, type]) =>
-  type === 'text' ? [name] : [],
-)
-
-test.each([sqliteDialect, postgresDialect])(
-  'on $name every text of a page counts for its size',
-  dialect => {
-    const pages = statementsOn(dialect).flatMap(({ name, statement }) => {
-      const isGuarded = statement.kind === 'read' && statement.bound !== undefined
-      const { sql, parameters } = isGuarded ? statement.bound.guarded : statement
-      return parameters.includes('textBytesMax') ? [{ name, sql }] : []
-    })
-
-    const withoutText = pages.flatMap(({ name, sql }) =>
-      texts.every(text => RegExp(`octet_length\\("?${text}"?\\)`).test(sql))
-        ? []
-        : [name],
-    )
-
-    expect(pages.length).toBeGreaterThan(2)
-    expect(withoutText).toEqual([])
   },
 )
 

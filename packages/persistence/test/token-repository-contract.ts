@@ -53,21 +53,14 @@ export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
     },
   },
   {
-    name: 'refuses a second name for a token',
-    async run(repository) {
-      await repository.insert(lasting, a)
-
-      assert.equal(await repository.insert(expiring, a), 'name-taken')
-      assert.deepEqual(await repository.list(), [lasting])
-    },
-  },
-  {
-    name: 'refuses a taken name and keeps the token that has it',
+    name: 'refuses a second name or a taken one, and keeps the token that has it',
     async run(repository) {
       await repository.insert(lasting, a)
 
       const second = { ...expiring, name: 'lasting' }
+      assert.equal(await repository.insert(expiring, a), 'name-taken')
       assert.equal(await repository.insert(second, b), 'name-taken')
+      assert.deepEqual(await repository.list(), [lasting])
       assert.deepEqual(await repository.find(a), lasting)
       assert.equal(await repository.find(b), undefined)
     },
