@@ -13,7 +13,7 @@ const project = (name: string, files: string, globalSetup: readonly string[]) =>
 /** By day what users install, and at night a fresh clone and the image. */
 export default defineConfig(({ mode }) => ({
   test: {
-    // Those with a set-up of their own wait for what it makes.
+    // Projects with a set-up of their own wait for what it makes.
     projects:
       mode === 'night'
         ? [

@@ -91,7 +91,7 @@ function readSettings(read: Read) {
     /** How long `/readyz` fails before the stop begins. */
     shutdownDelayMs: read('SHUTDOWN_DELAY', '0s', delay),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
-    /** What OpenTelemetry's variables say. Its library reads further ones. */
+    /** The variables of OpenTelemetry that we read. Its library reads further ones. */
     traces: {
       endpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
       isDisabled: read('OTEL_SDK_DISABLED', 'false', oneOf('true', 'false')),

@@ -121,7 +121,7 @@ test.each([
   expect(stripVTControlCharacters(prettyLines(`${line}\n`))).toMatch(expected)
 })
 
-/** What a terminal would obey, and separators of lines. */
+/** A terminal would obey the first of these. The others separate lines. */
 const hostile = 'a\u001b[2J\u009b2J\u202e\u0085\u2028{'
 
 test.each([

@@ -60,7 +60,7 @@ function inWords(entry: Entry): string {
   return `${line} ${reason}: ${raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')}`
 }
 
-/** Numbers of bytes around those of the short lines and records below, and a whole file. */
+/** Numbers of bytes around those of the lines and records below, and a whole file. */
 const pieceSizes = [...Array(16).keys(), 1_000].map(size => size + 1)
 
 /** Reads a file in pieces of any size, with the same outcome. */

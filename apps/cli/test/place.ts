@@ -103,8 +103,8 @@ export class Place implements AsyncDisposable {
   /**
    * Runs the commands of a session, and expects what they print. `$ ` stands before a
    * command, and `< ` before the lines of its standard input. Those of standard output
-   * follow, those of standard error after `! `, and an exit code other than 0 in brackets.
-   * `…` is any text within a line.
+   * follow, those of standard error after `! `, and an exit code other than 0 in
+   * brackets. `…` is any text within a line.
    */
   async session(text: string): Promise<void> {
     for (const step of text.replaceAll(/^ +/gm, '').split(/^\$ /m).slice(1)) {

@@ -3,7 +3,7 @@ export interface ClientOptions {
   readonly baseUrl: string | URL
   /** The access token, or a function that returns the current one. */
   readonly token: string | (() => string | Promise<string>)
-  /** By default the `fetch` of the runtime. A wrapper or that of a package will do. */
+  /** Sends requests. By default it is the `fetch` of the runtime. */
   readonly fetch?: Fetch | undefined
   /**
    * The time of each attempt, from fetching the token to the last byte. By default
@@ -14,7 +14,7 @@ export interface ClientOptions {
   readonly attemptsMax?: number | undefined
 }
 
-/** What the client needs of a `fetch`. */
+/** The part of `fetch` that the client needs. Wrappers and those of packages fit. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchedAnswer>
 
 export interface FetchInit {

@@ -21,7 +21,7 @@ const stale = version('stale')
 interface Row {
   readonly what: string
   readonly condition: Condition
-  /** Of a plant with the version `current`, and of none, which of them meets it. */
+  /** Says whether a plant with the version `current` meets it, and whether none does. */
   readonly metBy: '' | 'stored' | 'missing' | 'stored and missing'
 }
 

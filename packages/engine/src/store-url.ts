@@ -101,8 +101,8 @@ const serverParameters = [
 ]
 
 /**
- * What parameters may be. The pg driver handles `require` and `verify-ca` like
- * `verify-full`.
+ * The values that parameters may have. The pg driver handles `require` and `verify-ca`
+ * like `verify-full`.
  */
 const parameterChoices: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full'],

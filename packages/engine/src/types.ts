@@ -5,7 +5,7 @@ import type { PoolMode } from './store-url.ts'
 
 // Nothing here is a type of a driver, because importers of this package do not have them.
 
-/** What the stores of a program have, and whose errors they throw. */
+/** The entities of a program's stores, and how errors become those of its ports. */
 export interface StoreContent {
   readonly entities: Entities
   readonly translateError: (error: StoreError) => Error

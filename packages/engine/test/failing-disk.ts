@@ -4,8 +4,9 @@ import Database from 'better-sqlite3'
 import { type MockInstance, onTestFinished, vi } from 'vitest'
 
 /**
- * Spies on a function of the file system until the test ends, also in modules that another
- * test has loaded in this worker. A mocked module would reach only those loaded later.
+ * Spies on a function of the file system until the test ends, also in modules that
+ * another test has loaded in this worker. A mocked module would reach only those loaded
+ * later.
  */
 export function spyOnFs<Name extends 'fdatasyncSync' | 'openSync' | 'statfsSync'>(
   name: Name,

@@ -65,7 +65,7 @@ test('a request that waits for a busy thread is answered in a stop', async () =>
 
   const prepared = prepareStop(server)
   client.send(request)
-  // Until the grace is over.
+  // Wait until the grace is over.
   const busyUntil = performance.now() + 600
   while (performance.now() < busyUntil) {}
   await prepared

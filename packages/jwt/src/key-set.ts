@@ -20,7 +20,7 @@ const cooldownMs = 5000
 /** The age up to which keys are used while the provider does not answer. */
 const staleMaxMs = 3_600_000
 const fetchTimeoutMs = 5000
-/** Of the body, and of the header section. */
+/** The largest body, and the largest header section. */
 const answerBytesMax = 256 * 1024
 const keysMax = 100
 

@@ -1,6 +1,6 @@
 import type { ColumnDefinitionBuilder } from 'kysely'
 
-// What most columns of the tables are.
+// These functions say what most columns of the tables are.
 
 export function notNull(column: ColumnDefinitionBuilder): ColumnDefinitionBuilder {
   return column.notNull()

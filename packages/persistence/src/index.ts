@@ -6,8 +6,8 @@ import { entities } from './entities.ts'
 export { entities }
 
 /**
- * What can be done with stores. An open one has the port of each entity, which rejects
- * with DomainError `store-busy` or `store-unavailable`.
+ * Opens, copies and repairs stores. An open one has the port of each entity, which
+ * rejects with DomainError `store-busy` or `store-unavailable`.
  */
 export const {
   attachStorage,

@@ -7,7 +7,7 @@ export type WebhookId = string & { readonly __brand: 'WebhookId' }
 
 export type WebhookState = 'active' | 'stopped'
 
-/** What can happen to a plant. */
+/** The changes of a plant that a webhook can ask for. */
 export const webhookEvents = ['added', 'changed', 'removed'] as const
 
 export type WebhookEvent = (typeof webhookEvents)[number]

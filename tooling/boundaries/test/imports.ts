@@ -67,7 +67,7 @@ const rules: readonly IForbiddenRuleType[] = [
 
 export interface Imports {
   readonly modules: readonly IModule[]
-  /** What breaks a rule, a line each. */
+  /** The imports that break a rule, a line each. */
   readonly faults: readonly string[]
 }
 

@@ -38,7 +38,7 @@ export interface ServerOptions {
 
 export interface LogLine {
   readonly level: string
-  /** In milliseconds since 1970. */
+  /** The number of milliseconds since 1970. */
   readonly time: number
   readonly msg: string
   readonly url?: string

@@ -27,7 +27,7 @@ interface Announced {
 
 interface Listener extends AsyncDisposable {
   readonly url: string
-  /** What it heard of each plant, once for each `webhook-id`, in that order. */
+  /** The deliveries of each plant in order, once for each `webhook-id`. */
   readonly heard: ReadonlyMap<bigint, readonly Announced[]>
   /** Receives everything from now on. */
   isKind: boolean
@@ -93,7 +93,7 @@ export class Listeners implements AsyncDisposable {
     const isDrained = async () => {
       const figures = await storage.webhooks.outbox.figures()
       const kept = figures.reduce((sum, each) => sum + each.waiting + each.givenUp, 0)
-      // What waits for another attempt, or was stopped, is tried again at once.
+      // Deliveries that wait for an attempt, or were stopped, are tried again at once.
       if (kept >= before) {
         await Promise.all(figures.map(each => storage.webhooks.retry(each.webhook)))
       }

@@ -48,7 +48,7 @@ export function makeFolder(place: string): Release {
   // It is built already. Building again would overwrite files that other tests run.
   const pnpm = [...pnpmCommand, '--dir', packageFolder, '--config.ignore-scripts=true']
   unpack(program, [...pnpm, 'pack'], '--strip-components=1')
-  // Without SQLite's sources and other platforms' files.
+  // Leave out SQLite's sources and other platforms' files.
   for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`]) {
     const to = join(program, 'node_modules/better-sqlite3', path)
     cpSync(join(sqlite, path), to, { recursive: true })

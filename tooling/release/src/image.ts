@@ -44,7 +44,7 @@ function write(root: string, path: string, text: string, mode = 0o644): void {
   writeFileSync(join(root, path), text, { mode })
 }
 
-/** What `deploy/Dockerfile` says, in the options of umoci. */
+/** Says the same as `deploy/Dockerfile`, in the options of umoci. */
 const config = {
   user: [`${uid}:${uid}`],
   entrypoint: ['plant-store'],

@@ -40,7 +40,7 @@ test(
     const ownEnvironment = Object.fromEntries(assignments.map(text => text.split('=')))
     const port = `${await freePort()}`
     const environment = { ...ownEnvironment, HOST: '127.0.0.1', PORT: port }
-    // As a container engine does with `--read-only` and a volume.
+    // A container engine does the same with `--read-only` and a volume.
     const mount = '/bin/mount --bind "$0" "$0" && /bin/mount --bind "$0/data" "$0/data"'
     const protect = '/bin/mount -o remount,bind,ro "$0"'
     const become = `exec /usr/sbin/chroot --userspec=${uid}:${uid} "$0" "$@"`

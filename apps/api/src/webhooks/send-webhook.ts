@@ -71,7 +71,7 @@ async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAn
   try {
     return await answerTo(request, post.body)
   } catch (error) {
-    // Which of the two the system reports depends on the moment.
+    // The system reports one of the two, depending on the moment.
     const isClosed = /^(?:ECONNRESET|EPIPE)$/.test(
       (error as NodeJS.ErrnoException).code ?? '',
     )

@@ -27,7 +27,7 @@ test('a log file that logrotate has copied and cut loses nothing', async () => {
   )
   await until('it serves', () => linesOf(file).length > 1)
 
-  // What copytruncate does.
+  // Do what copytruncate does.
   copyFileSync(file, `${file}.1`)
   truncateSync(file)
   expect(await program.end()).toBe(0)

@@ -29,7 +29,7 @@ export interface VersionedPlant {
   readonly version: Version
 }
 
-/** What became of a plant that was saved. */
+/** The outcome of saving a plant. */
 export interface SavedPlant {
   readonly version: Version
   /** Whether it is new. Otherwise it replaced the plant with this id. */

@@ -14,7 +14,7 @@ export type WarningListener = (warning: string, routine: string) => void
  */
 const standbyWait = 'SyncRepWaitForLSN'
 
-/** What is less than a warning has this code. The sessions of a store leave it out. */
+/** Notices below a warning have this code. The sessions of a store leave them out. */
 const successCode = '00000'
 
 /** Returns whether a commit is not on the standby. */

@@ -37,8 +37,8 @@ type MigrationOptions = Pick<EngineOptions, 'migrates'> & {
 }
 
 /**
- * Creates a store's file, folders and tables as needed, and migrates them. Resolves to the
- * version that the store had.
+ * Creates a store's file, folders and tables as needed, and migrates them. Resolves to
+ * the version that the store had.
  *
  * @throws Error if the file is not a store, a newer one, or an older one that may not be
  *   migrated. The file is then unchanged

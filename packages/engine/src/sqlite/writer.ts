@@ -31,7 +31,7 @@ export type WriterAnswer =
 export interface WriterOptions {
   /** The changes by the names with which threads send them. */
   readonly changeStatements: ReadonlyMap<string, ChangeStatement>
-  /** As in `EngineOptions`. */
+  /** The same as in `EngineOptions`. */
   readonly lockTimeoutMs: number
   readonly walBytesMax: number
 }
@@ -227,7 +227,7 @@ export class Writer {
       const commit = { changes, ms: performance.now() - startMs }
       this.#arrivals.end()
       this.#checkFiles()
-      // In the order of the groups. The first sender gets the commit.
+      // Answer in the order of the groups. The first sender gets the commit.
       for (const [index, [sender, affectedRows]] of outcomes.entries()) {
         post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
       }

@@ -41,7 +41,7 @@ function failure(
   return {
     status,
     headers: {
-      // Otherwise a cache may repeat that a plant is missing once it is stored.
+      // A cache might repeat that a plant is missing after it was stored.
       'cache-control': 'no-store',
       ...headers,
       ...(status === 503 && { 'retry-after': retryAfterSeconds }),

@@ -65,7 +65,7 @@ function scopeOf(request: FastifyRequest): RouteScope {
   // Fastify makes an object of all options each time.
   const { config, url } = request.routeOptions
   factsOf(request).route = url
-  // Otherwise the route was not added.
+  // A route without a scope was never added.
   return config.scope as RouteScope
 }
 

@@ -161,7 +161,7 @@ function listStatements(
   }
 }
 
-/** What the databases say in different ways. */
+/** The terms that the databases say in different ways. */
 const termsOf = {
   sqlite: {
     hasTag: (tag: Expression<unknown>) => sql<boolean>`tag = ${tag}`,

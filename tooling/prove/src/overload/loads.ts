@@ -1,16 +1,16 @@
 import { toJson } from '@plant-store/http/testing'
 import { token } from '../program.ts'
 
-/** What nobody should put on a server, on each of some connections. */
+/** A load that nobody should put on a server, on each of some connections. */
 export interface Load {
   readonly connections: number
-  /** What is sent first: one text after another, half a second apart. */
+  /** The texts that are sent first, one after another, half a second apart. */
   readonly first?: readonly Sent[]
-  /** What is sent again and again. */
+  /** The text that is sent again and again. */
   readonly again?: Sent
   /**
-   * When it is sent again: after this many milliseconds, or as soon as the system takes it.
-   * The latter opens another connection for one that the server ends.
+   * When it is sent again: after this many milliseconds, or as soon as the system takes
+   * it. The latter opens another connection for one that the server ends.
    */
   readonly every?: number | 'drain'
   /** How long after the first texts the load goes on. */
@@ -148,7 +148,7 @@ export const loads: Readonly<Record<string, Load>> = {
   ),
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),
-  // Of one token. They hold memory, and must not refuse those who read little.
+  // Those of one token hold memory, and must not refuse clients who read little.
   'unfinished lines beside readers': {
     ...{ connections: 40, first: [batch + chunks(' '.repeat(2 ** 20 - 10))], seconds: 4 },
     refusesNoReader: true,

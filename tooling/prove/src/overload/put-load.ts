@@ -74,7 +74,7 @@ class Connections implements Disposable {
     }
     const opened = this.#sockets
     const sendOnAll = (sent: Sent) => {
-      // What the server does not read stays here, and must not pile up.
+      // Bytes that the server does not read stay here, and must not pile up.
       const ready = opened.filter(each => each.writable && each.writableLength < 2 ** 20)
       for (const socket of ready) {
         socket.write(textOf(sent))
