@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { createTestDatabase, temporaryFolder } from '@plant-store/harness/vitest'
-import { assert, describe, expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { assert, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 
 /** A certificate that nothing trusts, whose private key was thrown away. */
@@ -148,33 +148,30 @@ const errorOf = (text: string) => messageOf('E', `SFATAL\0VFATAL\0C28000\0M${tex
 /** The user is known, and the server is ready. */
 const letIn = Buffer.concat([messageOf('R', '\0\0\0\0'), messageOf('Z', 'I')])
 
-describe('the file of a key that is gone', () => {
-  test('is the reason, and is read again for the next connection', async () => {
-    await using database = await createTestDatabase()
-    const key = join(temporaryFolder(), 'key')
-    const url = `${database.url}?sslmode=disable&sslkey=${key}`
-    await using pool = new ConnectionPool(
-      { hosts: [url], poolMode: 'session', timeoutMs: 5_000 },
-      1,
+test('a key whose file is gone is the reason, and is read again later', async () => {
+  const key = join(temporaryFolder(), 'key')
+  const url = `${inject('postgresUrl')}?sslmode=disable&sslkey=${key}`
+  await using pool = new ConnectionPool(
+    { hosts: [url], poolMode: 'session', timeoutMs: 5_000 },
+    1,
+  )
+  const ask = () => pool.run([{ text: 'select 1 as one' }])
+
+  const waiting = await Promise.allSettled([ask(), ask(), ask()])
+  writeFileSync(key, '')
+  await expect
+    .poll(() =>
+      ask().then(
+        ([result]) => result?.rows,
+        () => [],
+      ),
     )
-    const ask = () => pool.run([{ text: 'select 1 as one' }])
+    .toEqual([{ one: 1 }])
 
-    const waiting = await Promise.allSettled([ask(), ask(), ask()])
-    writeFileSync(key, '')
-    await expect
-      .poll(() =>
-        ask().then(
-          ([result]) => result?.rows,
-          () => [],
-        ),
-      )
-      .toEqual([{ one: 1 }])
-
-    for (const outcome of waiting) {
-      assert(outcome.status === 'rejected', 'no key can be read')
-      expect(outcome.reason.message, 'each that waited').toContain(
-        'ENOENT: no such file or directory',
-      )
-    }
-  })
+  for (const outcome of waiting) {
+    assert(outcome.status === 'rejected', 'no key can be read')
+    expect(outcome.reason.message, 'each that waited').toContain(
+      'ENOENT: no such file or directory',
+    )
+  }
 })

@@ -56,11 +56,8 @@ class MemoryServer implements Pick<ConnectionPool, 'run'> {
     notes: new Map<bigint, Note>(),
     gardens: new Map<bigint, Note>(),
   }
-  /** The names of the statements of each transaction. */
-  readonly transactions: (string | undefined)[][] = []
 
   async run(queries: readonly pg.QueryConfig[]): Promise<readonly pg.QueryResult[]> {
-    this.transactions.push(queries.map(({ name }) => name))
     return queries.map(query => this.#runQuery(query))
   }
 
@@ -152,29 +149,6 @@ describe('a group', () => {
       },
     )
     await fc.assert(property, { numRuns: 300 })
-  })
-
-  test('counts the rows of each change, of two inserts of a row one', async () => {
-    const server = new MemoryServer()
-    server.tables.notes.set(2n, note(2))
-    server.tables.gardens.set(7n, note(7))
-    server.tables.gardens.set(8n, note(8))
-    const group = [
-      changeOf('notes.insert', note(2, 'b')),
-      changeOf('notes.insert', note(1, 'a', 'topic')),
-      changeOf('notes.insert', note(1, 'again')),
-      changeOf('notes.insert', note(3)),
-      changeOf('gardens.clear'),
-    ]
-
-    const affectedRows = await runGroup(server, compiled, group)
-
-    expect(affectedRows).toEqual([0, 1, 0, 1, 2])
-    const stored = server.tables.notes.get(1n)
-    expect(stored).toEqual(note(1, 'a', 'topic'))
-    expect(server.transactions).toEqual([
-      ['notes.insert', 'notes.insert', 'gardens.clear'],
-    ])
   })
 })
 

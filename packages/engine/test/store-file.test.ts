@@ -67,18 +67,10 @@ describe('no store is made', () => {
     expect(await refusal(below)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
     await expect(inspectStore(below)).rejects.toThrow(/^there is no store at /)
     await expect(openReader(below)).rejects.toBeInstanceOf(NoStoreError)
+    await expect(openReader(`${url}/none.db`)).rejects.toThrow(
+      `there is no store at ${folder}/none.db`,
+    )
     expect(snapshot(folder)).toEqual(before)
-  })
-
-  test('by reading one that does not exist', async () => {
-    const folder = temporaryFolder()
-    const url = `file:${folder}/notes.db`
-    const message = `there is no store at ${folder}/notes.db`
-
-    await expect(openReader(url)).rejects.toThrow(message)
-    await expect(inspectStore(url)).rejects.toThrow(message)
-
-    expect(readdirSync(folder)).toEqual([])
   })
 
   test.each([
