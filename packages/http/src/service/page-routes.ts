@@ -64,16 +64,21 @@ function addPage(
   for (const file of files) {
     const url = file === `${name}.html` ? `/${name}` : `/${name}/${file}`
     const mediaType = mediaTypes[file.slice(file.lastIndexOf('.') + 1)]
+    // A browser shows a script or style as its text. `nosniff` keeps it from seeing more
+    // in it, so only documents need the headers that limit one.
+    const isPart = /\.(?:js|css)$/.test(file)
     const plain = readOnce(new URL(file, folder))
     const compressed = readOnce(new URL(`${file}.gz`, folder))
     app.get(url, open, (request, reply) => {
       const isCompressed = acceptsGzip(request.headers['accept-encoding'])
       const { content, version } = isCompressed ? compressed() : plain()
       reply.headers({
-        'content-security-policy': policy,
-        'cross-origin-opener-policy': 'same-origin',
+        ...(!isPart && {
+          'content-security-policy': policy,
+          'cross-origin-opener-policy': 'same-origin',
+          'referrer-policy': 'no-referrer',
+        }),
         'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
         etag: toEntityTag(version),
       })
