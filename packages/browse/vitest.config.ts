@@ -5,4 +5,5 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 // Files that share a worker share its store (`test/page.ts`), and all share one browser.
 const globalSetup = [freshBuild, '@plant-store/harness/browser-setup']
 
-export default mergeConfig(shared, { test: { globalSetup } })
+// The browser keeps both processors busy. Each further worker starts two processes of it.
+export default mergeConfig(shared, { test: { globalSetup, maxWorkers: 3 } })

@@ -38,13 +38,21 @@ export const several = Array.from(
   (_, n): PlantParts => [BigInt(n), `n${n}`],
 )
 
-/** One store for all files of a worker, which run one after another. */
+/** One store and one profile for all files of a worker, which run one after another. */
 let shared: ReturnType<typeof startShared> | undefined
 
 async function startShared() {
   const store = await startStore()
   const browser = await connectToBrowser(inject('browserEndpoint'))
-  return { store, browser, token: store.token() }
+  const context = await browser.newContext()
+  context.setDefaultTimeout(30_000)
+  // These keep their processes for the tabs of all tests: a tab begins in that of the
+  // first, and gets that of the second for the page. Starting both is half of a test.
+  await context.newPage()
+  const anchor = await context.newPage()
+  await anchor.goto(`${store.url}/browse`)
+  const kept = context.pages()
+  return { store, context, kept, token: store.token() }
 }
 
 /**
@@ -62,12 +70,13 @@ export function test(name: string, ...given: [Steps] | [Options, Steps]): void {
   })
 }
 
-async function open({ store, browser, token }: Shared, options: Options) {
+async function open({ store, context, kept, token }: Shared, options: Options) {
   const { plants = [[7n, 'Ficus', 'tree']], place = '', viewport, prepare } = options
   await store.fill(plants)
-  const context = await browser.newContext(viewport && { viewport })
-  context.setDefaultTimeout(30_000)
   const page = await context.newPage()
+  if (viewport) {
+    await page.setViewportSize(viewport)
+  }
   const requested: string[] = []
   const complaints = watch(page, requested)
   if (!options.isSignedOut) {
@@ -92,7 +101,8 @@ async function open({ store, browser, token }: Shared, options: Options) {
         () => undefined,
       ),
     async [Symbol.asyncDispose]() {
-      await context.close()
+      const tabs = context.pages().filter(tab => !kept.includes(tab))
+      await Promise.all(tabs.map(tab => tab.close()))
       expect(complaints, 'what the console says').toEqual([])
     },
   }

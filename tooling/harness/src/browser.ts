@@ -23,6 +23,9 @@ const options = {
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
+    // Tabs of one profile share a process for each site. A page with a
+    // Cross-Origin-Opener-Policy would otherwise get a new one at each visit.
+    '--renderer-process-limit=1',
   ],
   ...(executablePath && { executablePath }),
 }
