@@ -63,7 +63,9 @@ test('a transaction takes what waits and what arrives during its statements', ({
   ])
 })
 
-test('what arrives during COMMIT waits for the next transaction', ({ expect }) => {
+test('a group that arrives during COMMIT waits for the next transaction', ({
+  expect,
+}) => {
   const { single, run } = openSenders()
   single.deliver('first')
   run()

@@ -112,7 +112,7 @@ describe.each(databases)('a store on %s', name => {
     expect(await place.fingerprint()).toBe(before)
   })
 
-  test('of another version or program is refused, and left as it is', async () => {
+  test('is refused with another version or program, and left as it is', async () => {
     const noVersion = 'its table schema_version has no version: restore a backup'
     const ofAnother = 'it contains tables of another program'
     const place = await makeFirst(name)

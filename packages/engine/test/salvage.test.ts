@@ -223,7 +223,7 @@ const damages = kinds
   // There is one root.
   .filter(({ kind, way }) => kind !== 'root' || way !== 'another page of its kind')
 
-describe(`what SQLite can find by its id is read (seed ${seed}) from a file with`, () => {
+describe(`rows that SQLite finds by id are read (seed ${seed}) from a file with`, () => {
   test.each(damages)('$way in the place of a page of the kind $kind', async damage => {
     const { kind, way } = damage
     const page = pick(ofKind(kind))
