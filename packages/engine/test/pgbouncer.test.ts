@@ -15,7 +15,7 @@ async function startPooled(settings: Readonly<Record<string, string>>) {
   // A client that relies on the server's own settings loses changes.
   const loose = `alter database ${pathname.slice(1)} set synchronous_commit = off`
   await database.query(loose)
-  const parameters = '?pool_mode=transaction'
+  const parameters = 'pool_mode' in settings ? '' : '?pool_mode=transaction'
   const url = new URL(pathname + parameters, pooler.url).href
   const owned = stack.move()
   return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
@@ -80,4 +80,22 @@ describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), ()
     ])
     expect(prepared.rows).toEqual([])
   })
+})
+
+test('pgbouncer by session with one connection or by statement is refused', {
+  ...needs('pgbouncer', hasPgbouncer),
+}, async () => {
+  const bySession = { pool_mode: 'session', default_pool_size: '1' }
+  await using pooled = await startPooled(bySession)
+  await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
+  // Takes the only connection.
+  expect(await storage.notes.find(1n)).toBeUndefined()
+  const unavailable = { code: 'store-unavailable' }
+  await expect(storage.check(), 'by session').rejects.toMatchObject(unavailable)
+
+  await using byStatement = await startPooled({ pool_mode: 'statement' })
+  await using _ = await openStorage({ url: byStatement.database.url })
+  await expect(openStorage({ url: byStatement.url }), 'by statement').rejects.toThrow(
+    'transaction blocks not allowed in statement pooling mode',
+  )
 })
