@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -25,7 +25,7 @@ await build({
 })
 copyFileSync(join(src, 'browse.html'), join(dist, 'browse.html'))
 // The server sends these to clients that accept gzip.
-for (const file of readdirSync(dist)) {
+for (const file of ['browse.html', 'page.css', 'page.js']) {
   writeFileSync(
     join(dist, `${file}.gz`),
     gzipSync(readFileSync(join(dist, file)), { level: 9 }),

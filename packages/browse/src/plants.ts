@@ -1,11 +1,11 @@
-import {
-  createEntityClient,
-  type EntityClient,
-  type Plant,
-  type PlantId,
-  type PlantListQuery,
-  type Versioned,
+import type {
+  EntityClient,
+  Plant,
+  PlantId,
+  PlantListQuery,
+  Versioned,
 } from '@plant-store/client'
+import { createOperations, createUncheckedSend } from '@plant-store/client/page'
 import { base, forbidChanges, isRefused, signedIn, token } from './session.ts'
 import { toText } from './values.ts'
 
@@ -29,14 +29,15 @@ export const hints: Members<string> = {
 }
 
 /** The store. Members that only a newer page knows survive a save. */
-export const plants: EntityClient<Plant, PlantListQuery> = createEntityClient({
-  baseUrl: base,
-  token,
-  path: '/plants',
-  parse: (value: unknown, id?: PlantId) => ({ id, ...(value as object) }) as Plant,
-  parseId: id => id as PlantId,
-  parseQuery: query => query,
-})
+export const plants: EntityClient<Plant, PlantListQuery> = createOperations(
+  createUncheckedSend({ baseUrl: base, token, neverConnected: () => false }),
+  `${new URL('plants', base)}`,
+  {
+    parse: (value: unknown, id?: PlantId) => ({ id, ...(value as object) }) as Plant,
+    parseId: id => id as PlantId,
+    parseQuery: query => query,
+  },
+)
 
 /** Resolves to a plant as it is now, or to `undefined` if there is none. */
 export async function readPlant(

@@ -117,12 +117,22 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   options: ClientOptions & EntityOptions<Item, Query>,
 ): EntityClient<Item, Query> {
   const listUrl = operationUrl(options, options.path)
-  const context: EntityContext<Item, Query> = {
-    send: createSend(options),
-    listUrl,
-    itemUrl: id => `${listUrl}/${id}`,
-    rules: options,
-  }
+  return createOperations(createSend(options), listUrl, options)
+}
+
+/** The rules of one entity, without its path. */
+type EntityRules<Item extends Identified, Query> = Omit<
+  EntityOptions<Item, Query>,
+  'path'
+>
+
+export function createOperations<Item extends Identified, Query extends ListQuery>(
+  send: Send,
+  listUrl: string,
+  rules: EntityRules<Item, Query>,
+): EntityClient<Item, Query> {
+  const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
+  const context: EntityContext<Item, Query> = { send, listUrl, itemUrl, rules }
   const reads = createReads(context)
   return { ...reads, ...createChanges(context, reads.readVersioned) }
 }
@@ -132,7 +142,7 @@ interface EntityContext<Item extends Identified, Query> {
   readonly send: Send
   readonly listUrl: string
   readonly itemUrl: (id: Item['id']) => string
-  readonly rules: EntityOptions<Item, Query>
+  readonly rules: EntityRules<Item, Query>
 }
 
 type Reads<Item extends Identified, Query> = Pick<

@@ -22,6 +22,16 @@ export type Send = <Result>(request: OperationRequest<Result>) => Promise<Result
  */
 export function createSend(options: ClientOptions): Send {
   checkOptions(options)
+  return createUncheckedSend({ ...options, neverConnected })
+}
+
+/** Options, and what the errors of a runtime's `fetch` prove. */
+interface SendOptions extends ClientOptions {
+  /** Returns whether an error proves that nothing was sent. */
+  readonly neverConnected: (error: unknown) => boolean
+}
+
+export function createUncheckedSend(options: SendOptions): Send {
   const { attemptsMax = 4 } = options
   return async request => {
     const { signal, mayRepeat = false } = request
@@ -87,7 +97,7 @@ const timeoutMsDefault = 10_000
  */
 function sendOnce(
   request: OperationRequest<unknown>,
-  options: ClientOptions,
+  options: SendOptions,
   changedBefore: boolean,
 ): Promise<Answer> {
   const { timeoutMs = timeoutMsDefault } = options
@@ -102,7 +112,7 @@ function sendOnce(
     try {
       return await fetchAnswer(request, options, { headers, signal })
     } catch (cause) {
-      const mayHaveMade = request.method !== 'GET' && !neverConnected(cause)
+      const mayHaveMade = request.method !== 'GET' && !options.neverConnected(cause)
       const mayHaveChanged = changedBefore || mayHaveMade
       if (signal.aborted) {
         throw timedOut(`no answer within ${timeoutMs} ms`, mayHaveChanged, cause)

@@ -1,0 +1,8 @@
+/**
+ * What the page at `/browse` takes of the client. It gives its own options, and no error
+ * of a browser's `fetch` proves anything, so it needs neither their checks nor the codes
+ * of other runtimes. The package does not publish this entry.
+ */
+
+export { createOperations } from './entity-client.ts'
+export { createUncheckedSend } from './send.ts'
