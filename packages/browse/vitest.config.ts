@@ -6,4 +6,7 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 const globalSetup = [freshBuild, '@plant-store/harness/browser-setup']
 
 // The browser keeps both processors busy. Each further worker starts two processes of it.
-export default mergeConfig(shared, { test: { globalSetup, maxWorkers: 3 } })
+// Projects with fewer workers run in a group of their own, after the others.
+export default mergeConfig(shared, {
+  test: { globalSetup, maxWorkers: 3, sequence: { groupOrder: 1 } },
+})

@@ -25,9 +25,10 @@ export function anyPlants(seed: number, count: number): Plant[] {
 }
 
 /**
- * A plant for each piece of text alone, as each of its texts, and for one that is
+ * Returns a plant for each piece of text alone, as each of its texts, and for one that is
  * longer than a page of a disk.
  */
-export const eachPiece = ['', ...pieces, '🌱"'.repeat(100_000)].map((text, n) =>
-  fullPlant(BigInt(100 + n), text),
-)
+export function eachPiece(): Plant[] {
+  const texts = ['', ...pieces, '🌱"'.repeat(100_000)]
+  return texts.map((text, n) => fullPlant(BigInt(100 + n), text))
+}

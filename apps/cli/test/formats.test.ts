@@ -88,7 +88,7 @@ function bytes(...parts: (string | number)[]): Buffer {
 test.each(['ndjson', 'csv'] as const)(
   '%s reads what it wrote, in pieces of any size',
   async format => {
-    const plants = [...anyPlants(1, 200), ...eachPiece.slice(0, -1)]
+    const plants = [...anyPlants(1, 200), ...eachPiece().slice(0, -1)]
     const { header, write } = formats[format]
     const file = Buffer.from(header + write(plants))
     const expected = plants.map((item, n) => {

@@ -22,7 +22,7 @@ const seed = anySeed()
 test(`a store moved into PostgreSQL and back is the same (seed ${seed})`, async () => {
   await using inFile = new Place()
   await using back = new Place()
-  await inFile.save([...anyPlants(seed, 300), ...eachPiece])
+  await inFile.save([...anyPlants(seed, 300), ...eachPiece()])
 
   const csv = await inFile.run('export --format csv')
   const ndjson = await inFile.run('export')

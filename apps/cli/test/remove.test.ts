@@ -5,7 +5,7 @@ import { Place } from './place.ts'
 const plants = [
   plant(2n ** 63n - 1n, 'Mint', 'herb'),
   plant(-1n, 'Peppermint', 'herb'),
-  plant(3n, 'Oak', 'Herb'),
+  plant(3n, 'Oak', 'tree'),
   plant(4n, 'ÉLM'),
 ]
 
@@ -42,7 +42,7 @@ test('a removal takes what an export wrote', async () => {
   expect(removal.stdout).toMatch(/^2 plants removed in \d+s \([\d,]+\/s\)\n$/)
   await place.session(`
     $ export
-    {"id":3,"name":"Oak","tag":"Herb"}
+    {"id":3,"name":"Oak","tag":"tree"}
     {"id":4,"name":"ÉLM"}
     ! 2 plants exported in …s`)
 })

@@ -15,7 +15,7 @@ async function collect<Page>(pages: AsyncIterable<Page>) {
 
 const plants = [
   fullPlant(int64Min, '"quoted" \\ {"id": 12345678901234567890}'),
-  fullPlant(9_007_199_254_740_993n, 'e\u0301 \u{1f331} \u0001\u2028'),
+  fullPlant(9_007_199_254_740_993n, 'e\u0301 \u0001\u2028 \u{1f331}'),
   fullPlant(int64Max, '-17'),
 ]
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createPageReader } from '../src/request/page-reader.ts'
 import { createBudget } from '../src/wire/budget.ts'
 
@@ -15,13 +15,21 @@ function createReader() {
   }
 }
 
+/** Stops the clock of this process, so that only a test lets time pass. */
+function stopClock() {
+  const clock = { now: 0 }
+  const stopped = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
+  onTestFinished(() => stopped.mockRestore())
+  return clock
+}
+
 test('after 5 ms of reading pages, others have twenty turns', async () => {
+  const clock = stopClock()
   const { readPage } = createReader()
   let reads = 0
   const readSlowly = async () => {
     reads++
-    const endAt = performance.now() + 6
-    while (performance.now() < endAt) {}
+    clock.now += 6
   }
 
   const reading = Array.from({ length: 3 }, () => readPage(reply, readSlowly))
@@ -38,6 +46,7 @@ test('after 5 ms of reading pages, others have twenty turns', async () => {
 })
 
 test('short pages are read in one turn', async () => {
+  stopClock()
   const { readPage } = createReader()
   let reads = 0
 

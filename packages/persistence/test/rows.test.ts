@@ -4,19 +4,20 @@ import { openReader, openSalvage, openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { databases, makePlace, plant } from './places.ts'
 
-const plants = edgeIds.map((id, index) => {
-  const text = texts[index % texts.length] ?? ''
-  return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
-})
-
-async function fill(url: string): Promise<void> {
+/** Stores plants with odd texts, and returns them. */
+async function fill(url: string): Promise<readonly Plant[]> {
+  const plants = edgeIds.map((id, index) => {
+    const text = texts[index % texts.length] ?? ''
+    return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+  })
   await using storage = await openStorage({ url })
   await storage.plants.insertAll(plants.toReversed())
+  return plants
 }
 
 test.each(databases)('an export on %s has plants exactly', async name => {
   await using place = await makePlace(name)
-  await fill(place.url)
+  const plants = await fill(place.url)
   await using reader = await openReader(place.url)
 
   expect(await itemsOf(reader.all('plants'))).toEqual(plants)
@@ -26,7 +27,7 @@ test.each(databases)('an export on %s has plants exactly', async name => {
 
 test('a salvage has plants exactly', async () => {
   await using place = await makePlace('SQLite')
-  await fill(place.url)
+  const plants = await fill(place.url)
   await using salvage = await openSalvage(place.url)
 
   expect(await itemsOf(salvage.of('plants').all())).toEqual(plants)
