@@ -118,7 +118,7 @@ test.each(listeners)(
       return (await fetch(listener.url, { method: 'POST', headers, body })).status
     }
 
-    // A delivery from ahead of this clock comes nearer to it while the listener starts.
+    // One from ahead of the clock comes nearer to it while it is on its way.
     const statuses = [
       await deliver('1', 0, mintSecret()),
       await deliver('2', 301_000),
