@@ -201,6 +201,23 @@ test.concurrent('a failing store ends a batch, and the connection of an unread o
   expect(whole.headers.get('connection')).not.toBe('close')
 })
 
+test('a batch that never ends leaves room for others', async () => {
+  const room = new PartRoom(100)
+  let isEndless = true
+  const endless = (async () => {
+    while (isEndless) {
+      await room.enter(1, 100)
+      room.leave(100)
+    }
+  })()
+
+  await room.enter(2, 100)
+
+  isEndless = false
+  room.leave(100)
+  await endless
+})
+
 test('the batch that came first is admitted until it has no part', async () => {
   const room = new PartRoom(100)
   await room.enter(1, 100)

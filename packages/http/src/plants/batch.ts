@@ -181,6 +181,9 @@ function faultOf(line: number, error: unknown): LineFault {
   }
 }
 
+/** One of this many parts is the one that has waited longest. */
+const partsPerTurn = 8
+
 /** A part that waits for room. */
 interface WaitingPart {
   /** The place of its batch in the order of arrival. */
@@ -191,12 +194,14 @@ interface WaitingPart {
 
 /**
  * The room for parts in progress. The part of the batch that came first is admitted
- * first, so batches of the same moment end one after another, not all at the end.
+ * first, so batches of the same moment end one after another, not all at the end. But a
+ * batch that never ends must not keep the others out.
  */
 export class PartRoom {
   readonly #sizeMax: number
-  /** The parts that wait, in the order of their batches. */
+  /** The parts that wait, in order of arrival. */
   readonly #waiting: WaitingPart[] = []
+  #admittedParts = 0
   #takenSize = 0
   #isAdmitting = false
   #released = Promise.withResolvers<void>()
@@ -208,9 +213,7 @@ export class PartRoom {
   /** Resolves once the part has room. A part that is too large is admitted alone. */
   enter(place: number, size: number): Promise<void> {
     const { promise, resolve: admit } = Promise.withResolvers<void>()
-    const next = this.#waiting.findIndex(part => part.place > place)
-    const index = next === -1 ? this.#waiting.length : next
-    this.#waiting.splice(index, 0, { place, size, admit })
+    this.#waiting.push({ place, size, admit })
     if (!this.#isAdmitting) {
       void this.#admitAll()
     }
@@ -229,20 +232,24 @@ export class PartRoom {
    */
   async #admitAll(): Promise<void> {
     this.#isAdmitting = true
-    for (;;) {
-      await nextTurn()
-      const [first] = this.#waiting
-      if (first === undefined) {
-        break
-      }
-      if (this.#takenSize > 0 && this.#takenSize + first.size > this.#sizeMax) {
+    await nextTurn()
+    for (let part = this.#next(); part !== undefined; part = this.#next()) {
+      while (this.#takenSize > 0 && this.#takenSize + part.size > this.#sizeMax) {
         await this.#released.promise
-        continue
       }
-      this.#waiting.shift()
-      this.#takenSize += first.size
-      first.admit()
+      this.#waiting.splice(this.#waiting.indexOf(part), 1)
+      this.#takenSize += part.size
+      this.#admittedParts++
+      part.admit()
+      await nextTurn()
     }
     this.#isAdmitting = false
+  }
+
+  #next(): WaitingPart | undefined {
+    const [longestWaiting] = this.#waiting
+    const isItsTurn = this.#admittedParts % partsPerTurn === 0
+    const [ofFirstBatch] = this.#waiting.toSorted((a, b) => a.place - b.place)
+    return isItsTurn ? longestWaiting : ofFirstBatch
   }
 }
