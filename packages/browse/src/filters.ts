@@ -142,7 +142,8 @@ fold.addEventListener('click', () =>
 
 // "/" goes to the search, as on other pages, unless somebody types it.
 document.addEventListener('keydown', event => {
-  const isTyped = (event.target as Element).matches('input, textarea')
+  const isTyped =
+    event.target instanceof Element && event.target.matches('input, textarea')
   const isOverList = document.querySelector('dialog') === null
   if (event.key === '/' && !isTyped && isOverList) {
     event.preventDefault()

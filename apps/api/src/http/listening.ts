@@ -29,8 +29,8 @@ function refusalOf({ code = '', message }: NodeJS.ErrnoException): string {
 }
 
 /** Returns the URL of the service on this machine. */
-export function listeningUrl({ host, port, baseUrl = 'http://a' }: Config): string {
-  const path = new URL(baseUrl).pathname.replace(/\/$/, '')
+export function listeningUrl({ host, port, baseUrl }: Config): string {
+  const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
   const hostInUrl = host.includes(':') ? `[${host}]` : host
   return `http://${hostInUrl}:${port}${path}`
 }

@@ -42,7 +42,8 @@ export function allowOrigins(
 
 /** Adds a field to Vary, which {@link allowOrigins} may have set. */
 export function addVary(reply: FastifyReply, field: string): void {
-  reply.header('vary', [reply.getHeader('vary') ?? [], field].flat().join(', '))
+  const others = reply.getHeader('vary')
+  reply.header('vary', others === undefined ? field : `${others}, ${field}`)
 }
 
 const isPreflight = ({ method, headers }: IncomingMessage) =>
