@@ -128,11 +128,11 @@ export function nextPage(
   query: { readonly limit: number },
   headerBytesMax: number,
 ): string {
-  const parameters = Object.entries({ ...query, after }).map(([name, value]) => [
-    name,
-    `${value}`,
-  ])
-  const target = `${pathOf(url)}?${new URLSearchParams(parameters)}`
+  // Joined by hand, because `URLSearchParams` takes 3 % of the time of a page.
+  const parameters = Object.entries({ ...query, after }).map(
+    ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
+  )
+  const target = `${pathOf(url)}?${parameters.join('&')}`
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax) {
     return `<${target}>; rel="next"`
