@@ -11,13 +11,16 @@ declare module 'vitest' {
 
 let server: PostgresServer | undefined
 
-/** Provides the server that TEST_DATABASE_URL names, or starts one (`globalSetup`). */
+/**
+ * Provides the server that TEST_DATABASE_URL names, or starts one (`globalSetup`). The
+ * first project of a run starts it, and names it to the others.
+ */
 export async function setup(project: TestProject): Promise<void> {
-  const { TEST_DATABASE_URL: given } = process.env
-  if (!given) {
+  if (!process.env['TEST_DATABASE_URL']) {
     server = await startPostgres()
+    process.env['TEST_DATABASE_URL'] = server.url
   }
-  project.provide('postgresUrl', given || (server as PostgresServer).url)
+  project.provide('postgresUrl', process.env['TEST_DATABASE_URL'])
 }
 
 export async function teardown(): Promise<void> {
