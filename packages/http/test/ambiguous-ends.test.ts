@@ -1,4 +1,4 @@
-import { toJson } from '@plant-store/http/testing'
+import { bareRequest, hostAndToken, toJson } from '@plant-store/http/testing'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from './memory-service.ts'
 
@@ -18,14 +18,8 @@ afterAll(async () => {
 
 /** A POST with these header fields and this body. */
 function post(fields: string, body: string): string {
-  const head = [
-    'POST /plants HTTP/1.1',
-    'host: h',
-    `authorization: Bearer ${service.tokens.full}`,
-    'content-type: application/json',
-    fields,
-  ]
-  return `${head.join('\r\n')}\r\n\r\n${body}`
+  const head = [...hostAndToken(client), 'content-type: application/json', fields]
+  return bareRequest(client.asked('POST /plants'), head) + body
 }
 
 const chunked = 'transfer-encoding: chunked'

@@ -1,15 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { assertFailure, plantRequest, toJson } from '@plant-store/http/testing'
-import { describe, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { requestId } from '../src/request/log.ts'
-import { pausedInserts, type Service, startService, versioned } from './memory-service.ts'
+import { pausedInserts, startService, versioned } from './memory-service.ts'
 
 /** These tests compare each answer with its line in the log. */
+
+const shared = await startService()
+const { client } = shared
+afterAll(() => shared[Symbol.asyncDispose]())
 
 test('the create of a client that left is logged with its plant', async () => {
   const onInsert = vi.fn()
@@ -40,9 +43,6 @@ test('the create of a client that left is logged with its plant', async () => {
   expect(service.answered).toMatchObject([line, line, line])
   const plantIds = service.answered.map(({ plantId }) => plantId)
   expect(plantIds.toSorted()).toEqual(['0', '1', '2'])
-  for (const { socket } of clients) {
-    socket.destroy()
-  }
 })
 
 /** Resolves once the server knows that its client left. */
@@ -61,22 +61,11 @@ test('an answer has no member that its schema does not declare', async () => {
   expect(`${answer.body}`).toBe('{"id":1,"name":"n"}')
 })
 
-test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
-  await using service = await startService()
-
-  const answer = await service.client.ask('PUT', '/plants/7', { body: '{' })
-
-  assertFailure(answer, 40001)
-  await expect
-    .poll(() => service.answered)
-    .toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
-})
-
 test('a connection that has sent nothing in time ends without a line', async () => {
   await using service = await startService({
     limits: { headersTimeoutMs: 200, requestTimeoutMs: 200 },
   })
-  using spare = await service.connect()
+  const spare = await service.connect()
 
   const bytes = await spare.socket.toArray()
 
@@ -84,81 +73,59 @@ test('a connection that has sent nothing in time ends without a line', async () 
   expect(service.answered).toEqual([])
 })
 
-describe('a refusal below the routes is whole, last and logged once:', () => {
-  const chunked = ({ tokens }: Service) => {
-    const head = [
-      'POST /plants HTTP/1.1',
-      'host: h',
-      `authorization: Bearer ${tokens.full}`,
-      'content-type: application/json',
-      'transfer-encoding: chunked',
-    ]
-    return `${head.join('\r\n')}\r\n\r\n`
-  }
-  const malformed = 'the request is not well-formed HTTP'
+const chunked = `${plantRequest(client, '', ['transfer-encoding: chunked'])}`
+const malformed = 'the request is not well-formed HTTP'
 
-  type Refusal = readonly [
-    why: string,
-    send: (service: Service) => string,
-    error: number,
-    message: string,
-    /** The method in the log. Absent if the server did not read one. */
-    method: string | undefined,
-  ]
+/** The method is that of the log. It is absent if the server did not read one. */
+test.concurrent.for<
+  [why: string, sent: string, error: number, message: string, method?: string]
+>([
+  ['what is no HTTP', 'rubbish\r\n\r\n', 40000, malformed],
+  [
+    'large header fields',
+    `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`,
+    43101,
+    'the header fields are too large',
+  ],
+  ['a body that is no body', `${chunked}zz\r\n`, 40000, malformed, 'POST'],
+  [
+    'chunk extensions',
+    `${chunked}1;${'x'.repeat(20_000)}`,
+    41301,
+    'the chunk extensions of the body are too large',
+    'POST',
+  ],
+  [
+    'CONNECT',
+    'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
+    40501,
+    'this server is not a proxy',
+    'CONNECT',
+  ],
+  [
+    'a wrongly encoded target',
+    'GET /% HTTP/1.1\r\nhost: h\r\n\r\n',
+    40006,
+    'The request target is not correctly percent-encoded UTF-8',
+    'GET',
+  ],
+])(
+  'a refusal below the routes is whole, last and logged once: %s',
+  async (row, { expect }) => {
+    const [, sent, error, message, method] = row
+    const status = Math.floor(error / 100)
+    const socket = shared.open({ allowHalfOpen: true })
 
-  const refusals: readonly Refusal[] = [
-    ['what is no HTTP', () => 'rubbish\r\n\r\n', 40000, malformed, undefined],
-    [
-      'large header fields',
-      () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}`,
-      43101,
-      'the header fields are too large',
-      undefined,
-    ],
-    [
-      'a body that is no body',
-      service => `${chunked(service)}zz\r\n`,
-      40000,
-      malformed,
-      'POST',
-    ],
-    [
-      'chunk extensions',
-      service => `${chunked(service)}1;${'x'.repeat(20_000)}`,
-      41301,
-      'the chunk extensions of the body are too large',
-      'POST',
-    ],
-    [
-      'CONNECT',
-      () => 'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
-      40501,
-      'this server is not a proxy',
-      'CONNECT',
-    ],
-    [
-      'a wrongly encoded target',
-      () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n',
-      40006,
-      'The request target is not correctly percent-encoded UTF-8',
-      'GET',
-    ],
-  ]
-  test.concurrent.each(refusals)('%s', async (...refusal) => {
-    const [, send, error, message, method] = refusal
-    await using service = await startService()
-    using both = await service.connect()
-    const closed = once(both.served, 'close')
-
-    both.socket.write(send(service))
-    const bytes: Buffer[] = await both.socket.toArray()
+    socket.write(sent)
+    const bytes: Buffer[] = await socket.toArray()
+    socket.destroy()
     const [head = '', body = ''] = `${Buffer.concat(bytes)}`.split('\r\n\r\n')
-    const [status = '', ...lines] = head.split('\r\n')
+    const [statusLine, ...lines] = head.split('\r\n')
     const entries = lines.map(line => line.replace(/^Date/, 'date').split(/: (.*)/, 2))
     const fields = Object.fromEntries(entries)
 
     expect(JSON.parse(body)).toEqual({ error, message })
-    expect(status).toMatch(`HTTP/1.1 ${Math.floor(error / 100)} `)
+    expect(statusLine).toMatch(`HTTP/1.1 ${status} `)
     expect(fields).toEqual({
       date: expect.any(String),
       'cache-control': 'no-store',
@@ -171,29 +138,27 @@ describe('a refusal below the routes is whole, last and logged once:', () => {
     const ageMs = Date.now() - Date.parse(fields['date'])
     expect(Math.abs(ageMs)).toBeLessThan(60_000)
 
-    both.socket.destroy()
-    await closed
-    const line = {
-      reqId: fields['x-request-id'],
-      method,
-      status: Math.floor(error / 100),
-      error,
-      client: '127.0.0.1',
-    }
-    expect(service.answered).toMatchObject([line])
-  })
-})
+    const reqId = fields['x-request-id']
+    await expect
+      .poll(() => shared.answered.filter(line => line.reqId === reqId))
+      .toMatchObject([{ method, status, error, client: '127.0.0.1' }])
+  },
+)
 
 test('a request id that is sent is kept in the answer and the log', async () => {
-  await using service = await startService()
-  const id = 'aZ09_.:/+=@-'
+  const reqId = 'aZ09_.:/+=@-'
 
-  const answer = await service.client.ask('GET', '/plants', {
-    headers: { 'x-request-id': id },
+  const answer = await client.ask('PUT', '/plants/7', {
+    headers: { 'x-request-id': reqId },
+    body: '{',
   })
 
-  expect(answer.headers.get('x-request-id')).toBe(id)
-  await expect.poll(() => service.answered).toMatchObject([{ reqId: id }])
+  assertFailure(answer, 40001)
+  expect(answer.headers.get('x-request-id')).toBe(reqId)
+  // Also an answer about the body names the plant of the path.
+  await expect
+    .poll(() => shared.answered.find(line => line.reqId === reqId))
+    .toMatchObject({ error: 40001, plantId: '7' })
 })
 
 test('a request id that is too long or unsafe is replaced', () => {

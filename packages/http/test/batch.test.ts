@@ -1,9 +1,16 @@
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AccessError } from '@plant-store/access'
 import { DomainError, type PlantId, parsePlantId } from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
-import { assertFailure, chunk, jsonOf } from '@plant-store/http/testing'
-import { type ExpectStatic, expect, test, vi } from 'vitest'
+import {
+  assertFailure,
+  bareRequest,
+  chunk,
+  hostAndToken,
+  jsonOf,
+} from '@plant-store/http/testing'
+import { type ExpectStatic, expect, test } from 'vitest'
 import { PartRoom, readParts } from '../src/plants/batch.ts'
 import { pausedInserts, type ServiceOptions, startService } from './memory-service.ts'
 
@@ -14,7 +21,7 @@ import { pausedInserts, type ServiceOptions, startService } from './memory-servi
 
 async function start(options: ServiceOptions = {}) {
   const service = await startService(options)
-  const { client, tokens } = service
+  const { client } = service
   return {
     ...service,
     /**
@@ -27,16 +34,16 @@ async function start(options: ServiceOptions = {}) {
     /** A batch whose body comes in chunks. */
     async begin(...lines: readonly string[]) {
       const wire = await client.open()
-      const head = [
-        'POST /plants/batch HTTP/1.1',
-        'host: h',
-        `authorization: Bearer ${tokens.full}`,
-        'content-type: application/x-ndjson',
-        'transfer-encoding: chunked',
-      ]
+      const asked = client.asked('POST /plants/batch')
       const send = (text: string) => wire.send(chunk(text))
 
-      wire.send(`${head.join('\r\n')}\r\n\r\n`)
+      wire.send(
+        bareRequest(asked, [
+          ...hostAndToken(client),
+          'content-type: application/x-ndjson',
+          'transfer-encoding: chunked',
+        ]),
+      )
       if (lines.length > 0) {
         send(lines.join(''))
       }
@@ -44,7 +51,7 @@ async function start(options: ServiceOptions = {}) {
         send,
         sendRaw: wire.send,
         end: () => wire.send(chunk('')),
-        answer: () => wire.answer(client.asked('POST /plants/batch')),
+        answer: () => wire.answer(asked),
         closed: wire.closed,
         [Symbol.dispose]: () => wire[Symbol.dispose](),
       }
@@ -64,37 +71,11 @@ function plantId(id: number): PlantId {
   return parsePlantId(BigInt(id))
 }
 
-/** Returns a line of so many bytes without its end. */
-function lineOfBytes(id: number, bytes: number): string {
-  const bytesOfOthers = line(id, '').length - 1
-  return line(id, 'x'.repeat(bytes - bytesOfOthers))
-}
-
 /** This number of short lines needs more than one part. */
 const manyLines = 2_000
 const mayHaveCreated = /plants of earlier lines may have been created$/
 
 // Several wait for a second: a refused connection stays open for its client.
-test.concurrent('a client that leaves in the middle of a line frees its memory', async ({
-  expect,
-}) => {
-  await using service = await start({ limits: { heldBytesMax: 400_000 } })
-
-  for (let n = 0; n < 3; n++) {
-    const batch = await service.begin(...lines(10), 'x'.repeat(100_000))
-    await service.isRead(100_000, expect)
-    batch[Symbol.dispose]()
-  }
-  await expect.poll(() => service.answered).toHaveLength(3)
-
-  expect(service.logged, 'defects').toEqual([])
-  // The memory of the three batches is free again.
-  using last = await service.begin(line(1), `${' '.repeat(180_000)}\n`)
-  last.end()
-  const answer = await last.answer()
-  expect(jsonOf(answer)).toMatchObject({ refused: 1n })
-})
-
 test.concurrent('incomplete lines count as held memory, which is limited', async ({
   expect,
 }) => {
@@ -242,7 +223,7 @@ test.each([
   { lineBytes: 319, count: 192, counts: [65, 65, 62] },
   { lineBytes: 32 * 1024 - 192, count: 2, counts: [1, 1] },
 ])('lines of $lineBytes bytes and 192 more each fill parts of 32 KiB', async row => {
-  const bytes = Buffer.from(lineOfBytes(1, row.lineBytes).trimEnd())
+  const bytes = Buffer.from(line(1, 'x'.repeat(row.lineBytes - line(1, '').length)))
 
   const counts: number[] = []
   for await (const { plants } of readParts([Array(row.count).fill(bytes)])) {
@@ -252,28 +233,21 @@ test.each([
   expect(counts.filter(count => count > 0)).toEqual(row.counts)
 })
 
-test('parts up to 1.5 MiB run at once, and a longer line runs alone', async () => {
-  const onInsert = vi.fn()
-  using inserts = pausedInserts(onInsert)
-  const limits = { bodyBytesMax: 4 * 2 ** 20 }
-  await using service = await start({ limits, plants: inserts.plants })
-  const halfBytes = 768 * 1024 - 192
-  const halves = [lineOfBytes(1, halfBytes), lineOfBytes(2, halfBytes)]
+test('parts run at once up to the room, and one that is larger runs alone', async () => {
+  const room = new PartRoom(100)
+  let isAdmitted = false
+  await Promise.all([room.enter(1, 40), room.enter(2, 60)])
+  const large = room.enter(3, 101).then(() => {
+    isAdmitted = true
+  })
 
-  using exact = await service.begin(...halves)
-  await expect.poll(() => onInsert.mock.calls).toHaveLength(2)
-  using long = await service.begin(line(3, 'x'.repeat(2 * 2 ** 20)))
-  await service.isRead(2 * 2 ** 20, expect)
+  room.leave(40)
+  await nextTurn()
+  await nextTurn()
+  expect(isAdmitted, 'while another runs').toBe(false)
 
-  expect(onInsert).toHaveBeenCalledTimes(2)
-
-  inserts.resume()
-  exact.end()
-  long.end()
-  const exactAnswer = await exact.answer()
-  const longAnswer = await long.answer()
-  expect(jsonOf(exactAnswer)).toMatchObject({ created: 2n })
-  expect(jsonOf(longAnswer)).toMatchObject({ created: 1n })
+  room.leave(60)
+  await large
 })
 
 test('a batch holds only what it has not created yet', async () => {

@@ -74,10 +74,6 @@ test.each<[string, AnyGate, status: number]>([
   ['throw undefined', () => raise(undefined), 500],
   ['no holder', () => undefined, 500],
   ['a promise of no holder', async () => undefined, 500],
-  ['a holder without a name', () => ({ name: '' }), 500],
-  // Its type is that of a holder, because an error has a name.
-  ['a returned error', () => invalid, 500],
-  ['a promise of an error', async () => invalid, 500],
 ])('%s admits nobody', async (_, gate, status) => {
   const answer = await ask(gate)
 
@@ -92,13 +88,6 @@ test('a store that cannot look up a token leaves no doubt about changes', async 
   // Error 50302 would say that a change may have been made.
   expect(answer).toMatchObject([503, { error: 50306 }])
   expect(created).toEqual([])
-})
-
-test('why a gate that returns an error admits nobody is in the log', async () => {
-  await ask(() => invalid)
-
-  const reason = /TypeError: the gate returned no holder with a name/
-  expect(service.logged.at(-1)).toEqual(['error', expect.stringMatching(reason)])
 })
 
 /** Returns the answer to a create, as its status and its body. */

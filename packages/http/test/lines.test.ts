@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
-import { isEmptyLine, type LineLimits, readLines } from '../src/request/lines.ts'
+import { type LineLimits, readLines } from '../src/request/lines.ts'
 import { Body } from '../src/wire/body.ts'
 
 afterEach(() => void vi.useRealTimers())
@@ -102,14 +102,4 @@ test('a body that was read is not ended later', async () => {
   expect(await next()).toBeUndefined()
   expect(getEventListeners(ending.signal, 'abort')).toEqual([])
   expect(vi.getTimerCount()).toBe(0)
-})
-
-test('a line is empty without bytes, or with a carriage return only', () => {
-  const isEmpty = (line: string) => isEmptyLine(Buffer.from(line))
-
-  expect(isEmpty(''), 'no bytes').toBe(true)
-  expect(isEmpty('\r'), 'a carriage return').toBe(true)
-  expect(isEmpty('\n'), 'a line feed').toBe(false)
-  expect(isEmpty('\r\r'), 'two carriage returns').toBe(false)
-  expect(isEmpty(' '), 'a space').toBe(false)
 })

@@ -29,7 +29,6 @@ import type { FastifyInstance } from 'fastify'
 export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
-  readonly host?: string
   /** Adds to the server before it listens. */
   readonly prepare?: (app: FastifyInstance) => void
 }
@@ -57,15 +56,24 @@ export async function startService(options: ServiceOptions = {}) {
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
   const debugged: unknown[] = []
-  const { plants: operations, host = '127.0.0.1', prepare, ...serverOptions } = options
-  const plants = createRepository(operations)
+  const { plants: operations, prepare, ...serverOptions } = options
+  const plants: PlantRepository = {
+    ...createMemoryPlantRepository(),
+    // If `insert` is replaced, many plants are inserted by it too.
+    insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),
+    ...operations,
+  }
   const useCases = createPlantUseCases({ plants })
   const app = createServer({
     plants: useCases,
     unannounced: useCases,
     gate,
     check: async () => {},
-    logger: createLogger(logged, debugged),
+    logger: {
+      error: (details, message) =>
+        void logged.push(['error', `${message}: ${Object(details).err.stack}`]),
+      debug: details => void debugged.push(details),
+    },
     onAnswer: line => void answered.push(line),
     metrics: async () => '# HELP http_requests_total Requests\n',
     ...serverOptions,
@@ -73,11 +81,12 @@ export async function startService(options: ServiceOptions = {}) {
   prepare?.(app)
   const sockets: Socket[] = []
   app.server.on('connection', socket => sockets.push(socket))
-  const address = new URL(await app.listen({ host, port: 0 }))
+  const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }))
   const path = options.baseUrl?.pathname ?? ''
   const url = `${address.origin}${path}`.replace(/\/$/, '')
   const { bodyBytesMax = 2 ** 20 } = options.limits ?? {}
   const client = createClient({ url, tokens, bodyBytesMax }, recorder)
+  const connector = createConnector(app, address)
   return {
     app,
     url,
@@ -92,9 +101,10 @@ export async function startService(options: ServiceOptions = {}) {
     debugged,
     /** The server's ends of all connections. */
     sockets,
-    ...createConnector(app, address),
+    ...connector,
     async [Symbol.asyncDispose]() {
       client.close()
+      connector.destroyClients()
       // Cut the connections, so that no test waits for clients to learn of the stop.
       app.server.closeAllConnections()
       await app.close()
@@ -123,10 +133,13 @@ function createTokens() {
   return { tokens, gate: createGate({ tokens: { find, markUsed: async () => {} } }) }
 }
 
-/** Returns functions that open connections to the server. */
+/** Returns functions that open connections to the server, and one that ends them all. */
 function createConnector({ server }: FastifyInstance, { hostname, port }: URL) {
+  const clients: Socket[] = []
+
   function open({ allowHalfOpen = false } = {}): Socket {
     const socket = openSocket({ host: hostname, port: Number(port), allowHalfOpen })
+    clients.push(socket)
     return socket.on('error', () => {})
   }
 
@@ -139,7 +152,7 @@ function createConnector({ server }: FastifyInstance, { hostname, port }: URL) {
     const socket = open({ allowHalfOpen: true })
     const [served]: Socket[] = await accepted
     assert(served !== undefined, 'the server accepts the connection')
-    return { socket, served, [Symbol.dispose]: () => void socket.destroy() }
+    return { socket, served }
   }
 
   /** Opens connections one after the other, so that both ends belong together. */
@@ -151,20 +164,8 @@ function createConnector({ server }: FastifyInstance, { hostname, port }: URL) {
     return connections
   }
 
-  return { open, connect, connectMany }
-}
-
-/**
- * Returns a repository in memory with other operations. If `insert` is replaced, many
- * plants are inserted by it too.
- */
-function createRepository(operations: Partial<PlantRepository> = {}): PlantRepository {
-  const plants: PlantRepository = {
-    ...createMemoryPlantRepository(),
-    insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),
-    ...operations,
-  }
-  return plants
+  const destroyClients = () => clients.map(client => client.destroy())
+  return { open, connect, connectMany, destroyClients }
 }
 
 /** Returns a plant as a repository finds it. */
@@ -189,13 +190,4 @@ export function pausedInserts(onInsert = () => {}) {
   }
   const begun = beginning.promise
   return { plants: { insert }, begun, resume, [Symbol.dispose]: resume }
-}
-
-/** Keeps what the server logs beside its requests. */
-function createLogger(logged: Logged[], debugged: unknown[]): ServerOptions['logger'] {
-  return {
-    error: (details, message) =>
-      void logged.push(['error', `${message}: ${Object(details).err.stack}`]),
-    debug: details => void debugged.push(details),
-  }
 }

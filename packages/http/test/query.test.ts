@@ -31,7 +31,7 @@ test.each([
   expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
 })
 
-test('a limit is read as a number, which only far beyond any limit is rounded', () => {
+test('a limit is a number, and rounded only far beyond any limit', () => {
   expect(readLimit('1000')).toBe(1_000)
   expect(readLimit('9223372036854775807')).toBe(2 ** 63)
 })

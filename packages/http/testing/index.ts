@@ -1,8 +1,10 @@
 export {
   type AskOptions,
+  bareRequest,
   type Client,
   chunk,
   createClient,
+  hostAndToken,
   plantRequest,
   type RunningStore,
   type StoreTokens,
