@@ -1,7 +1,7 @@
 import { isDomainError, parsePlant } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
-import { toNumber } from './answer.ts'
 import { errorNumbers, RefusedError } from './errors.ts'
+import { toNumber } from './send.ts'
 
 export interface ManyCreated {
   readonly created: number

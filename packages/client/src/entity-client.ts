@@ -9,8 +9,8 @@ import {
 } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers, RefusedError } from './errors.ts'
-import { type Answer, type ClientOptions, operationUrl } from './request.ts'
-import { createSend, type Send } from './send.ts'
+import { type ClientOptions, operationUrl } from './options.ts'
+import { type Answer, createSend, type Send } from './send.ts'
 
 /**
  * The operations on one entity of a store. Each rejects with the error of `parse`,
@@ -120,62 +120,24 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   return createOperations(createSend(options), listUrl, options)
 }
 
-/** The rules of one entity, without its path. */
-type EntityRules<Item extends Identified, Query> = Omit<
-  EntityOptions<Item, Query>,
-  'path'
->
-
+/** @param rules those of one entity, without its path */
 export function createOperations<Item extends Identified, Query extends ListQuery>(
   send: Send,
   listUrl: string,
-  rules: EntityRules<Item, Query>,
+  { parse, parseId, parseQuery }: Omit<EntityOptions<Item, Query>, 'path'>,
 ): EntityClient<Item, Query> {
   const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
-  const context: EntityContext<Item, Query> = { send, listUrl, itemUrl, rules }
-  const reads = createReads(context)
-  return { ...reads, ...createChanges(context, reads.readVersioned) }
-}
-
-/** The parts that all operations on one entity share. */
-interface EntityContext<Item extends Identified, Query> {
-  readonly send: Send
-  readonly listUrl: string
-  readonly itemUrl: (id: Item['id']) => string
-  readonly rules: EntityRules<Item, Query>
-}
-
-type Reads<Item extends Identified, Query> = Pick<
-  EntityClient<Item, Query>,
-  'read' | 'readVersioned' | 'list' | 'pages'
->
-
-function createReads<Item extends Identified, Query extends ListQuery>({
-  send,
-  listUrl,
-  itemUrl,
-  rules,
-}: EntityContext<Item, Query>): Reads<Item, Query> {
-  const { parse, parseId, parseQuery } = rules
-  const list: Reads<Item, Query>['list'] = async (query = {}, { signal } = {}) => {
-    const url = new URL(listUrl)
-    for (const [name, value] of Object.entries(parseQuery(query))) {
-      url.searchParams.set(name, `${value}`)
-    }
-    const read = (body: unknown, { headers }: Answer): Page<Item> => {
-      const after = readNext(headers.get('link'))
-      const total = readTotal(headers.get('total-count'))
-      return {
-        items: readList(body).map(item => parse(item)),
-        ...(after !== undefined && { next: parseId(after) }),
-        ...(total !== undefined && { total }),
-      }
-    }
-    return send({ method: 'GET', url: url.href, signal, read })
-  }
-
-  return {
-    list,
+  const readItem = (body: unknown, { headers }: Answer, id: Item['id']) => ({
+    item: parse(body, id),
+    version: readVersion(headers.get('etag')),
+  })
+  const client: EntityClient<Item, Query> = {
+    async create(input, { signal } = {}) {
+      const item = parse(input)
+      const body = writeJsonRecord(item)
+      const read = (answer: unknown) => parse(answer, item.id)
+      return send({ method: 'POST', url: listUrl, body, signal, read })
+    },
     async read(input, { signal } = {}) {
       const id = parseId(input)
       const read = (body: unknown) => parse(body, id)
@@ -183,21 +145,62 @@ function createReads<Item extends Identified, Query extends ListQuery>({
     },
     async readVersioned(input, { signal } = {}) {
       const id = parseId(input)
-      const read = (body: unknown, { headers }: Answer) => {
-        const version = readVersion(headers.get('etag'))
-        return { item: parse(body, id), version }
-      }
+      const read = (body: unknown, answer: Answer) => readItem(body, answer, id)
       return send({ method: 'GET', url: itemUrl(id), signal, read })
+    },
+    async list(query = {}, { signal } = {}) {
+      const url = new URL(listUrl)
+      for (const [name, value] of Object.entries(parseQuery(query))) {
+        url.searchParams.set(name, `${value}`)
+      }
+      const read = (body: unknown, { headers }: Answer): Page<Item> => ({
+        items: readList(body).map(item => parse(item)),
+        ...readNext(headers.get('link'), parseId),
+        ...readTotal(headers.get('total-count')),
+      })
+      return send({ method: 'GET', url: url.href, signal, read })
     },
     async *pages(query = {}, options) {
       let { after } = query
       do {
-        const { items, next }: Page<Item> = await list({ ...query, after }, options)
+        const { items, next } = await client.list({ ...query, after }, options)
         yield items
         after = next
       } while (after !== undefined)
     },
+    async replace(input, options = {}) {
+      const item = parse(input)
+      const { id, ...rest } = item
+      const read = (body: unknown, answer: Answer): Replaced<Item> => ({
+        ...readItem(body, answer, id),
+        created: answer.status === 201,
+      })
+      const request = { ...changeOf(options), url: itemUrl(id), read } as const
+      const body = writeJsonRecord(rest)
+      return send({ ...request, method: 'PUT', body }).catch(async error => {
+        const current = await itemAfter(error, options, () =>
+          client.readVersioned(id, options),
+        )
+        if (current !== 'missing' && isSame(current.item, item)) {
+          return { ...current, created: options.ifNoneMatch === '*' }
+        }
+        throw error
+      })
+    },
+    async remove(input, options = {}) {
+      const id = parseId(input)
+      const request = { ...changeOf(options), url: itemUrl(id), read: () => {} } as const
+      await send({ ...request, method: 'DELETE' }).catch(async error => {
+        const current = await itemAfter(error, options, () =>
+          client.readVersioned(id, options),
+        )
+        if (current !== 'missing') {
+          throw error
+        }
+      })
+    },
   }
+  return client
 }
 
 /** @throws TypeError if the body is no list */
@@ -211,84 +214,16 @@ function readList(body: unknown): readonly unknown[] {
 /**
  * Returns after which id the next page begins, if the `Link` field names one (RFC 8288).
  */
-function readNext(link: string | null): bigint | undefined {
+function readNext<Id>(link: string | null, parseId: (id: bigint) => Id) {
   const [, after] = /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(link ?? '') ?? []
-  if (after === undefined) {
-    return undefined
-  }
-  return BigInt(after)
+  return after === undefined ? {} : { next: parseId(BigInt(after)) }
 }
 
-function readTotal(field: string | null): Total | undefined {
+function readTotal(field: string | null): { readonly total?: Total } {
   if (field === null) {
-    return undefined
+    return {}
   }
-  if (field.endsWith('+')) {
-    return `${totalMax}+`
-  }
-  return Number(field)
-}
-
-type Changes<Item extends Identified, Query> = Pick<
-  EntityClient<Item, Query>,
-  'create' | 'replace' | 'remove'
->
-
-type ReadVersioned<Item extends Identified, Query> = EntityClient<
-  Item,
-  Query
->['readVersioned']
-
-function createChanges<Item extends Identified, Query extends ListQuery>(
-  { send, listUrl, itemUrl, rules }: EntityContext<Item, Query>,
-  readVersioned: ReadVersioned<Item, Query>,
-): Changes<Item, Query> {
-  const { parse, parseId } = rules
-  return {
-    async create(input, { signal } = {}) {
-      const item = parse(input)
-      const body = writeJsonRecord(item)
-      const read = (answer: unknown) => parse(answer, item.id)
-      return send({ method: 'POST', url: listUrl, body, signal, read })
-    },
-
-    async replace(input, options = {}) {
-      const item = parse(input)
-      const { id, ...rest } = item
-      const read = (answer: unknown, { headers, status }: Answer): Replaced<Item> => {
-        const version = readVersion(headers.get('etag'))
-        return { item: parse(answer, id), version, created: status === 201 }
-      }
-      const url = itemUrl(id)
-      const body = writeJsonRecord(rest)
-      const headers = conditionFields(options)
-      const { signal } = options
-      try {
-        return await send({ method: 'PUT', url, headers, body, signal, read })
-      } catch (error) {
-        const current = await itemAfter(error, () => readVersioned(id, options), signal)
-        if (current !== 'missing' && isSame(current.item, item)) {
-          return { ...current, created: options.ifNoneMatch === '*' }
-        }
-        throw error
-      }
-    },
-
-    async remove(input, options = {}) {
-      const id = parseId(input)
-      const url = itemUrl(id)
-      const headers = conditionFields(options)
-      const { signal } = options
-      try {
-        await send({ method: 'DELETE', url, headers, signal, read: () => {} })
-      } catch (error) {
-        const current = await itemAfter(error, () => readVersioned(id, options), signal)
-        if (current !== 'missing') {
-          throw error
-        }
-      }
-    },
-  }
+  return { total: field.endsWith('+') ? `${totalMax}+` : Number(field) }
 }
 
 /**
@@ -298,8 +233,8 @@ function createChanges<Item extends Identified, Query extends ListQuery>(
  */
 async function itemAfter<Item>(
   failure: unknown,
+  { signal }: CallOptions,
   read: () => Promise<Versioned<Item>>,
-  signal: CallOptions['signal'],
 ): Promise<Versioned<Item> | 'missing'> {
   if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
     throw failure
@@ -355,20 +290,18 @@ function readVersion(etag: string | null): Version {
 }
 
 /**
- * Returns the header fields of a conditional change.
+ * Returns what a conditional change sends.
  *
  * @throws TypeError for a text that is not a version, which could mean something else
  *   between quotation marks
  */
-function conditionFields({
-  ifMatch,
-  ifNoneMatch,
-}: ChangeOptions): Readonly<Record<string, string>> {
+function changeOf({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
   if (ifMatch !== undefined && !isVersion(ifMatch)) {
     throw new TypeError('ifMatch must be a Version')
   }
-  return {
+  const headers: Readonly<Record<string, string>> = {
     ...(ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }),
     ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
   }
+  return { headers, signal }
 }

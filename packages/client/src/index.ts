@@ -24,16 +24,16 @@ export {
   type Versioned,
 } from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'
-export {
-  createPlantClient,
-  type PlantClient,
-  type PlantInput,
-  type PlantListQuery,
-} from './plant-client.ts'
 export type {
   AnswerHeaders,
   ClientOptions,
   Fetch,
   FetchedAnswer,
   FetchInit,
-} from './request.ts'
+} from './options.ts'
+export {
+  createPlantClient,
+  type PlantClient,
+  type PlantInput,
+  type PlantListQuery,
+} from './plant-client.ts'

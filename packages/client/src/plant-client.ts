@@ -8,7 +8,7 @@ import {
   type EntityClient,
   type Input,
 } from './entity-client.ts'
-import { type ClientOptions, operationUrl } from './request.ts'
+import { type ClientOptions, operationUrl } from './options.ts'
 import { createSend } from './send.ts'
 
 /**

@@ -1,11 +1,28 @@
-import { readAnswer } from './answer.ts'
+import { parseJsonRecord } from '@plant-store/json'
 import { NoAnswerError, RefusedError } from './errors.ts'
-import {
-  type Answer,
-  type ClientOptions,
-  checkOptions,
-  type OperationRequest,
-} from './request.ts'
+import { type AnswerHeaders, type ClientOptions, checkOptions } from './options.ts'
+
+/** A request of one operation, and how to read its answer. */
+export interface OperationRequest<Result> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /**
+   * Allows a POST to be repeated. Each failed attempt may have made part of the change.
+   */
+  readonly mayRepeat?: boolean
+  readonly signal: AbortSignal | undefined
+  /** @throws if the body is not an answer of the operation */
+  readonly read: (body: unknown, answer: Answer) => Result
+}
+
+/** An answer that arrived whole. */
+export interface Answer {
+  readonly status: number
+  readonly headers: AnswerHeaders
+  readonly text: string
+}
 
 /** The longest wait before the second attempt. It doubles for each further one. */
 const backOffMs = 100
@@ -86,8 +103,6 @@ async function waitBefore(
   await within(retryAfterMs + jitterMs, signal, aborted).catch(() => {})
 }
 
-const timeoutMsDefault = 10_000
-
 /**
  * Makes one attempt.
  *
@@ -100,22 +115,30 @@ function sendOnce(
   options: SendOptions,
   changedBefore: boolean,
 ): Promise<Answer> {
-  const { timeoutMs = timeoutMsDefault } = options
+  const { timeoutMs = 10_000, fetch = globalThis.fetch } = options
+  if (fetch === undefined) {
+    throw new TypeError('there is no fetch: pass one as an option')
+  }
+  const { method, url, body = null } = request
+  const timedOut = (missing: string, mayHaveChanged: boolean, cause: unknown) => {
+    const message = `no ${missing} within ${timeoutMs} ms`
+    return new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
+  }
   return within(timeoutMs, request.signal, async signal => {
-    const headers = await prepare(request, options, signal).catch(cause => {
-      if (signal.aborted) {
-        const message = `no access token within ${timeoutMs} ms`
-        throw timedOut(message, changedBefore, cause)
-      }
-      throw cause
+    const headers = await headersOf(request, options, signal).catch(cause => {
+      throw signal.aborted ? timedOut('access token', changedBefore, cause) : cause
     })
     try {
-      return await fetchAnswer(request, options, { headers, signal })
+      // A redirect could leak the token or drop the body.
+      const init = { method, headers, body, redirect: 'manual', signal } as const
+      const response = await fetch(url, init)
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text }
     } catch (cause) {
-      const mayHaveMade = request.method !== 'GET' && !options.neverConnected(cause)
+      const mayHaveMade = method !== 'GET' && !options.neverConnected(cause)
       const mayHaveChanged = changedBefore || mayHaveMade
       if (signal.aborted) {
-        throw timedOut(`no answer within ${timeoutMs} ms`, mayHaveChanged, cause)
+        throw timedOut('answer', mayHaveChanged, cause)
       }
       const details = { reason: 'connection-failed', mayHaveChanged } as const
       throw new NoAnswerError('no answer: the connection failed', details, cause)
@@ -123,51 +146,17 @@ function sendOnce(
   })
 }
 
-function timedOut(
-  message: string,
-  mayHaveChanged: boolean,
-  cause: unknown,
-): NoAnswerError {
-  return new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
-}
-
 /**
- * Resolves to the header fields, once there is a token. Nothing was sent if it rejects.
+ * Resolves to the header fields, once there is a token. The errors of `Headers` contain
+ * the value, so the token is judged before.
  */
-async function prepare(
-  request: OperationRequest<unknown>,
-  { token, fetch = globalThis.fetch }: ClientOptions,
+async function headersOf(
+  { headers, body }: OperationRequest<unknown>,
+  { token: given }: ClientOptions,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
-  if (fetch === undefined) {
-    throw new TypeError('there is no fetch: pass one as an option')
-  }
-  const bearer =
-    typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
-  return headersOf(request, bearer)
-}
-
-async function fetchAnswer(
-  { method, url, body }: OperationRequest<unknown>,
-  { fetch = globalThis.fetch }: ClientOptions,
-  {
-    headers,
-    signal,
-  }: { readonly headers: Record<string, string>; readonly signal: AbortSignal },
-): Promise<Answer> {
-  // A redirect could leak the token or drop the body.
-  const redirect = 'manual'
-  const init = { method, headers, body: body ?? null, redirect, signal } as const
-  const response = await fetch(url, init)
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, text }
-}
-
-/** The errors of `Headers` contain the value, so the token is judged before. */
-function headersOf(
-  { headers: own, body }: OperationRequest<unknown>,
-  token: unknown,
-): Record<string, string> {
+  const token: unknown =
+    typeof given === 'string' ? given : await Promise.race([given(), aborted(signal)])
   if (typeof token !== 'string' || !/^[!-~]+$/.test(token)) {
     throw new TypeError(
       'the access token must be one word, without white space and without "Bearer"',
@@ -177,7 +166,7 @@ function headersOf(
     accept: 'application/json',
     authorization: `Bearer ${token}`,
     ...(body !== undefined && { 'content-type': 'application/json' }),
-    ...own,
+    ...headers,
   }
 }
 
@@ -235,4 +224,90 @@ function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) =>
     signal.addEventListener('abort', () => reject(signal.reason)),
   )
+}
+
+const successes = { GET: [200], POST: [200], PUT: [200, 201], DELETE: [204] }
+
+/** The store has refused these before it handled the request: nothing was changed. */
+const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
+
+/**
+ * Returns the result in an answer.
+ *
+ * @param changedBefore whether an earlier attempt may have made the change
+ * @throws RefusedError, or NoAnswerError if the answer is not from a plant store
+ */
+export function readAnswer<Result>(
+  { method, read }: OperationRequest<Result>,
+  answer: Answer,
+  changedBefore: boolean,
+): Result {
+  const { status, headers, text } = answer
+  let refusal: Refusal | undefined
+  let cause: unknown
+  try {
+    const body = text === '' ? undefined : parseJsonRecord(text)
+    if (successes[method].includes(status)) {
+      return read(body, answer)
+    }
+    refusal = readRefusal(status, body)
+  } catch (error) {
+    cause = error
+  }
+
+  const isOfClient = status >= 400 && status < 500
+  const isUnchanged =
+    isOfClient || (refusal !== undefined && unchanged.has(refusal.number))
+  const mayHaveChanged = changedBefore || (method !== 'GET' && !isUnchanged)
+  const retryAfterMs = readRetryAfter(headers.get('retry-after'))
+  const details = { status, mayHaveChanged, retryAfterMs }
+  if (refusal !== undefined) {
+    throw new RefusedError(refusal.message, { ...details, number: refusal.number })
+  }
+  throw new NoAnswerError(
+    `the answer with status ${status} is not from a plant store`,
+    { ...details, reason: 'unreadable-answer' },
+    cause,
+  )
+}
+
+type Refusal = Pick<RefusedError, 'number' | 'message'>
+
+/** @throws TypeError if the answer is no refusal of a store */
+function readRefusal(status: number, body: unknown): Refusal {
+  const { error, message } = Object(body)
+  if (status < 400 || typeof message !== 'string') {
+    throw new TypeError('the answer must be a refusal')
+  }
+  return { number: toNumber(error), message }
+}
+
+/**
+ * Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110,
+ * 10.2.3).
+ */
+function readRetryAfter(field: string | null): number | undefined {
+  if (field === null) {
+    return undefined
+  }
+  if (/^\d+$/.test(field)) {
+    return Number(field) * 1000
+  }
+  const atMs = Date.parse(field)
+  if (Number.isNaN(atMs)) {
+    return undefined
+  }
+  return Math.max(0, atMs - Date.now())
+}
+
+/**
+ * @throws TypeError if the value is not an integer that a JavaScript number holds exactly
+ */
+export function toNumber(value: unknown): number {
+  const isNumeric = typeof value === 'bigint' || typeof value === 'number'
+  const number = Number(value)
+  if (isNumeric && Number.isSafeInteger(number)) {
+    return number
+  }
+  throw new TypeError('an integer up to 2^53 is expected')
 }

@@ -1,7 +1,7 @@
 import { createPlantClient } from '@plant-store/client'
 import { int64Max, int64Min } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 import { answer, scripted } from './scripted-store.ts'
 
@@ -148,14 +148,4 @@ test('what the domain refuses is not sent', async () => {
     { reason: { name: 'DomainError', code: 'invalid-query' } },
   ])
   expect(store.requests).toEqual([])
-})
-
-test('the token is fetched for every request', async () => {
-  await using store = await startMemoryStore()
-  const token = vi.fn(async () => store.token).mockResolvedValueOnce('expired')
-  const client = createPlantClient({ ...store, token })
-
-  await expect(client.list()).rejects.toMatchObject({ status: 401, number: 40102 })
-  expect(await client.list()).toEqual({ items: [] })
-  expect(token).toHaveBeenCalledTimes(2)
 })

@@ -3,19 +3,11 @@ import {
   createPlantClient,
   type Fetch,
   NoAnswerError,
+  type PlantClient,
   type Version,
 } from '@plant-store/client'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import {
-  answer,
-  breakOff,
-  busy,
-  die,
-  hang,
-  type Step,
-  scripted,
-  unavailable,
-} from './scripted-store.ts'
+import { answer, breakOff, die, type Step, scripted, silence } from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
@@ -24,8 +16,6 @@ afterEach(() => void vi.restoreAllMocks())
 const plant = { id: 1n, name: 'Ficus' }
 const stored = answer(200, '{"id":1,"name":"Ficus"}')
 const created = answer(200, '{"name":"Ficus"}', { etag: '"v2"' })
-const versioned = answer(200, '{"id":1,"name":"Ficus"}', { etag: '"v2"' })
-const inAnotherState = refuse(412, 41201)
 const v1 = 'v1' as Version
 const v2 = 'v2' as Version
 const current = { item: plant, version: v2 }
@@ -41,26 +31,29 @@ function html(status: number) {
   return answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
 }
 
+type Call = (client: PlantClient) => Promise<unknown>
+
+const read: Call = client => client.read(1n)
+const create: Call = client => client.create(plant)
+const replace: Call = client => client.replace(plant)
+const replaceFirst: Call = client => client.replace(plant, { ifMatch: v1 })
+const remove: Call = client => client.remove(1n)
+
 test.each<[string, Step]>([
   ['an answer that breaks off', breakOff],
   ['a limit on requests', refuse(429, 42900)],
   ["a proxy's failure", html(502)],
   ["a proxy's time-out", html(504)],
-])('reading, listing, replacing and removing pass over %s', async (_name, fault) => {
-  const answers = [stored, answer(200, '[]'), created, removed]
-  await using store = await scripted(answers.flatMap(success => [fault, success]))
+])('reading, replacing and removing pass over %s', async (_name, fault) => {
+  await using store = await scripted([fault, stored, fault, created, fault, removed])
   const { client, requests } = store
 
-  const results = [
-    await client.read(1n),
-    await client.list(),
-    await client.replace(plant),
-    await client.remove(1n),
-  ]
+  const results = [await read(client), await replace(client), await remove(client)]
 
-  expect(results).toEqual([plant, { items: [] }, replaced, undefined])
-  expect(store.methods()).toBe('GET GET GET GET PUT PUT DELETE DELETE')
-  expect(requests[4]?.body).toBe(requests[5]?.body)
+  expect(results).toEqual([plant, replaced, undefined])
+  const methods = requests.map(({ method }) => method)
+  expect(methods.join(' ')).toBe('GET GET PUT PUT DELETE DELETE')
+  expect(requests[2]?.body).toBe(requests[3]?.body)
 })
 
 test.each([50301, 50303, 50304, 50305, 50306, 42900])(
@@ -70,33 +63,83 @@ test.each([50301, 50303, 50304, 50305, 50306, 42900])(
     await using store = await scripted([refusal, refusal, created])
 
     expect(await store.client.create(plant)).toEqual(plant)
-    expect(store.requests).toHaveLength(3)
   },
 )
 
-test.each<[string, Step]>([
-  ['an answer that breaks off', breakOff],
-  ['a defect', refuse(500, 50001)],
-  ["a proxy's 503", html(503)],
-  ['a 201 that reads like a refusal', answer(201, { error: 40002, message: 'no' })],
-  ['a 200 that is no plant', answer(200, '[]')],
-  ['a redirection', answer(307, '', { location: '/elsewhere' })],
-])('creating is not repeated after %s, which leaves it unknown', async (_name, fault) => {
-  await using store = await scripted([fault, created])
+const unknown = { mayHaveChanged: true }
+const unchanged = { mayHaveChanged: false }
+const unreadable = { reason: 'unreadable-answer' }
+const otherStore = { ...unreadable, status: 400, ...unchanged }
+const lost = [die, refuse(412, 41201)]
+const tagged = (etag: string) => answer(200, '{"id":1,"name":"Ficus"}', { etag })
+const readVersioned: Call = client => client.readVersioned(1n)
 
-  await expect(store.client.create(plant)).rejects.toMatchObject({ mayHaveChanged: true })
-  expect(store.requests).toHaveLength(1)
-})
+/** Each call ends with the last answer of its script: a further request gets another. */
+test.each<[what: string, call: Call, script: readonly Step[], error: object]>([
+  ['a create whose answer breaks off', create, [breakOff], unknown],
+  ['a create that meets a defect', create, [refuse(500, 50001)], unknown],
+  [
+    "a create that meets a proxy's 503",
+    create,
+    [html(503)],
+    {
+      ...unreadable,
+      status: 503,
+      message:
+        'the answer with status 503 is not from a plant store; it is unknown whether the change was made',
+    },
+  ],
+  [
+    'a create with a 201 that reads like a refusal',
+    create,
+    [answer(201, { error: 40002, message: 'no' })],
+    unknown,
+  ],
+  ['a create with a 200 that is no plant', create, [answer(200, '[]')], unknown],
+  [
+    'a create that is redirected',
+    create,
+    [answer(307, '', { location: '/elsewhere' })],
+    unknown,
+  ],
+  ...[
+    '{"error":40002}',
+    '{"error":"40002","message":"no"}',
+    '{"message":"no"}',
+    'null',
+  ].map((body): [string, Call, Step[], object] => [
+    `a create with a 400 of ${body}`,
+    create,
+    [answer(400, body)],
+    otherStore,
+  ]),
+  ['a read that is refused', read, [refuse(400, 40002)], { number: 40002, ...unchanged }],
+  ['a read that meets a defect', read, [refuse(500, 50001)], unchanged],
+  ['a read of no plant', read, [answer(200, '{"name":5}')], unchanged],
+  ['a read of no JSON', read, [html(200)], unchanged],
+  ['a read of another id', read, [answer(200, '{"id":2,"name":"Ficus"}')], unchanged],
+  ['a read without a tag', readVersioned, [stored], unreadable],
+  ...['v1', 'v"v1"', '"v1"v', '""', '"a b"'].map(
+    (etag): [string, Call, Step[], object] => [
+      `a read with the entity tag ${etag}`,
+      readVersioned,
+      [tagged(etag)],
+      unreadable,
+    ],
+  ),
+  ["a change that a proxy's 404 follows", replace, [die, html(404)], unknown],
+  ['a removal that is forbidden then', remove, [die, forbidden], { number: 40301 }],
+  [
+    'a change that cannot be read back',
+    replaceFirst,
+    [...lost, forbidden],
+    { number: 41201, ...unknown },
+  ],
+])('%s fails, and nothing more is sent', async (_, call, script, error) => {
+  await using store = await scripted(script)
 
-test('an unreadable answer is named with its status and its doubt', async () => {
-  await using store = await scripted([html(503)])
-
-  await expect(store.client.create(plant)).rejects.toMatchObject({
-    reason: 'unreadable-answer',
-    status: 503,
-    message:
-      'the answer with status 503 is not from a plant store; it is unknown whether the change was made',
-  })
+  await expect(call(store.client)).rejects.toMatchObject(error)
+  expect(store.requests).toHaveLength(script.length)
 })
 
 const ofDeno = (part: string, why: string) =>
@@ -123,67 +166,39 @@ function foreignError(code: string) {
   return runInNewContext("Object.assign(new Error('refused'), { code })", { code })
 }
 
-test.each<[string, unknown]>([
-  ...unconnectedCodes.map((code): [string, unknown] => [code, foreignError(code)]),
-  ['Connect', ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)')],
-  ['a forbidden port', new Error('bad port')],
-])('%s proves that nothing was sent, so creating is repeated', async (_, cause) => {
-  const { fetch, error } = await createWithFailingFetch(cause)
-
-  expect(error).toMatchObject({ ...noConnection, mayHaveChanged: false })
-  expect(fetch).toHaveBeenCalledTimes(2)
-})
-
-test.each<[string, unknown]>([
-  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' })],
-  ['SendRequest', ofDeno('SendRequest', 'connection closed before message completed')],
-])('after %s, the plant may be there, so creating is not repeated', async (_, cause) => {
-  const { fetch, error } = await createWithFailingFetch(cause)
-
-  expect(error).toMatchObject({ ...noConnection, mayHaveChanged: true })
-  expect(fetch).toHaveBeenCalledTimes(1)
-})
-
-const noConnection = {
-  message: expect.stringMatching(/^no answer: the connection failed/),
-  cause: { message: 'fetch failed' },
-}
-
-async function createWithFailingFetch(cause: unknown) {
+test.each<[string, unknown, isRepeated: boolean]>([
+  ...unconnectedCodes.map((code): [string, unknown, boolean] => [
+    code,
+    foreignError(code),
+    true,
+  ]),
+  ['Connect', ofDeno('Connect', 'tcp connect error: refused (os error 111)'), true],
+  ['a forbidden port', new Error('bad port'), true],
+  // The plant may be there.
+  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' }), false],
+  ['SendRequest', ofDeno('SendRequest', 'connection closed before'), false],
+])('creating is repeated after %s: %s %s', async (_, cause, isRepeated) => {
   const failure = new TypeError('fetch failed', { cause })
   const fetch = vi.fn(() => Promise.reject(failure))
   const baseUrl = 'http://store'
   const client = createPlantClient({ baseUrl, token: 't', attemptsMax: 2, fetch })
-  const error: unknown = await client.create(plant).catch(error => error)
-  return { fetch, error }
-}
 
-const lost = [die, inAnotherState]
+  await expect(client.create(plant)).rejects.toMatchObject({
+    message: expect.stringMatching(/^no answer: the connection failed/),
+    cause: failure,
+    mayHaveChanged: !isRepeated,
+  })
+  expect(fetch).toHaveBeenCalledTimes(isRepeated ? 2 : 1)
+})
 
 test('a creation that was made by a lost attempt is one', async () => {
-  await using store = await scripted([...lost, versioned])
+  await using store = await scripted([...lost, tagged('"v2"')])
 
   const replacing = store.client.replace(plant, { ifNoneMatch: '*' })
 
   expect(await replacing).toEqual({ ...current, created: true })
   const conditions = store.requests.map(({ headers }) => headers['if-none-match'])
   expect(conditions).toEqual(['*', '*', undefined])
-})
-
-test('a change that cannot be read back after a lost answer stays refused', async () => {
-  await using store = await scripted([...lost, forbidden])
-
-  const replacing = store.client.replace(plant, { ifMatch: v1 })
-
-  const failure = { number: 41201, mayHaveChanged: true }
-  await expect(replacing).rejects.toMatchObject(failure)
-})
-
-test('a removal that is refused for another reason is not read back', async () => {
-  await using store = await scripted([die, forbidden])
-
-  await expect(store.client.remove(1n)).rejects.toMatchObject({ number: 40301 })
-  expect(store.requests).toHaveLength(2)
 })
 
 test('a caller who gives up while the plant is read back gets the reason', async () => {
@@ -195,18 +210,6 @@ test('a caller who gives up while the plant is read back gets the reason', async
   await expect(store.client.replace(plant, options)).rejects.toThrow('given up')
 })
 
-test.each([undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"'])(
-  'an answer with the entity tag %s is unreadable',
-  async etag => {
-    const headers = etag === undefined ? {} : { etag }
-    const tagged = answer(200, '{"id":1,"name":"Ficus"}', headers)
-    await using store = await scripted([tagged])
-
-    const reading = store.client.readVersioned(1n)
-    await expect(reading).rejects.toMatchObject({ reason: 'unreadable-answer' })
-  },
-)
-
 test.each([
   ['nginx', 'W/"v2"'],
   ['Apache', '"v2-gzip"'],
@@ -216,8 +219,7 @@ test.each([
   ['Apache before 2.4', '"v2;gzip"'],
   ['two proxies', 'W/"v2-gzip"'],
 ])('an entity tag that %s has changed names the same version: %s', async (_, etag) => {
-  const tagged = answer(200, '{"id":1,"name":"Ficus"}', { etag })
-  await using store = await scripted([tagged])
+  await using store = await scripted([tagged(etag)])
 
   expect(await store.client.readVersioned(1n)).toEqual(current)
 })
@@ -280,48 +282,6 @@ test.each(['', '"', 'a", "b', 'a\r\nb: c'] as Version[])(
   },
 )
 
-test("a change without an answer may be made, even after a proxy's 404", async () => {
-  await using store = await scripted([die, html(404)])
-
-  const replacing = store.client.replace(plant)
-
-  await expect(replacing).rejects.toMatchObject({ mayHaveChanged: true })
-})
-
-test.each([
-  '{"error":40002}',
-  '{"error":"40002","message":"no"}',
-  '{"message":"no"}',
-  'null',
-])('a 400 with %s is of no plant store, and changed nothing', async body => {
-  await using store = await scripted([answer(400, body)])
-
-  const creation = store.client.create(plant)
-
-  const failure = { reason: 'unreadable-answer', status: 400, mayHaveChanged: false }
-  await expect(creation).rejects.toMatchObject(failure)
-})
-
-test.each<[string, Step]>([
-  ['a refusal', refuse(400, 40002)],
-  ['a defect', refuse(500, 50001)],
-  ['an answer that is no plant', answer(200, '{"name":5}')],
-  ['an answer that is no JSON', html(200)],
-  ['the plant of another id', answer(200, '{"id":2,"name":"Ficus"}')],
-])('nothing is repeated after %s', async (_name, step) => {
-  await using store = await scripted([step, stored])
-  await expect(store.client.read(1n)).rejects.toMatchObject({ mayHaveChanged: false })
-  expect(store.requests).toHaveLength(1)
-})
-
-test('attempts are limited, and the last failure is the one thrown', async () => {
-  const script = [busy(), busy(), unavailable, stored]
-  await using store = await scripted(script, { attemptsMax: 3 })
-
-  await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50302 })
-  expect(store.requests).toHaveLength(3)
-})
-
 describe('options', () => {
   const options = { baseUrl: 'http://store', token: 't' }
 
@@ -357,13 +317,6 @@ describe('options', () => {
   })
 })
 
-/** Rejects when the attempt is given up, as a fetch does that gets no answer. */
-function silence(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) =>
-    signal.addEventListener('abort', () => reject(signal.reason)),
-  )
-}
-
 test('a create that gets no answer in time is not repeated', async () => {
   const fetch = vi.fn<Fetch>((_, { signal }) => silence(signal))
   const options = { baseUrl: 'http://store', token: 't', timeoutMs: 50 }
@@ -379,21 +332,6 @@ test('a create that gets no answer in time is not repeated', async () => {
     cause: { name: 'AbortError' },
   })
   expect(fetch).toHaveBeenCalledOnce()
-})
-
-test('a signal gives up before and during an attempt, with its reason', async () => {
-  const reason = new Error('the caller has gone')
-  await using store = await scripted([hang])
-  const { client, requests } = store
-  const aborted = AbortSignal.abort(reason)
-  await expect(client.read(1n, { signal: aborted })).rejects.toBe(reason)
-  expect(requests).toHaveLength(0)
-
-  const during = new AbortController()
-  const waiting = client.create(plant, { signal: during.signal })
-  await expect.poll(() => requests.length).toBe(1)
-  during.abort(reason)
-  await expect(waiting).rejects.toBe(reason)
 })
 
 /** Returns a function whose token never arrives. */

@@ -73,7 +73,7 @@ test('whatever happens, a call has one true outcome and sends nothing after', as
       expect(Math.max(0, ...sentCounts)).toBeLessThanOrEqual(attemptsMax)
     },
   )
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, { numRuns: 200 })
 })
 
 /** One call of the client, and what the store received and applied of it. */

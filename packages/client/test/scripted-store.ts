@@ -15,7 +15,7 @@ export interface StoreRequest
  * A server that does with each request what the script says next, and fails on one too
  * many.
  */
-export async function startScriptedStore(script: readonly Step[], port = 0) {
+export async function startScriptedStore(script: readonly Step[]) {
   const requests: StoreRequest[] = []
   const server = createServer(async (request, response) => {
     const { method, url, headers } = request
@@ -29,14 +29,12 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
     requests.push({ method, url, headers, body })
     step(response, request)
   })
-  server.listen(port, '127.0.0.1')
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address() as AddressInfo
   return {
     baseUrl: `http://127.0.0.1:${address.port}`,
     requests,
-    /** Returns the methods of the requests, such as `PUT PUT GET`. */
-    methods: () => requests.map(({ method }) => method).join(' '),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       server.close()
@@ -71,9 +69,6 @@ export function answer(
 /** Takes the request and then breaks the connection, as a server that dies does. */
 export const die: Step = (_response, request) => request.socket.destroy()
 
-/** Takes the request and says nothing. */
-export const hang: Step = () => {}
-
 /** Begins an answer and breaks off. */
 export const breakOff: Step = (response, request) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
@@ -86,3 +81,10 @@ export const unavailable = answer(503, {
   error: 50302,
   message: 'the store cannot be used',
 })
+
+/** Rejects when the attempt is given up, as a fetch does that gets no answer. */
+export function silence(signal: AbortSignal | null | undefined): Promise<never> {
+  return new Promise((_, reject) =>
+    signal?.addEventListener('abort', () => reject(signal.reason)),
+  )
+}

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { type ClientOptions, createPlantClient } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { silence } from './scripted-store.ts'
 
 const now = Date.UTC(2030, 0, 1)
 beforeEach(
@@ -87,13 +88,6 @@ test.each<[string, Answer]>([
 ])('an attempt with %s is given up after 10 seconds, and repeated', async (_, answer) => {
   expect(await waits(answer, { attemptsMax: 2 })).toEqual([10_050])
 })
-
-/** Rejects when the attempt is given up, as a fetch does that gets no answer. */
-function silence(signal: AbortSignal | null | undefined): Promise<never> {
-  return new Promise((_, reject) =>
-    signal?.addEventListener('abort', () => reject(signal.reason)),
-  )
-}
 
 test('a caller who gives up during a wait leaves no timer behind', async () => {
   const caller = new AbortController()

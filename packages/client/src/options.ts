@@ -84,25 +84,3 @@ export function operationUrl(
   }
   return url.href.replace(/\/$/, '') + path
 }
-
-/** A request of one operation, and how to read its answer. */
-export interface OperationRequest<Result> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  readonly url: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-  /**
-   * Allows a POST to be repeated. Each failed attempt may have made part of the change.
-   */
-  readonly mayRepeat?: boolean
-  readonly signal: AbortSignal | undefined
-  /** @throws if the body is not an answer of the operation */
-  readonly read: (body: unknown, answer: Answer) => Result
-}
-
-/** An answer that arrived whole. */
-export interface Answer {
-  readonly status: number
-  readonly headers: AnswerHeaders
-  readonly text: string
-}
