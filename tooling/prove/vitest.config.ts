@@ -4,8 +4,8 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 const hourMs = 3_600_000
 const byDay = {
   globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
-  // Each is a load of its own.
-  maxConcurrency: 2,
+  // Each is a load of its own: not beside browsers.
+  sequence: { groupOrder: 1 },
 }
 /** The long proofs and the breaks, each of which is a load of its own. */
 const atNight = {

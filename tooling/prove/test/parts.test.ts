@@ -16,20 +16,17 @@ const programs: Programs = {
   commandLine: [process.execPath, commandProgram],
 }
 
-test.concurrent.for([
-  ['kill', 3],
-  ['fuzz', 500],
-  ['model', 100],
+test.for([
+  ['kill', 0.02, 2],
+  ['fuzz', 0.01, 200],
+  ['model', 0.01, 40],
 ] as const)(
   'the part %s finds nothing wrong',
   // It starts several programs, on a machine that may be busy.
   { timeout: 180_000 },
-  async ([name, leastTimes]) => {
-    const { failures, times } = await (parts[name] as Part)({
-      seed,
-      scale: 0.025,
-      programs,
-    })
+  async ([name, scale, leastTimes]) => {
+    const { failures, times } = await (parts[name] as Part)({ seed, scale, programs })
+
     expect(failures).toEqual([])
     expect(times).toBeGreaterThanOrEqual(leastTimes)
   },

@@ -1,17 +1,16 @@
 import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { freePort, isInstalled, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { makeFolder } from '../src/folder.ts'
 import { uid } from '../src/image.ts'
-import { run } from '../src/run.ts'
-import {
-  assertKeepsPlants,
-  canRelease,
-  ended,
-  releasedFile,
-  succeeds,
-} from './machine.ts'
+import { run, writeTar } from '../src/run.ts'
+import { assertKeepsPlants, canRelease, ended, Release, succeeds } from './machine.ts'
+
+const release = new Release()
+beforeAll(() => release.make('--image'))
 
 test(
   'the image serves as its user, and writes only to /data',
@@ -20,7 +19,7 @@ test(
     if (!succeeds('unshare', '--mount', 'true')) {
       return context.skip('not allowed: mounts of a process')
     }
-    const archive = releasedFile('.oci.tar')
+    const archive = release.file('.oci.tar')
     const [, version] = /plant-store-([^/]*)-linux/.exec(archive) ?? []
     const folder = temporaryFolder()
     const layout = join(folder, 'layout')
@@ -75,3 +74,19 @@ test(
     expect(restored).toMatchObject({ code: 0, stderr: '' })
   },
 )
+
+test('the release is the same again, elsewhere and under another umask', () => {
+  const again = temporaryFolder()
+  const archive = join(again, 'again.tar')
+  const umask = process.umask(0o077)
+  try {
+    const { name, sbom } = makeFolder(again)
+    writeTar(archive, again, [name])
+    expect(sbom).toBe(readFileSync(release.file('.cdx.json'), 'utf8'))
+  } finally {
+    process.umask(umask)
+  }
+
+  const first = gunzipSync(readFileSync(release.file('.tar.gz')))
+  expect(readFileSync(archive).equals(first)).toBe(true)
+})

@@ -1,40 +1,49 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, globSync, mkdirSync } from 'node:fs'
+import { globSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { launch, type Server, until } from '@plant-store/harness'
-import { expect, inject } from 'vitest'
-import { run } from '../src/run.ts'
+import { isInstalled, launch, type Server } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { afterAll, expect } from 'vitest'
+import { platform } from '../src/folder.ts'
+import { run, start } from '../src/run.ts'
 
-/** Waits for what a global setup makes. */
-export const made = (folder: string): Promise<void> =>
-  until('the global setup', () => existsSync(join(folder, 'made')), 180_000)
-
-const out = inject('out')
-if (out !== undefined) {
-  await made(out)
-}
-
-/** Whether this machine makes releases: Debian does, and systems derived from it. */
-export const canRelease = out !== undefined
+/** Whether this machine makes releases. */
+export const canRelease =
+  `${process.platform}-${process.arch}` === platform && isInstalled('dpkg-query')
 
 /** Returns whether a program ends with success. */
 export const succeeds = (program: string, ...args: readonly string[]): boolean =>
   spawnSync(program, args, { timeout: 20_000 }).status === 0
 
-/** Returns the file of the release with this ending. */
-export function releasedFile(ending: string): string {
-  const [file = 'none'] = globSync(`*${ending}`, { cwd: `${out}` })
-  return join(`${out}`, file)
-}
+/** A release, which is removed after the tests of the file. */
+export class Release {
+  readonly #folder = temporaryFolder(afterAll)
 
-/**
- * Puts what is in the archive of the release into a folder, by links to its files, and
- * returns the folder.
- */
-export function unpackRelease(into: string): string {
-  mkdirSync(into, { recursive: true })
-  run('cp', '--archive', '--link', `${out}/unpacked/.`, into)
-  return into
+  /** @param options of the program that makes it */
+  async make(...options: readonly string[]): Promise<void> {
+    const program = join(import.meta.dirname, '../src/main.ts')
+    await start(process.execPath, [program, '--out', this.#folder, ...options])
+    const unpacked = join(this.#folder, 'unpacked')
+    mkdirSync(unpacked)
+    const archive = ['-xzf', this.file('.tar.gz'), '--strip-components=1']
+    await start('tar', [...archive, '-C', unpacked])
+  }
+
+  /** Returns its file with this ending. */
+  file(ending: string): string {
+    const [file = 'none'] = globSync(`*${ending}`, { cwd: this.#folder })
+    return join(this.#folder, file)
+  }
+
+  /**
+   * Puts what is in its archive into a folder, by links to its files, and returns the
+   * folder.
+   */
+  unpack(into: string): string {
+    mkdirSync(into, { recursive: true })
+    run('cp', '--archive', '--link', `${this.#folder}/unpacked/.`, into)
+    return into
+  }
 }
 
 /** Runs a program to its end. */

@@ -7,13 +7,20 @@ import { nodeOf } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readManifest, run, runIn, start } from '../src/run.ts'
-import { assertKeepsPlants, made } from './machine.ts'
-import { oldestNode } from './pack.ts'
+import { assertKeepsPlants } from './machine.ts'
+import {
+  consumerFolder,
+  folder,
+  oldestNode,
+  packAndInstall,
+  packages,
+  program,
+  programFolder,
+} from './pack.ts'
 
-const { folder, consumerFolder, programFolder, packages, program } = inject('installed')
-await made(folder)
+beforeAll(packAndInstall)
 const main = join(programFolder, 'node_modules/plant-store/dist/main.js')
 const require = createRequire(import.meta.url)
 const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/package.json'))

@@ -7,55 +7,66 @@ import {
   type Page,
 } from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { start, token } from '../ask.ts'
 
 /** The first integer that is no JavaScript number. */
 const id = '9007199254740993'
 
+// They share a page, as its megabyte of scripts is what takes their time.
 describe('the API reference', needs('chromium', hasBrowser), () => {
   let server: Server
   let browser: Browser
+  let page: Page
+  let complaints: string[]
   beforeAll(async () => {
-    const BASE_URL = 'https://plants.example/garden/store/'
-    server = await start({ BASE_URL })
+    server = await start({ BASE_URL: 'https://plants.example/garden/store/' })
     browser = await launchBrowser()
+    const viewport = { width: 375, height: 740 }
+    page = await browser.newPage({ viewport, colorScheme: 'dark' })
+    complaints = complaintsOf(page, server.url)
+    await page.goto(`${server.url}/docs`)
   })
   afterAll(async () => {
     await browser.close()
     await server[Symbol.asyncDispose]()
   })
+  afterEach(() => expect(complaints.splice(0)).toEqual([]))
 
-  async function open(size = { width: 1200, height: 1000 }) {
-    const context = await browser.newContext({ viewport: size, colorScheme: 'dark' })
-    const page = await context.newPage()
-    const complaints: string[] = []
-    page.on('pageerror', error => complaints.push(error.message))
-    page.on('request', request => {
-      const url = request.url()
-      if (!(url.startsWith(`${server.url}/`) || url.startsWith('data:'))) {
-        complaints.push(`it asks ${url}`)
-      }
-    })
-    page.on('console', message => {
-      // Chromium calls every answer that is no success an error of the page.
-      const isAnswer = /responded with a status of 4/.test(message.text())
-      if (message.type() === 'error' && !isAnswer) {
-        complaints.push(message.text())
-      }
-    })
-    await show(page)
-    return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
-  }
+  test('is as dark as the system, and as wide as a phone', async () => {
+    await unfold(page, 'plants-createPlant')
+    const inDark = await titleColor(page)
 
-  async function show(page: Page): Promise<void> {
-    await page.goto(`${server.url}/docs`)
-    await page.locator('.opblock').first().waitFor()
-  }
+    await page.locator('section.models .models-control').click()
+    const width = await page.evaluate('document.documentElement.scrollWidth')
+    await page.emulateMedia({ colorScheme: 'light' })
+
+    expect(width).toBe(375)
+    await expect.poll(() => titleColor(page)).not.toBe(inDark)
+  })
+
+  test('keeps the token over a reload, and for no other tab', async () => {
+    const listing = () => unfold(page, 'plants-listPlants')
+    await authorize(page)
+
+    await page.reload()
+    const { status: signedIn } = await execute(await listing())
+    const whileSignedIn = await keptBy(page)
+    await page.locator('.auth-wrapper .authorize').first().click()
+    await page.locator('.modal-ux .auth-btn-wrapper button').first().click()
+    await page.locator('.modal-ux .btn-done').click()
+    const { status: signedOut } = await execute(await listing())
+
+    expect([signedIn, signedOut]).toEqual(['200', '401'])
+    // Each tab has a storage of its own for its session.
+    expect([whileSignedIn, await keptBy(page)]).toEqual([
+      [token, ''],
+      ['', ''],
+    ])
+    expect(await page.context().cookies()).toEqual([])
+  })
 
   test('tries out creates, reads and lists, with each digit of an id', async () => {
-    await using reference = await open()
-    const { page, complaints } = reference
     const creating = await unfold(page, 'plants-createPlant')
     const unauthorized = await execute(creating)
     await authorize(page)
@@ -79,75 +90,63 @@ describe('the API reference', needs('chromium', hasBrowser), () => {
     expect(read.body).toContain(`"id": ${id},`)
     expect(listed.body).toContain(`"id": ${id},`)
     expect(JSON.parse(batch.body)).toMatchObject({ created: 2 })
-    expect(complaints).toEqual([])
   })
 
-  test('no browser runs a downloaded answer', async () => {
-    await using reference = await open()
-    const { page, complaints } = reference
-    for (const [name, contentType, body, file] of [
-      ['plants-readPlant', 'application/json', '{"name":"<script>"}', /\.json$/],
-      ['service-metrics', 'text/plain', '<script>', /\.txt$/],
-    ] as const) {
-      await page.route(/\/(plants\/\d+|metrics)$/, route =>
-        route.fulfill({ contentType, body }),
-      )
-      const operation = await unfold(page, name)
-      await execute(operation)
-      const downloading = page.waitForEvent('download')
+  test.each([
+    ['plants-readPlant', 'application/json', '{"name":"<script>"}', /\.json$/],
+    ['service-metrics', 'text/plain', '<script>', /\.txt$/],
+  ])('no browser runs the downloaded answer of %s', async (...row) => {
+    const [name, contentType, body, file] = row
+    await page.route(/\/(plants\/\d+|metrics)$/, route =>
+      route.fulfill({ contentType, body }),
+    )
+    const operation = await unfold(page, name)
+    await execute(operation)
+    const downloading = page.waitForEvent('download')
 
-      await operation.getByRole('button', { name: 'Download' }).click()
+    await operation.getByRole('button', { name: 'Download' }).click()
 
-      const download = await downloading
-      expect(download.suggestedFilename(), name).toMatch(file)
-    }
-    expect(complaints).toEqual([])
-    // The page runs a megabyte of scripts, which is slow by nature on a busy machine.
-  }, 120_000)
-
-  test('is as dark as the system, and as wide as a phone', async () => {
-    await using reference = await open({ width: 375, height: 740 })
-    const { page } = reference
-    const titleColor = () =>
-      page.evaluate<string>(
-        "getComputedStyle(document.querySelector('.info .title')).color",
-      )
-    const inDark = await titleColor()
-
-    await unfold(page, 'plants-createPlant')
-    await page.locator('section.models .models-control').click()
-    const width = await page.evaluate('document.documentElement.scrollWidth')
-    await page.emulateMedia({ colorScheme: 'light' })
-
-    expect(width).toBe(375)
-    await expect.poll(titleColor).not.toBe(inDark)
-  })
-
-  test('keeps the token over a reload, and no other tab has it', async () => {
-    await using reference = await open()
-    const { page } = reference
-    const status = async (tab: Page) =>
-      (await execute(await unfold(tab, 'plants-listPlants'))).status
-    await authorize(page)
-
-    await page.reload()
-    const kept = await status(page)
-    const tab = await page.context().newPage()
-    await show(tab)
-    const elsewhere = await status(tab)
-    await page.locator('.auth-wrapper .authorize').first().click()
-    await page.locator('.modal-ux .auth-btn-wrapper button').first().click()
-    await page.reload()
-    const loggedOut = await status(page)
-
-    expect([kept, elsewhere, loggedOut]).toEqual(['200', '401', '401'])
+    expect((await downloading).suggestedFilename()).toMatch(file)
+    await page.unrouteAll()
   })
 })
 
-/** Opens an operation of the page. */
+/** Collects errors of the page, and its requests to other servers. */
+function complaintsOf(page: Page, url: string): string[] {
+  const complaints: string[] = []
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('request', request => {
+    const asked = request.url()
+    if (!(asked.startsWith(`${url}/`) || asked.startsWith('data:'))) {
+      complaints.push(`it asks ${asked}`)
+    }
+  })
+  page.on('console', message => {
+    // Chromium calls every answer that is no success an error of the page.
+    const isAnswer = /responded with a status of 4/.test(message.text())
+    if (message.type() === 'error' && !isAnswer) {
+      complaints.push(message.text())
+    }
+  })
+  return complaints
+}
+
+/** What the page keeps for its tab, and for every tab. */
+const keptBy = (page: Page) =>
+  page.evaluate<string[]>(
+    '[sessionStorage, localStorage].map(kept => Object.values(kept).join())',
+  )
+
+const titleColor = (page: Page) =>
+  page.evaluate<string>("getComputedStyle(document.querySelector('.info .title')).color")
+
+/** Opens an operation of the page, unless it is open. */
 async function unfold(page: Page, operation: string): Promise<Locator> {
   const block = page.locator(`#operations-${operation}`)
-  await block.locator('.opblock-summary-control').click()
+  await block.waitFor()
+  if (!(await block.locator('.execute').isVisible())) {
+    await block.locator('.opblock-summary-control').click()
+  }
   return block
 }
 
