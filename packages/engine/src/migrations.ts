@@ -52,12 +52,10 @@ export function refuseMigration(entities: Entities, found: number | undefined): 
 }
 
 async function createVersionTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  await db.schema
-    .createTable('schema_version')
-    // PostgreSQL publishes a change only of a table that has a key.
-    .addColumn('version', 'integer', column => column.primaryKey().notNull())
-    .modifyEnd(dialect.tableOptions)
-    .execute()
+  // PostgreSQL publishes a change only of a table that has a key.
+  await sql`
+    create table schema_version (version integer not null primary key)
+    ${dialect.tableOptions}`.execute(db)
   await sql`insert into schema_version values (0)`.execute(db)
 }
 

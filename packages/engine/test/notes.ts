@@ -104,13 +104,10 @@ export function pageOf(table: keyof Tables, { tables, page }: Dialect) {
 export const createTable =
   (table: string): Migration =>
   (db, { int64, tableOptions }) =>
-    db.schema
-      .createTable(table)
-      .addColumn('id', int64, column => column.primaryKey().notNull())
-      .addColumn('text', 'text', column => column.notNull())
-      .addColumn('topic', 'text')
-      .modifyEnd(tableOptions)
-      .execute()
+    sql`
+      create table ${sql.table(table)} (
+        id ${int64} not null primary key, text text not null, topic text
+      ) ${tableOptions}`.execute(db)
 
 export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
   tables: [table],

@@ -14,10 +14,9 @@ export function orderByBytes(table: string, columns: readonly string[]): Migrati
       return
     }
     for (const column of columns) {
-      await db.schema
-        .alterTable(table)
-        .alterColumn(column, change => change.setDataType(sql`text collate "C"`))
-        .execute()
+      await sql`
+        alter table ${sql.table(table)}
+        alter column ${sql.ref(column)} type text collate "C"`.execute(db)
     }
   }
 }

@@ -189,45 +189,69 @@ export interface TestDatabase extends AsyncDisposable {
 /** @param serverUrl of a user who may make databases */
 export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
   const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
-  await query(serverUrl, `create database ${name} template template0 encoding 'UTF8'`)
+  const server = serverAt(serverUrl)
+  // Copying files takes the server half the time of logging each page.
+  await server.query(
+    `create database ${name} template template0 encoding 'UTF8' strategy file_copy`,
+  )
   const url = new URL(serverUrl)
   url.pathname = name
-  const drop = async () =>
-    void (await query(serverUrl, `drop database ${name} with (force)`))
-  return testDatabase(url, 'public', drop)
+  return testDatabase(url, 'public', () =>
+    server.query(`drop database ${name} with (force)`),
+  )
 }
 
 /**
- * Makes a schema with a `search_path` to it, in a third of the time of a database.
+ * Makes a schema with a `search_path` to it, in a fraction of the time of a database.
  *
  * @param serverUrl of a user who may make schemas
  */
 export async function createSchema(serverUrl: string): Promise<TestDatabase> {
   const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
-  await query(serverUrl, `create schema ${name}`)
+  const server = serverAt(serverUrl)
+  await server.query(`create schema ${name}`)
   const url = new URL(serverUrl)
   url.search = `options=${encodeURIComponent(`-c search_path=${name}`)}`
-  return testDatabase(
-    url,
-    name,
-    async () => void (await query(serverUrl, `drop schema ${name} cascade`)),
-  )
+  return testDatabase(url, name, () => server.query(`drop schema ${name} cascade`))
+}
+
+const servers = new Map<string, pg.Pool>()
+
+/** Returns the connection by which this process makes databases on a server. */
+function serverAt(url: string): pg.Pool {
+  const server = servers.get(url) ?? connectionTo(url)
+  servers.set(url, server)
+  return server
+}
+
+/**
+ * Returns a connection that is made when it is first needed, and again when it has ended:
+ * to connect takes a server many times as long as a statement.
+ */
+function connectionTo(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 1, allowExitOnIdle: true })
+  // A server that stops, or drops a database with force, ends it with an error.
+  return pool.on('connect', client => client.on('error', () => {})).on('error', () => {})
 }
 
 function testDatabase(
   url: URL,
   schema: string,
-  dispose: () => Promise<void>,
+  drop: () => Promise<unknown>,
 ): TestDatabase {
-  const queryHere: TestDatabase['query'] = (sql, values) => query(url.href, sql, values)
+  const connection = connectionTo(url.href)
+  const queryHere: TestDatabase['query'] = async (sql, values = []) =>
+    (await connection.query(sql, [...values])).rows
   return {
     url: url.href,
     query: queryHere,
     async createReader() {
       const reader = `reader_${crypto.randomUUID().replaceAll('-', '')}`
-      await queryHere(`create role ${reader} login password 'secret'`)
-      await queryHere(`grant usage on schema ${schema} to ${reader}`)
-      await queryHere(`grant select on all tables in schema ${schema} to ${reader}`)
+      await queryHere(
+        `create role ${reader} login password 'secret';
+        grant usage on schema ${schema} to ${reader};
+        grant select on all tables in schema ${schema} to ${reader}`,
+      )
       const readerUrl = Object.assign(new URL(url), {
         username: reader,
         password: 'secret',
@@ -236,7 +260,10 @@ function testDatabase(
         void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
       return { name: reader, url: readerUrl, [Symbol.asyncDispose]: dispose }
     },
-    [Symbol.asyncDispose]: dispose,
+    async [Symbol.asyncDispose]() {
+      await connection.end()
+      await drop()
+    },
   }
 }
 

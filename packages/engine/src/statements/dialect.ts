@@ -23,7 +23,8 @@ import {
 /** A database, as migrations and the statements that both databases share see it. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  readonly int64: 'integer' | 'bigint'
+  /** The type of a column. */
+  readonly int64: RawBuilder<unknown>
   /** Makes SQLite refuse values of another type than the column's. */
   readonly tableOptions: RawBuilder<unknown>
   /**
@@ -121,7 +122,7 @@ const ofSqlite = statementsOf(sqlite)
 
 export const sqliteDialect: DialectOfSqlite = {
   name: 'sqlite',
-  int64: 'integer',
+  int64: sql`integer`,
   tableOptions: sql`strict`,
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
   tableNames: sql`select name from sqlite_schema where type = 'table'`,
@@ -176,7 +177,7 @@ const ofPostgres = statementsOf(
 
 export const postgresDialect: DialectOfPostgres = {
   name: 'postgres',
-  int64: 'bigint',
+  int64: sql`bigint`,
   tableOptions: sql``,
   now: sql<bigint>`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
   tableNames: sql`

@@ -1,10 +1,9 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
 import type { Dialect, Entity } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
-import { notNull } from '../columns.ts'
-import { postgresChanges, postgresSilentChanges } from './postgres.ts'
+import { postgresChanges } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
-import { sqliteChanges, sqliteSilentChanges } from './sqlite.ts'
+import { sqliteChanges } from './sqlite.ts'
 import { readsOn } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
@@ -26,7 +25,7 @@ export const plants: Entity<Plants, Plant> = {
   compile(dialect) {
     const reads = readsOn(dialect)
     const { find, all, ofTag } = reads
-    const { announced, silent } = changesOn[dialect.name]()
+    const { announced, silent } = changes[dialect.name]()
     return {
       statements: {
         find,
@@ -43,10 +42,7 @@ export const plants: Entity<Plants, Plant> = {
   },
 }
 
-const changesOn = {
-  sqlite: () => ({ announced: sqliteChanges(), silent: sqliteSilentChanges() }),
-  postgres: () => ({ announced: postgresChanges(), silent: postgresSilentChanges() }),
-}
+const changes = { sqlite: sqliteChanges, postgres: postgresChanges }
 
 /** Returns statements under names of their own, which end with this suffix. */
 function named(suffix: string, statements: object) {
@@ -61,27 +57,20 @@ async function createTable(
   // The default is for rows that other programs insert. It is random, so that no plant
   // that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
-  await db.schema
-    .createTable('plants')
-    .addColumn('id', int64, column => column.primaryKey().notNull())
-    .addColumn('name', 'text', notNull)
-    .addColumn('tag', 'text')
-    .addColumn('version', int64, column => column.notNull().defaultTo(version))
-    .modifyEnd(tableOptions)
-    .execute()
-  if (name === 'postgres') {
-    // The version that the insert gave a plant, by which a save knows what it inserted,
-    // and announces only that. On SQLite `announce` runs before the save, and sees it
-    // itself.
-    await db.schema.alterTable('plants').addColumn('added', int64).execute()
+  await sql`
+    create table plants (
+      id ${int64} not null primary key, name text not null, tag text,
+      version ${int64} default ${version} not null
+    ) ${tableOptions}`.execute(db)
+  if (name === 'sqlite') {
+    await sql`create index plants_by_tag on plants (tag, id)`.execute(db)
+    return
   }
-  // An entry of PostgreSQL's index has at most 2,704 bytes, so it has only the start of a
-  // tag.
-  await db.schema
-    .createIndex('plants_by_tag')
-    .on('plants')
-    .expression(name === 'sqlite' ? sql`tag, id` : sql`substr(tag, 1, 200), id`)
-    .execute()
+  // The version that the insert gave a plant, by which a save knows what it inserted, and
+  // announces only that. On SQLite `announce` runs before the save, and sees it itself.
+  await sql`alter table plants add column added bigint`.execute(db)
+  // An entry of an index has at most 2,704 bytes, so it has only the start of a tag.
+  await sql`create index plants_by_tag on plants (substr(tag, 1, 200), id)`.execute(db)
 }
 
 /**
@@ -90,11 +79,9 @@ async function createTable(
  */
 async function orderTagsByBytes(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
   if (name === 'postgres') {
-    await db.schema.dropIndex('plants_by_tag').ifExists().execute()
-    await db.schema
-      .createIndex('plants_by_tag')
-      .on('plants')
-      .expression(sql`substr(tag, 1, 200) collate "C", id`)
-      .execute()
+    await sql`drop index if exists plants_by_tag`.execute(db)
+    await sql`
+      create index plants_by_tag on plants (substr(tag, 1, 200) collate "C", id)
+    `.execute(db)
   }
 }

@@ -7,25 +7,21 @@ import type { VersionedRow } from './tables.ts'
 const { now, change, changeMany } = postgresDialect
 const { saveIf, remove, removeIf } = changesOn(postgresDialect)
 
-/** Returns the changes of plants as PostgreSQL gets them, each with its announcement. */
-export function postgresChanges(): PlantChanges {
-  return {
-    insert: changeMany(byId, p => announcing(insert(p), eventOf('added'))),
-    save: changeMany(byId, p => announcing(save(p), savedEvent)),
-    saveIf: change(byId, p => announcing(saveIf(p), eventOf('changed'))),
-    remove: change(byId, p => announcing(remove(p), eventOf('removed'))),
-    removeIf: change(byId, p => announcing(removeIf(p), eventOf('removed'))),
-  }
-}
+/** Returns the changes of plants as PostgreSQL gets them, announced to webhooks or not. */
+export const postgresChanges = () => ({
+  announced: changesBy(announcing),
+  silent: changesBy(
+    (change, event) => sql`${change} returning id, ${rowsOf(event)} as rows`,
+  ),
+})
 
-/** Returns the same changes, which nobody is told of. */
-export function postgresSilentChanges(): PlantChanges {
+function changesBy(changing: typeof announcing): PlantChanges {
   return {
-    insert: changeMany(byId, p => sql`${insert(p)} returning id`),
-    save: changeMany(byId, p => sql`${save(p)} returning id, ${savedRows} as rows`),
-    saveIf: change(byId, saveIf),
-    remove: change(byId, remove),
-    removeIf: change(byId, removeIf),
+    insert: changeMany(byId, p => changing(insert(p), eventOf('added'))),
+    save: changeMany(byId, p => changing(save(p), savedEvent)),
+    saveIf: change(byId, p => changing(saveIf(p), eventOf('changed'))),
+    remove: change(byId, p => changing(remove(p), eventOf('removed'))),
+    removeIf: change(byId, p => changing(removeIf(p), eventOf('removed'))),
   }
 }
 
@@ -49,7 +45,10 @@ const eventOf = (event: WebhookEvent) => sql`${sql.lit(event)}`
 
 /** A plant that replaced another has a new version, but `added` is that of its insert. */
 const savedEvent = sql`case when added = version then 'added' else 'changed' end`
-const savedRows = sql`case when added = version then 1 else 2 end`
+
+/** A save counts a plant that it replaces twice. */
+const rowsOf = (event: RawBuilder<unknown>) =>
+  sql`case ${event} when 'changed' then 2 else 1 end`
 
 /**
  * Returns a change that also adds a delivery of each changed plant for each active
@@ -69,4 +68,4 @@ const announcing = (change: Query<unknown>, event: RawBuilder<unknown>) => sql`
     select webhook.id, event, version, changed.id, name, tag, ${now}
     from changed join webhook on strpos(events, event) > 0
   )
-  select id, case event when 'changed' then 2 else 1 end as rows from changed`
+  select id, ${rowsOf(sql`event`)} as rows from changed`

@@ -1,4 +1,9 @@
-import { type Parameter, type Query, sqliteDialect } from '@plant-store/engine'
+import {
+  type ChangeStatement,
+  type Parameter,
+  type Query,
+  sqliteDialect,
+} from '@plant-store/engine'
 import type { WebhookEvent } from '@plant-store/webhooks'
 import { type RawBuilder, sql } from 'kysely'
 import {
@@ -10,28 +15,22 @@ import {
 } from './statements.ts'
 import type { VersionedRow } from './tables.ts'
 
-const { now, change, changeOr } = sqliteDialect
+const { now, change, changeOr, changePrecededBy } = sqliteDialect
 const { saveIf, remove, removeIf } = changesOn(sqliteDialect)
 
-/** Returns the changes of plants as SQLite gets them, with what announces them. */
-export function sqliteChanges(): PlantChanges {
-  return {
-    insert: changeOf('added', addedBy, insert),
-    save: changeOr(changeOf('changed', savedBy, save), changeOf('added', row, insert)),
-    saveIf: changeOf('changed', savedIf, saveIf),
-    remove: changeOf('removed', removedBy, remove),
-    removeIf: changeOf('removed', removedIf, removeIf),
-  }
-}
+/** Returns the changes of plants as SQLite gets them, announced to webhooks or not. */
+export const sqliteChanges = () => ({
+  announced: changesBy(announcing),
+  silent: changesBy((_event, _rows, build) => change(byId, build)),
+})
 
-/** Returns the same changes, which nobody is told of. */
-export function sqliteSilentChanges(): PlantChanges {
+function changesBy(changing: typeof announcing): PlantChanges {
   return {
-    insert: change(byId, insert),
-    save: changeOr(change(byId, save), change(byId, insert)),
-    saveIf: change(byId, saveIf),
-    remove: change(byId, remove),
-    removeIf: change(byId, removeIf),
+    insert: changing('added', addedBy, insert),
+    save: changeOr(changing('changed', savedBy, save), changing('added', row, insert)),
+    saveIf: changing('changed', savedIf, saveIf),
+    remove: changing('removed', removedBy, remove),
+    removeIf: changing('removed', removedIf, removeIf),
   }
 }
 
@@ -51,11 +50,11 @@ const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
  * Without such a webhook, the deliveries would cost 4 % of a create, and the query that
  * leaves them out costs 0.5 %.
  */
-function changeOf<Values extends Id>(
+function announcing<Values extends Id>(
   event: WebhookEvent,
   rows: (p: Parameter<Values>) => RawBuilder<unknown>,
   build: (p: Parameter<Values>) => Query<unknown>,
-) {
+): ChangeStatement<Values> {
   const wantEvent = sql`
     webhooks where is_stopped = 0 and instr(events, ${sql.lit(event)}) > 0`
   const announce = (p: Parameter<Values>): Query<unknown> => sql`
@@ -64,7 +63,7 @@ function changeOf<Values extends Id>(
     select webhook, ${sql.lit(event)}, version, changed.id, name, tag, ${now}
     from (select id as webhook from ${wantEvent}), changed`
   const onlyIf = sql`select 1 from ${wantEvent}`
-  return sqliteDialect.changePrecededBy({ onlyIf, build: announce }, byId, build)
+  return changePrecededBy({ onlyIf, build: announce }, byId, build)
 }
 
 const row = (p: Parameter<VersionedRow>): RawBuilder<unknown> =>

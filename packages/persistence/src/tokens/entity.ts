@@ -1,8 +1,7 @@
 import type { TokenRepository } from '@plant-store/access'
 import type { Dialect, Entity } from '@plant-store/engine'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { orderByBytes } from '../byte-order.ts'
-import { notNull } from '../columns.ts'
 import { createTokenRepository } from './repository.ts'
 import { tokenStatements } from './statements.ts'
 
@@ -24,14 +23,9 @@ async function createTable(
   db: Kysely<unknown>,
   { int64, tableOptions }: Dialect,
 ): Promise<void> {
-  await db.schema
-    .createTable('access_tokens')
-    .addColumn('name', 'text', column => column.primaryKey().notNull())
-    .addColumn('hash', 'text', column => column.unique().notNull())
-    .addColumn('scopes', 'text', notNull)
-    .addColumn('created_at', int64, notNull)
-    .addColumn('expires_at', int64)
-    .addColumn('last_used_at', int64)
-    .modifyEnd(tableOptions)
-    .execute()
+  await sql`
+    create table access_tokens (
+      name text not null primary key, hash text not null unique, scopes text not null,
+      created_at ${int64} not null, expires_at ${int64}, last_used_at ${int64}
+    ) ${tableOptions}`.execute(db)
 }

@@ -2,7 +2,6 @@ import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import { type Kysely, sql } from 'kysely'
 import { orderByBytes } from '../byte-order.ts'
-import { notNull, zeroByDefault } from '../columns.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
 import { webhookStatements } from './statements.ts'
 
@@ -31,68 +30,41 @@ async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<v
  * A webhook of an earlier release hears only of new plants, as all its deliveries are.
  */
 async function addEvents(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .alterTable('webhooks')
-    .addColumn('events', 'text', column => column.notNull().defaultTo('added'))
-    .execute()
-  await db.schema
-    .alterTable('outbox')
-    .addColumn('event', 'text', column => column.notNull().defaultTo('added'))
-    .execute()
+  await sql`
+    alter table webhooks add column events text default 'added' not null`.execute(db)
+  await sql`
+    alter table outbox add column event text default 'added' not null`.execute(db)
   // Has only deliveries that failed, for which later ones of the same plant wait.
-  await db.schema
-    .createIndex('outbox_retries')
-    .on('outbox')
-    .columns(['webhook', 'id', 'position'])
-    .where(sql.ref('next_at'), '>', 0)
-    .execute()
+  await sql`
+    create index outbox_retries on outbox (webhook, id, position)
+    where next_at > 0`.execute(db)
 }
 
 async function createTables(
   db: Kysely<unknown>,
-  { int64, tableOptions }: Dialect,
+  { name, int64, tableOptions }: Dialect,
 ): Promise<void> {
-  await db.schema
-    .createTable('webhooks')
-    .addColumn('id', 'text', column => column.primaryKey().notNull())
-    .addColumn('url', 'text', notNull)
-    .addColumn('allows_private', int64, notNull)
-    .addColumn('created_at', int64, notNull)
-    .addColumn('secret', 'text', notNull)
-    .addColumn('is_stopped', int64, zeroByDefault)
-    .addColumn('failures', int64, zeroByDefault)
-    .addColumn('failing_since', int64)
-    .addColumn('next_claim_at', int64, zeroByDefault)
-    .addColumn('lease', 'text', column => column.notNull().defaultTo(''))
-    .addColumn('leased_at', int64, zeroByDefault)
-    .addColumn('leased_until', int64, zeroByDefault)
-    .modifyEnd(tableOptions)
-    .execute()
-  await db.schema
-    .createTable('outbox')
-    .addColumn('position', int64, column =>
-      int64 === 'bigint'
-        ? column.primaryKey().generatedAlwaysAsIdentity()
-        : column.primaryKey(),
-    )
-    .addColumn('webhook', 'text', column =>
-      column.notNull().references('webhooks.id').onDelete('cascade'),
-    )
-    .addColumn('version', int64, notNull)
-    .addColumn('id', int64, notNull)
-    .addColumn('name', 'text', notNull)
-    .addColumn('tag', 'text')
-    .addColumn('added_at', int64, notNull)
-    .addColumn('attempts', int64, zeroByDefault)
-    .addColumn('next_at', int64, column => column.defaultTo(0))
-    .addColumn('reason', 'text')
-    .modifyEnd(tableOptions)
-    .execute()
+  const countedUp = name === 'sqlite' ? sql`` : sql`generated always as identity`
+  await sql`
+    create table webhooks (
+      id text not null primary key, url text not null, allows_private ${int64} not null,
+      created_at ${int64} not null, secret text not null,
+      is_stopped ${int64} default 0 not null, failures ${int64} default 0 not null,
+      failing_since ${int64}, next_claim_at ${int64} default 0 not null,
+      lease text default '' not null, leased_at ${int64} default 0 not null,
+      leased_until ${int64} default 0 not null
+    ) ${tableOptions}`.execute(db)
+  await sql`
+    create table outbox (
+      position ${int64} ${countedUp} primary key,
+      webhook text not null references webhooks (id) on delete cascade,
+      version ${int64} not null, id ${int64} not null, name text not null, tag text,
+      added_at ${int64} not null, attempts ${int64} default 0 not null,
+      next_at ${int64} default 0, reason text
+    ) ${tableOptions}`.execute(db)
   // The index has due retries first, then new deliveries in order. It has `added_at`, so
   // that figures need no row.
-  await db.schema
-    .createIndex('outbox_due')
-    .on('outbox')
-    .columns(['webhook', 'next_at desc', 'position', 'added_at'])
-    .execute()
+  await sql`
+    create index outbox_due on outbox (webhook, next_at desc, position, added_at)
+  `.execute(db)
 }

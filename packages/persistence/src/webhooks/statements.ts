@@ -1,7 +1,6 @@
 import type { Dialect, Parameter } from '@plant-store/engine'
 import type { WebhookId } from '@plant-store/webhooks'
 import { type Expression, type Kysely, type RawBuilder, sql } from 'kysely'
-import { awaitChangesOn } from './await-changes.ts'
 import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
 
 /**
@@ -82,7 +81,6 @@ export function webhookStatements(dialect: Dialect) {
     ...readsOn(dialect, db),
     ...webhookChangesOn(dialect, db),
     ...deliveryChangesOn(dialect, db),
-    awaitChanges: awaitChangesOn(dialect),
   }
 }
 
@@ -175,10 +173,20 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
   }
 }
 
-function webhookChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
+function webhookChangesOn({ name, now, change }: Dialect, db: Kysely<Tables>) {
   const update = (id: Expression<WebhookId>) =>
     db.updateTable('webhooks').where('id', '=', id)
   return {
+    /**
+     * Waits until the changes of plants that others are making are stored, and keeps
+     * others from making any until the transaction ends. SQLite has a single writer, so
+     * there is nothing to wait for, and this changes no row.
+     */
+    awaitChanges: change<object>('barrier', () =>
+      name === 'sqlite'
+        ? sql`delete from webhooks where false`
+        : sql`lock table webhooks in exclusive mode`,
+    ),
     insert: change('barrier', (p: Parameter<NewWebhookRow>) =>
       db
         .insertInto('webhooks')
