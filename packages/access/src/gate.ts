@@ -33,6 +33,8 @@ export class AccessError extends Error {
 export interface Holder {
   /** The name for people and logs. */
   readonly name: string
+  /** An error has a name, too. A gate that returns one does not compile. */
+  readonly message?: never
 }
 
 export interface Credentials {

@@ -39,12 +39,12 @@ const tokenStatuses = [401, 403]
 const bodyStatuses = [413, 415]
 
 /** A route that the description has. */
-interface DescribedRoute {
-  readonly path: string
-  readonly method: string
-  readonly isOpen: boolean
+interface DescribedRoute extends RouteOptions {
   readonly schema: RouteSchema
 }
+
+const isDescribed = (route: RouteOptions): route is DescribedRoute =>
+  route.schema?.operationId !== undefined
 
 /**
  * Returns the interface description (OpenAPI 3.1.0) as JSON text.
@@ -56,15 +56,18 @@ export function describeInterface(
   routes: readonly RouteOptions[],
   serverUrl: string,
 ): string {
-  const described = routes.flatMap(describedRoute)
-  const used = new Set(described.flatMap(failureStatusesOf))
-  const paths = Object.fromEntries(
-    [...Map.groupBy(described, ({ path }) => path)].map(([path, routesOfPath]) => [
-      path.replaceAll(/:(\w+)/g, '{$1}'),
-      Object.fromEntries(routesOfPath.map(route => [route.method, describeRoute(route)])),
-    ]),
-  )
-  const responses = [...failureResponses].filter(([status]) => used.has(status))
+  const described = routes.filter(isDescribed)
+  const paths: Record<string, Record<string, object>> = {}
+  for (const route of described) {
+    const path = patternOf(route).replaceAll(/:(\w+)/g, '{$1}')
+    const method = `${route.method}`.toLowerCase()
+    paths[path] = { ...paths[path], [method]: describeRoute(route) }
+  }
+  const statuses = new Set(described.flatMap(failureStatusesOf).sort())
+  const responses = [...statuses].map(status => [
+    `Failure${status}`,
+    describeResponse(failureOf(status)),
+  ])
   const description = {
     openapi: '3.1.0',
     info: {
@@ -80,39 +83,21 @@ export function describeInterface(
     components: {
       schemas: componentsOf(namedSchemas),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
-      responses: Object.fromEntries(
-        responses.map(([status, response]) => [
-          `Failure${status}`,
-          describeResponse(response),
-        ]),
-      ),
+      responses: Object.fromEntries(responses),
     },
     webhooks: plantWebhooks,
   }
   return JSON.stringify(description, writeReference)
 }
 
-function describedRoute(route: RouteOptions): DescribedRoute[] {
-  const { schema, config, method } = route
-  if (schema?.operationId === undefined) {
-    return []
-  }
-  return [
-    {
-      path: patternOf(route),
-      method: `${method}`.toLowerCase(),
-      isOpen: config?.scope === null,
-      schema: schema as RouteSchema,
-    },
-  ]
-}
+const isOpen = ({ config }: DescribedRoute) => config?.scope === null
 
-function failureStatusesOf({ method, isOpen, schema }: DescribedRoute): number[] {
+function failureStatusesOf(route: DescribedRoute): number[] {
   return [
-    ...(schema.failureStatuses ?? []),
+    ...(route.schema.failureStatuses ?? []),
     ...commonStatuses,
-    ...(isOpen ? [] : tokenStatuses),
-    ...(method === 'get' ? [] : bodyStatuses),
+    ...(isOpen(route) ? [] : tokenStatuses),
+    ...(route.method === 'GET' ? [] : bodyStatuses),
   ]
 }
 
@@ -125,7 +110,7 @@ function describeRoute(route: DescribedRoute): object {
     tags,
     summary,
     description,
-    security: route.isOpen ? [] : undefined,
+    security: isOpen(route) ? [] : undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && {
       ...describeResponse(body as DescribedResponse),
@@ -142,14 +127,11 @@ function describeFailures(route: DescribedRoute): object {
   const { failureDescriptions = {} } = route.schema
   const entries = failureStatusesOf(route).map(status => {
     const own = failureDescriptions[status]
-    const shared = { $ref: `#/components/responses/Failure${status}` }
-    const response = failureResponses.get(status)
-    return [
-      status,
-      own === undefined || response === undefined
-        ? shared
-        : describeResponse(about(own, response)),
-    ]
+    const response =
+      own === undefined
+        ? { $ref: `#/components/responses/Failure${status}` }
+        : describeResponse(about(own, failureOf(status)))
+    return [status, response]
   })
   return Object.fromEntries(entries)
 }
@@ -221,27 +203,21 @@ const failureHeaders = new Map([
   [503, header('Retry-After', 'Seconds to wait before trying again', true)],
 ])
 
-/** The response of each status of a failure, with every number that it may have. */
-const failureResponses = describeFailureNumbers()
-
-function describeFailureNumbers(): ReadonlyMap<number, DescribedBody> {
-  const rows = Object.values(failures).sort(([a], [b]) => a - b)
-  const byStatus = Map.groupBy(rows, ([number]) => Math.floor(number / 100))
-  return new Map(
-    [...byStatus].map(([status, rowsOfStatus]) => {
-      const meanings = rowsOfStatus.map(([number, meaning]) => `- ${number}: ${meaning}`)
-      const examples = rowsOfStatus.map(([error, message]) => [
-        error,
-        { summary: `${error}`, value: { error, message } },
-      ])
-      const response = {
-        ...about(meanings.join('\n'), FailureBody),
-        headers: failureHeaders.get(status),
-        failureExamples: Object.fromEntries(examples),
-      }
-      return [status, response]
-    }),
-  )
+/** Returns the response of a failure, with every number that it may have. */
+function failureOf(status: number): DescribedBody {
+  const rows = Object.values(failures)
+    .filter(([number]) => Math.floor(number / 100) === status)
+    .sort(([a], [b]) => a - b)
+  const meanings = rows.map(([number, meaning]) => `- ${number}: ${meaning}`)
+  const examples = rows.map(([error, message]) => [
+    error,
+    { summary: `${error}`, value: { error, message } },
+  ])
+  return {
+    ...about(meanings.join('\n'), FailureBody),
+    headers: failureHeaders.get(status),
+    failureExamples: Object.fromEntries(examples),
+  }
 }
 
 /** Returns the schemas by their names, in the order of these. */

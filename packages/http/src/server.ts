@@ -2,13 +2,9 @@ import { METHODS } from 'node:http'
 import type { Gate } from '@plant-store/access'
 import type { PlantUseCases } from '@plant-store/domain'
 import { type FastifyInstance, fastify } from 'fastify'
-import {
-  closeAfterEarlyAnswers,
-  createErrorHandler,
-  type FailureLog,
-  finishAnswers,
-} from './answers.ts'
+import { closeAfterEarlyAnswers, finishAnswers } from './answers.ts'
 import { describeInterface } from './description.ts'
+import { createErrorHandler, type FailureLog } from './errors/error-response.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
 import { checkTokens, createAuthentication } from './request/authenticate.ts'
@@ -72,15 +68,14 @@ export interface ServerOptions extends Probes {
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { logger, baseUrl, page, isLeaving = () => false } = options
-  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
-  const limits = { ...defaultServerLimits, ...options.limits }
-  const app = createFastify({ logger, corsOrigins, trustedProxies, onAnswer, limits })
+  const settings = withDefaults(options)
+  const { corsOrigins, onAnswer, isLeaving, limits } = settings
+  const app = createFastify(settings)
   const authenticate = createAuthentication(options.gate)
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
-  const stop = prepareStopOnClose(app, limits)
+  const { ending, isDraining } = prepareStopOnClose(app, limits)
 
   addFacts(app)
   // The order of these hooks is the order in which a request is judged.
@@ -94,51 +89,50 @@ export function createServer(options: ServerOptions): FastifyInstance {
   finishAnswers(app, answerBudget)
   closeAfterEarlyAnswers(app)
 
+  const { href = '', pathname = '' } = options.baseUrl ?? {}
+  const serverUrl = withoutLastSlash(href) || '/'
   app.register(
     async prefixedApp => {
       const routes = collectRoutes(prefixedApp)
-      let description: string | undefined
       addPlantRoutes(prefixedApp, {
-        ...options,
-        limits,
+        ...settings,
         authenticate,
-        readPage: createPageReader({
-          budget: answerBudget,
-          pageTextBytesMax: limits.pageTextBytesMax,
-          ending: stop.ending,
-        }),
+        readPage: createPageReader(answerBudget, limits.pageTextBytesMax, ending),
         bodyBudget,
-        ending: stop.ending,
+        ending,
       })
-      addServiceRoutes(prefixedApp, {
-        ...options,
-        isDraining: () => isLeaving() || stop.isDraining(),
-        describe() {
-          const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
-          description ??= describeInterface(routes, serverUrl)
-          return description
-        },
-      })
+      // Behind those of plants, in the description too.
+      prefixedApp.register(async instance =>
+        addServiceRoutes(instance, {
+          ...options,
+          isDraining: () => isLeaving() || isDraining(),
+          describe: () => describeInterface(routes, serverUrl),
+        }),
+      )
       // The build writes this folder. The path is right for the sources and for a bundle.
-      addPages(prefixedApp, new URL('../dist/docs/', import.meta.url), page)
+      addPages(prefixedApp, new URL('../dist/docs/', import.meta.url), options.page)
       prefixedApp.after(() => refuseOtherMethods(prefixedApp, [...routes]))
     },
-    { prefix: withoutLastSlash(baseUrl?.pathname ?? '') },
+    { prefix: withoutLastSlash(pathname) },
   )
   return app
 }
 
-interface FastifyOptions
-  extends Required<
-    Pick<ServerOptions, 'logger' | 'corsOrigins' | 'trustedProxies' | 'onAnswer'>
-  > {
-  readonly limits: ServerLimits
+function withDefaults(options: ServerOptions) {
+  return {
+    corsOrigins: [],
+    trustedProxies: [],
+    onAnswer() {},
+    isLeaving: () => false,
+    ...options,
+    limits: { ...defaultServerLimits, ...options.limits },
+  }
 }
 
 /** Returns Fastify with the options that the service needs, without routes. */
-function createFastify(options: FastifyOptions): FastifyInstance {
-  const { corsOrigins, trustedProxies, onAnswer, limits } = options
-  const handleError = createErrorHandler(options.logger)
+function createFastify(settings: ReturnType<typeof withDefaults>): FastifyInstance {
+  const { corsOrigins, trustedProxies, onAnswer, limits } = settings
+  const handleError = createErrorHandler(settings.logger)
   // No logger is passed, because Fastify would create a child logger and several
   // listeners for each request.
   const app = fastify({

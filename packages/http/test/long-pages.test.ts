@@ -11,7 +11,7 @@ function createReader() {
   const budget = createBudget(1)
   return {
     ending,
-    readPage: createPageReader({ budget, pageTextBytesMax: 1, ending: ending.signal }),
+    readPage: createPageReader(budget, 1, ending.signal),
   }
 }
 

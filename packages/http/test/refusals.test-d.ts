@@ -1,3 +1,4 @@
+import { AccessError, type Gate } from '@plant-store/access'
 import { parsePlant } from '@plant-store/domain'
 import { listSchema, readSchema } from '../src/plants/plant-schemas.ts'
 import type { Routes } from '../src/typed-routes.ts'
@@ -52,4 +53,10 @@ export const names = [
   routes.get('/plants/:id', read, async ({ params }) => ({ ...plant, name: params.idd })),
   // @ts-expect-error a number in a query: it is a text, which the domain judges
   routes.get('/plants', list, async ({ query }) => [{ ...plant, id: query.limit ?? 1n }]),
+]
+
+export const gates: readonly Gate[] = [
+  () => ({ name: 'flora' }),
+  // @ts-expect-error an error that is returned, not thrown
+  () => new AccessError('invalid-token', 'the access token is unknown'),
 ]

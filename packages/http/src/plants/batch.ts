@@ -7,12 +7,13 @@ import {
   parsePlant,
 } from '@plant-store/domain'
 import { toFailure } from '../errors/error-response.ts'
-import { faultsMax, type ServerLimits } from '../limits.ts'
-import type { Authenticate, AuthenticatedRequest } from '../request/authenticate.ts'
+import { faultsMax } from '../limits.ts'
+import type { AuthenticatedRequest } from '../request/authenticate.ts'
 import { factsOf } from '../request/facts.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
 import type { Body } from '../wire/body.ts'
+import type { PlantRoutesOptions } from './plant-routes.ts'
 
 /**
  * How many bytes of a batch are created at once. Larger parts would delay the other
@@ -29,13 +30,6 @@ const underWaySizeMax = 1536 * 1024
 /** The longest message of a fault. It may quote the line. */
 const messageLengthMax = 300
 
-export interface BatchOptions {
-  readonly authenticate: Authenticate
-  readonly limits: ServerLimits
-  /** Aborted when batches that still arrive must end, because the server stops. */
-  readonly ending: AbortSignal
-}
-
 /** The outcome of a batch. */
 export interface BatchOutcome {
   readonly created: number
@@ -49,7 +43,11 @@ export interface BatchOutcome {
  * Returns the handler of POST /plants/batch: any number of plants in one request, in
  * constant memory.
  */
-export function createBatches({ authenticate, limits, ending }: BatchOptions) {
+export function createBatches({
+  authenticate,
+  limits,
+  ending,
+}: Pick<PlantRoutesOptions, 'authenticate' | 'limits' | 'ending'>) {
   const room = new PartRoom(underWaySizeMax)
   let batches = 0
   const lineLimits = {
@@ -76,10 +74,10 @@ export function createBatches({ authenticate, limits, ending }: BatchOptions) {
     }
     const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
       const refused = faultsOf(part, outcomes)
-      const countOf = (wanted: CreateOutcome) =>
-        outcomes.filter(outcome => outcome === wanted).length
-      counts.created += countOf('inserted')
-      counts.existing += countOf('existing')
+      for (const outcome of outcomes) {
+        counts.created += Number(outcome === 'inserted')
+        counts.existing += Number(outcome === 'existing')
+      }
       counts.refused += refused.length
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }

@@ -12,7 +12,7 @@ import {
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ServerLimits } from '../limits.ts'
 import type { Authenticate } from '../request/authenticate.ts'
-import { acceptJsonBodies, acceptLineBodies } from '../request/bodies.ts'
+import { acceptBodies, linesMediaType, readWhole } from '../request/bodies.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { factsOf } from '../request/facts.ts'
 import { readJsonBody } from '../request/json.ts'
@@ -56,12 +56,16 @@ export function addPlantRoutes(app: FastifyInstance, options: PlantRoutesOptions
   const { limits, bodyBudget } = options
   app.register(async instance => {
     readQueries(instance)
-    acceptJsonBodies(instance, bodyBudget, limits.bodyBytesMax)
+    acceptBodies(instance, 'application/json', bodyBudget, (request, body, done) =>
+      readWhole(request, body, limits.bodyBytesMax, done),
+    )
     addRoutes(instance, options)
   })
   app.register(async instance => {
     readQueries(instance)
-    acceptLineBodies(instance, bodyBudget)
+    acceptBodies(instance, linesMediaType, bodyBudget, (_request, body, done) =>
+      done(null, body),
+    )
     addBatchRoute(instance, options)
   })
 }

@@ -237,18 +237,18 @@ const webhookFields = [
   field('webhook-event', 'plant.added, plant.changed or plant.removed'),
 ]
 
-interface Announcement {
-  readonly operationId: string
-  readonly summary: string
-  readonly description: string
-  readonly plant: string
-}
-
 /** Returns the request that a webhook gets, as OpenAPI describes it. */
-function announcement({ plant, ...texts }: Announcement) {
+function announcement(
+  operationId: string,
+  summary: string,
+  description: string,
+  plant: string,
+) {
   return {
     post: {
-      ...texts,
+      operationId,
+      summary,
+      description,
       tags,
       security: [],
       parameters: webhookFields,
@@ -273,22 +273,22 @@ function announcement({ plant, ...texts }: Announcement) {
 
 /** The first one is that of the specification. */
 export const plantWebhooks = {
-  '/plant/webhook': announcement({
-    operationId: 'plantAdded',
-    summary: 'A plant was added',
-    description: 'Information about a new plant added to the store',
-    plant: 'Plant added to the store',
-  }),
-  'plant.changed': announcement({
-    operationId: 'plantChanged',
-    summary: 'A plant was changed',
-    description: 'Only for webhooks that want it',
-    plant: 'The plant after the change',
-  }),
-  'plant.removed': announcement({
-    operationId: 'plantRemoved',
-    summary: 'A plant was removed',
-    description: 'Only for webhooks that want it',
-    plant: 'The plant before its removal',
-  }),
+  '/plant/webhook': announcement(
+    'plantAdded',
+    'A plant was added',
+    'Information about a new plant added to the store',
+    'Plant added to the store',
+  ),
+  'plant.changed': announcement(
+    'plantChanged',
+    'A plant was changed',
+    'Only for webhooks that want it',
+    'The plant after the change',
+  ),
+  'plant.removed': announcement(
+    'plantRemoved',
+    'A plant was removed',
+    'Only for webhooks that want it',
+    'The plant before its removal',
+  ),
 }

@@ -92,10 +92,6 @@ export function createAuthentication(gate: Gate): Authenticate {
 }
 
 function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
-  // An error has a name too, so the compiler lets a gate return one.
-  if (holder instanceof Error || !holder.name) {
-    throw new TypeError('the gate returned no holder with a name')
-  }
   factsOf(request).holderName = holder.name
 }
 
@@ -108,16 +104,13 @@ function judgeFailure(
   request: AuthenticatedRequest,
   scope: Scope | 'any',
 ): void {
-  if (!(thrown instanceof Error)) {
-    throw new Error(`the gate failed with ${thrown}`)
-  }
   if (isDomainError(thrown)) {
     // The store cannot be asked. Nothing was changed, which its own error would not say.
     const message = 'access cannot be checked at the moment: try again later'
     throw new AccessError('access-unavailable', message)
   }
   if (!(thrown instanceof AccessError)) {
-    throw thrown
+    throw thrown || new Error(`the gate failed with ${thrown}`)
   }
   const error = withForm(thrown, request.headers.authorization)
   factsOf(request).accessError = error

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/error-numbers.ts'
@@ -6,16 +5,21 @@ import { type Body, bodyOf } from '../wire/body.ts'
 import type { Budget } from '../wire/budget.ts'
 import { expectationOf } from './header-section.ts'
 
+/** Hands a body over as bytes, or as it arrives. */
+type TakeBody = (request: FastifyRequest, body: Body, done: Done) => void
+type Done = (error: Error | null, body?: unknown) => void
+
 /**
- * Has the routes of this instance take bodies of JSON, which they get whole, as bytes. A
- * request without a body may have any media type.
+ * Has the routes of this instance take bodies of one media type. A request without a
+ * body may have any.
  *
  * @param budget counts the memory that bodies hold
  */
-export function acceptJsonBodies(
+export function acceptBodies(
   app: FastifyInstance,
+  mediaType: string,
   budget: Budget,
-  bodyBytesMax: number,
+  take: TakeBody,
 ): void {
   app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
     if (bodyOf(raw) === undefined || headers['content-length'] === '0') {
@@ -24,20 +28,27 @@ export function acceptJsonBodies(
     }
     done()
   })
-  acceptMediaType(app, 'application/json', (request, stream, done) => {
+  app.addContentTypeParser([mediaType, '*'], (request, stream, done) => {
     const body = bodyOf(stream) as Body
-    whenBegun(request, body, () => {
-      if (isEmpty(body)) {
-        done(null)
-        return
-      }
-      const fault = countBody(request, body, budget)
-      if (fault === undefined) {
-        readWhole(request, body, bodyBytesMax, done)
-      } else {
-        done(fault)
-      }
-    })
+    const isAwaited = expectationOf(request) !== undefined
+    const fault = faultOfFields(request, mediaType)
+    if (fault === undefined) {
+      body.count(budget, isAwaited)
+      take(request, body, done)
+      return
+    }
+    const refuse = () => {
+      const isEmpty = body.isEnded && body.length === 0
+      done(isEmpty ? null : (body.error ?? fault))
+    }
+    // A proxy from HTTP/2 turns a request without a body into one with an empty body in
+    // chunks, of any media type. A client that waits for 100 Continue has a body, and
+    // sends none of it before.
+    if (isAwaited || request.headers['transfer-encoding'] === undefined) {
+      refuse()
+    } else {
+      body.whenBegun(refuse)
+    }
   })
 }
 
@@ -65,91 +76,18 @@ export function readWhole(
   }
 }
 
-/**
- * Has the routes of this instance take bodies of lines, which they get as they arrive.
- */
-export function acceptLineBodies(app: FastifyInstance, budget: Budget): void {
-  acceptMediaType(app, linesMediaType, (request, stream, done) => {
-    const body = bodyOf(stream)
-    if (body === undefined) {
-      done(null)
-      return
-    }
-    const fault = countBody(request, body, budget)
-    done(fault ?? null, body)
-  })
-}
-
 export const linesMediaType = 'application/x-ndjson'
 
-type Done = (error: Error | null, body?: unknown) => void
-type ReadBody = (request: FastifyRequest, stream: Readable, done: Done) => void
-
-/** Has bodies of one media type read, and others refused. */
-function acceptMediaType(app: FastifyInstance, mediaType: string, read: ReadBody): void {
-  app.addContentTypeParser(mediaType, (request, stream, done) => {
-    if (isUtf8Type(request.headers['content-type'], mediaType)) {
-      read(request, stream, done)
-      return
-    }
-    refuseType(request, stream, done, `${mediaType}, in UTF-8, and its charset utf-8`)
-  })
-
-  app.addContentTypeParser('*', (request, stream, done) =>
-    refuseType(request, stream, done, mediaType),
-  )
-}
-
-/** Refuses a body, unless the request turns out to have none. */
-function refuseType(
-  request: FastifyRequest,
-  stream: Readable,
-  done: Done,
+/** Returns what is at fault in the header fields of a body. */
+function faultOfFields(
+  { method, headers }: FastifyRequest,
   mediaType: string,
-): void {
-  const message = `the media type of the body must be ${mediaType}`
-  const refusal = new RequestError('unsupported-media-type', message)
-  const body = bodyOf(stream)
-  if (body === undefined) {
-    done(refusal)
-    return
-  }
-  whenBegun(request, body, () => done(isEmpty(body) ? null : (body.error ?? refusal)))
-}
-
-/**
- * Calls back once it is known whether a request has a body. A proxy from HTTP/2 turns a
- * request without one into one with an empty body in chunks, of any media type.
- */
-function whenBegun(request: FastifyRequest, body: Body, onBegun: () => void): void {
-  const isChunked = request.headers['transfer-encoding'] !== undefined
-  // A client that waits for 100 Continue has a body, and sends none of it before.
-  if (isChunked && expectationOf(request) === undefined) {
-    body.whenBegun(onBegun)
-  } else {
-    onBegun()
-  }
-}
-
-function isEmpty(body: Body): boolean {
-  return body.isEnded && body.length === 0
-}
-
-/** Counts the memory of a body from now on, or returns why it is refused. */
-function countBody(
-  request: FastifyRequest,
-  body: Body,
-  budget: Budget,
 ): RequestError | undefined {
-  const fault = faultOfFields(request)
-  if (fault === undefined) {
-    body.count(budget, expectationOf(request) !== undefined)
+  if (!isUtf8Type(headers['content-type'], mediaType)) {
+    const message = `the media type of the body must be ${mediaType}, in UTF-8`
+    return new RequestError('unsupported-media-type', message)
   }
-  return fault
-}
 
-/** Returns what is at fault in the header fields of a body, besides its media type. */
-function faultOfFields({ method, headers }: FastifyRequest): RequestError | undefined {
   // The part would replace the whole resource (RFC 9110, 14.5).
   if (method === 'PUT' && headers['content-range'] !== undefined) {
     const message = 'PUT replaces the whole resource: remove Content-Range'

@@ -11,16 +11,15 @@ export type ReadPage = <Page>(
   read: (textBytesMax: number) => Promise<Page>,
 ) => Promise<Page>
 
-export interface PageReaderOptions {
-  /** Bounds the memory for answers. */
-  readonly budget: Budget
-  readonly pageTextBytesMax: number
-  /** Aborted when pages that wait must end, because the server stops. */
-  readonly ending: AbortSignal
-}
-
-export function createPageReader(options: PageReaderOptions): ReadPage {
-  const { budget, pageTextBytesMax, ending } = options
+/**
+ * @param budget bounds the memory for answers
+ * @param ending aborted when pages that wait must end, because the server stops
+ */
+export function createPageReader(
+  budget: Budget,
+  pageTextBytesMax: number,
+  ending: AbortSignal,
+): ReadPage {
   const atItsTurn = createPageTurns()
   return ({ raw }, read) =>
     atItsTurn(async () => {

@@ -1,5 +1,4 @@
 import { gzipSync } from 'node:zlib'
-import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { RequestError } from '../errors/error-numbers.ts'
 import { addVary } from '../request/cors.ts'
@@ -40,7 +39,7 @@ const probe = (operationId: string, summary: string) => ({
 const health = probe('health', 'Liveness: the process responds')
 const readiness = probe('readiness', 'Readiness: the service can serve')
 
-const description = {
+const describe = {
   operationId: 'describe',
   tags,
   summary: 'This description',
@@ -70,16 +69,9 @@ const metrics = {
  * Adds the routes about the service itself. They ignore queries, because monitors add
  * some.
  */
-export function addServiceRoutes(
-  app: FastifyInstance,
-  options: ServiceRoutesOptions,
-): void {
-  app.register(async instance => addRoutes(instance, options))
-}
-
-function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
-  /** The description, which never changes while the server runs. */
-  let compressed: Buffer | undefined
+export function addServiceRoutes(routes: Routes, options: ServiceRoutesOptions): void {
+  // It never changes while the server runs.
+  let description: { readonly text: string; readonly compressed: Buffer } | undefined
 
   routes.get('/healthz', { ...open, schema: health }, async () => ({
     status: 'ok',
@@ -93,22 +85,20 @@ function addRoutes(routes: Routes, options: ServiceRoutesOptions): void {
     return { status: 'ready' }
   })
 
-  routes.get(
-    '/openapi.json',
-    { ...open, schema: description },
-    async (request, reply) => {
-      reply.type('application/json')
-      addVary(reply, 'accept-encoding')
+  routes.get('/openapi.json', { ...open, schema: describe }, async (request, reply) => {
+    reply.type('application/json')
+    addVary(reply, 'accept-encoding')
+    if (description === undefined) {
       const text = options.describe()
-      if (!acceptsGzip(request.headers['accept-encoding'])) {
-        return text
-      }
-      compressed ??= gzipSync(text)
-      reply.header('content-encoding', 'gzip')
-      // The type is that of the JSON before it is compressed.
-      return compressed as unknown as string
-    },
-  )
+      description = { text, compressed: gzipSync(text) }
+    }
+    if (!acceptsGzip(request.headers['accept-encoding'])) {
+      return description.text
+    }
+    reply.header('content-encoding', 'gzip')
+    // The type is that of the JSON before it is compressed.
+    return description.compressed as unknown as string
+  })
 
   routes.get(
     '/metrics',
