@@ -20,10 +20,11 @@ export async function checkService() {
     const [port, store] = await Promise.allSettled([findPort(config), plan])
     const failed = [port, store].filter(check => check.status === 'rejected')
     const faults = failed.map(({ reason }) => messageOf(reason))
-    if (faults.length > 0 || store.status === 'rejected') {
-      return { faults, misspelt }
+    return {
+      faults,
+      plan: store.status === 'fulfilled' ? store.value : undefined,
+      misspelt,
     }
-    return { faults, plan: store.value, misspelt }
   } catch (error) {
     return { faults: (error as Error).message.split('\n'), misspelt }
   }

@@ -60,17 +60,11 @@ export function host(text: string): string {
 }
 
 export function httpUrl(text: string): string {
-  const url = URL.parse(text)
-  const isPlain =
-    url !== null &&
-    /^https?:$/.test(url.protocol) &&
-    !/[?#]/.test(text) &&
-    url.username === '' &&
-    url.password === ''
-  if (!isPlain) {
+  const { href = '' } = URL.parse(text) ?? {}
+  if (!/^https?:\/\/[^@/]+\/[^?#]*$/.test(href)) {
     throw new Error('must be an http or https URL without query, fragment or credentials')
   }
-  return url.href
+  return href
 }
 
 /**
@@ -97,13 +91,16 @@ export function jwksUrl(text: string): string {
 }
 
 /** @param expectation what the items must be, for the message */
-function listOf(expectation: string, isValid: (item: string) => boolean) {
-  return (text: string): readonly string[] => {
+function listOf<Item extends string>(
+  expectation: string,
+  isItem: (text: string) => boolean,
+) {
+  return (text: string): readonly Item[] => {
     const items = text === '' ? [] : text.split(',').map(item => item.trim())
-    if (!items.every(isValid)) {
+    if (!items.every(isItem)) {
       throw new Error(`must be ${expectation}`)
     }
-    return items
+    return items as Item[]
   }
 }
 
@@ -163,12 +160,7 @@ export const audienceList = listOf(
   isClaim,
 )
 
-export function algorithmList(text: string): readonly JwtAlgorithm[] {
-  return text.split(',').map(item => {
-    const known = jwtAlgorithms.find(name => name === item.trim())
-    if (known === undefined) {
-      throw new Error(`must be some of ${jwtAlgorithms.join(', ')}, separated by commas`)
-    }
-    return known
-  })
-}
+export const algorithmList = listOf<JwtAlgorithm>(
+  `some of ${jwtAlgorithms.join(', ')}, separated by commas`,
+  text => jwtAlgorithms.some(name => name === text),
+)

@@ -22,7 +22,7 @@ function faultsOf(environment: Record<string, string>): string[] {
   }
 }
 
-test('the default limits are those of the package, and two threads serve on Linux', () => {
+test('the defaults are those of the package, with two threads on Linux', () => {
   const { serverLimits, httpThreads } = readConfig({})
   const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 

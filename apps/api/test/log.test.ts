@@ -28,8 +28,9 @@ test('a log whose reader stalls holds up neither a request nor a stop', async ()
   })
   using client = await connectRaw(url)
   // Their lines are more than a pipe holds.
-  for (let number = 1; number <= 600; number++) {
-    client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+  const requests = 500
+  client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n'.repeat(requests))
+  for (let number = 1; number <= requests; number++) {
     const { status } = await client.answer(undefined)
     expect(status, `of request ${number}`).toBe(200)
   }
@@ -37,19 +38,6 @@ test('a log whose reader stalls holds up neither a request nor a stop', async ()
   program.process.kill('SIGTERM')
 
   expect(await exited).toEqual([0, null])
-})
-
-test('a start that fails ends, although its log is on a full disk', async () => {
-  await using program = launch(
-    ['/bin/sh', '-c', 'exec "$0" "$@" > /dev/full', process.execPath, serverProgram],
-    {
-      folder: temporaryFolder(),
-      environment: { PORT: '0', DATABASE_URL: 'postgres://127.0.0.1:1/plants' },
-    },
-  )
-
-  expect(await program.ended).toBe(1)
-  expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)
 })
 
 test('lines that cannot be written wait up to a bound, then are counted', async () => {

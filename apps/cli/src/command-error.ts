@@ -39,11 +39,10 @@ export function withFile<Result>(file: string, work: () => Result): Result {
 }
 
 /** @throws the error, with advice if the store is damaged */
-export function throwWithAdvice(
-  error: unknown,
-  advice = 'restore a backup, or write what can be read with plant-store export --damaged',
-): never {
+export function throwWithAdvice(error: unknown): never {
   if (isDamage(error)) {
+    const advice =
+      'restore a backup, or write what can be read with plant-store export --damaged'
     throw new CommandError(`${messageOf(error)}: ${advice}`)
   }
   throw error

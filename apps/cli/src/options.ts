@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { amount } from '@plant-store/api/units'
 import { formatNames } from './formats/formats.ts'
 
 // Options and arguments that several commands have.
@@ -12,12 +13,22 @@ export const inputFormatOption = new Option(
   'of the file (by default detected from its content)',
 ).choices(formatNames)
 
-export function countOf(text: string): number {
-  if (/^[1-9]\d{0,3}$/.test(text)) {
-    return Number(text)
+/**
+ * Returns what reads an argument, and calls a wrong one wrong usage.
+ *
+ * @param parse throws an Error such as `must be …`
+ */
+export function argument<Value>(parse: (text: string) => Value): (text: string) => Value {
+  return text => {
+    try {
+      return parse(text)
+    } catch (error) {
+      throw new InvalidArgumentError(`It ${(error as Error).message}.`)
+    }
   }
-  throw new InvalidArgumentError('It must be a number from 1 to 9999.')
 }
+
+export const countOf = argument(amount({ '': 1 }, 1, 9999, 'a number from 1 to 9999'))
 
 /** Reads an argument of commands that neither read standard input nor write plants. */
 export function filePath(text: string): string {

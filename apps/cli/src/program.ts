@@ -6,6 +6,7 @@ import {
 import {
   defaultStoreUrl,
   messageOf,
+  NoStoreError,
   printable,
   StoreInUseError,
 } from '@plant-store/engine'
@@ -138,7 +139,7 @@ function printError(error: unknown, isJson: boolean): number {
 
   const exitCode = exitCodeOf(error)
   if (exitCode !== exitCodes.outputClosed) {
-    process.stderr.write(errorLine(messageOf(error), isJson))
+    process.stderr.write(errorLine(describeError(error), isJson))
   }
   return exitCode
 }
@@ -156,6 +157,14 @@ function printUsageError(error: CommanderError, isJson: boolean): number {
     process.stderr.write(errorLine(`${words} (see --help)`, isJson))
   }
   return exitCodes.usage
+}
+
+function describeError(error: unknown): string {
+  const words = messageOf(error)
+  if (error instanceof NoStoreError) {
+    return `${words}: set DATABASE_URL, change to the folder of the server, or start the server first`
+  }
+  return words
 }
 
 function exitCodeOf(error: unknown): number {

@@ -1,14 +1,10 @@
-import { statSync } from 'node:fs'
 import { readSetting } from '@plant-store/api/setting'
 import { walLimit, walLimitDefault } from '@plant-store/api/units'
 import {
   defaultStoreUrl,
   messageOf,
-  NoStoreError,
   parseStoreUrl,
   type StorageOptions,
-  storageName,
-  storeFiles,
 } from '@plant-store/engine'
 import {
   openReader,
@@ -16,7 +12,7 @@ import {
   type Storage,
   type StoreReader,
 } from '@plant-store/persistence'
-import { CommandError, exitCodes, withFile } from './command-error.ts'
+import { CommandError, exitCodes } from './command-error.ts'
 
 /** Returns the URL in DATABASE_URL. */
 export function storeUrl(): string {
@@ -40,45 +36,15 @@ function setting<Value>(name: string, parse: (text: string) => Value): Value | u
   }
 }
 
-/**
- * Returns the URL in DATABASE_URL.
- *
- * @throws CommandError if it names a file that does not exist
- */
-export function existingStoreUrl(): string {
-  const url = storeUrl()
-  const [file] = storeFiles(url)
-  if (file === undefined) {
-    return url
-  }
-  const stat = withFile(file, () => statSync(file, { throwIfNoEntry: false }))
-  if (stat === undefined) {
-    throw noStore(url)
-  }
-  return url
-}
-
-/**
- * Opens the store to list what it has, and changes nothing.
- *
- * @throws CommandError if there is no store
- */
-export async function readStore(): Promise<StoreReader> {
-  const url = storeUrl()
-  try {
-    return await openReader(url)
-  } catch (error) {
-    if (error instanceof NoStoreError) {
-      throw noStore(url)
-    }
-    throw error
-  }
+/** Opens the store to list what it has, and changes nothing. */
+export function readStore(): Promise<StoreReader> {
+  return openReader(storeUrl())
 }
 
 /**
  * Opens the store to change what it has.
  *
- * @throws CommandError if there is no store
+ * @throws NoStoreError
  */
 export async function changeStore(options: OpenOptions = {}): Promise<Storage> {
   const reader = await readStore()
@@ -102,10 +68,4 @@ export async function openStore({
     walBytesMax: Math.min(walBytesMax, limit),
     ...options,
   })
-}
-
-function noStore(url: string): CommandError {
-  const advice =
-    'set DATABASE_URL, change to the folder of the server, or start the server first'
-  return new CommandError(`there is no store at ${storageName(url)}: ${advice}`)
 }

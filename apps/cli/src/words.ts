@@ -19,12 +19,12 @@ export function countedAll(counts: Readonly<Record<string, number | undefined>>)
 }
 
 /** Returns words such as `a, b and c`. */
-export function listed(words: readonly string[]): string {
+export function listed(words: readonly string[], conjunction = 'and'): string {
   const last = words.at(-1) ?? ''
   if (words.length < 2) {
     return last
   }
-  return `${words.slice(0, -1).join(', ')} and ${last}`
+  return `${words.slice(0, -1).join(', ')} ${conjunction} ${last}`
 }
 
 /** Returns a number such as `20,000`. */

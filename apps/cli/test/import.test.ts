@@ -55,7 +55,7 @@ test('an import keeps each bad line with its reason, and imports the rest', asyn
   ])
 })
 
-test('an import counts what it replaced and what was there, and makes no rejects', async () => {
+test('an import counts what it replaced and found, and makes no rejects', async () => {
   await place.session(`
     $ import -
     < id,name
@@ -108,7 +108,7 @@ test('an import that is dry judges every line, and stores nothing', async () => 
   expect(existsSync(place.store)).toBe(false)
 })
 
-test('an import that is interrupted keeps what it counts, and can be run again', async () => {
+test('an interrupted import keeps what it counts, and can be run again', async () => {
   const input = new PassThrough()
   const running = place.run('import - --json', input)
   input.write(lines(10_001))
@@ -142,12 +142,12 @@ test('an import that is interrupted before anything came says so', async () => {
 
 test('an import takes a limit of 1 KiB to 256 MiB for a line', async () => {
   const codes: (number | null)[] = []
-  for (const limit of ['1024', '268435456', '1023', '268435457', '2e3']) {
+  for (const limit of ['1KiB', '268435456', '1023', '257MiB']) {
     const { code } = await place.run(`import - --dry-run --line-limit ${limit}`)
     codes.push(code)
   }
 
-  expect(codes).toEqual([0, 0, 2, 2, 2])
+  expect(codes).toEqual([0, 0, 2, 2])
 })
 
 test('an import that cannot begin fails in one line, and changes nothing', async () => {

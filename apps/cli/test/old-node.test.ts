@@ -28,24 +28,19 @@ test.each(Object.entries(programs))(
   'the %s says which Node it needs, before it loads anything',
   (_, manifest) => {
     const { engines } = JSON.parse(readFileSync(manifest, 'utf8'))
-    const [, needed] = /^>=(\d+)$/.exec(engines.node) as RegExpExecArray
-    const start = (version: string) =>
-      spawnSync(
-        process.execPath,
-        [
-          '--import',
-          pretended(version),
-          fileURLToPath(new URL('dist/main.js', manifest)),
-          '--version',
-        ],
-        { encoding: 'utf8' },
-      )
-    const tooOld = `${Number(needed) - 1}.99.0`
-    expect(start(tooOld)).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: `plant-store: Node ${tooOld} is too old; install Node ${needed} or later\n`,
-    })
-    expect(start(`${needed}.0.0`).stderr).toMatch(/loaded \.\/(serve|program)-/)
+    const needed = engines.node.replace('>=', '')
+    const version = `${needed - 1}.99.0`
+    const program = fileURLToPath(new URL('dist/main.js', manifest))
+
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--import', pretended(version), program],
+      { encoding: 'utf8' },
+    )
+
+    expect(status).toBe(1)
+    expect(stderr).toBe(
+      `plant-store: Node ${version} is too old; install Node ${needed} or later\n`,
+    )
   },
 )

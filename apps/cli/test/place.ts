@@ -201,7 +201,7 @@ const linesOf = (text: string) =>
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 
 /** Returns a standard stream, and what was written to it. */
-export function outputStream({ isTTY = false, errorCode }: StreamOptions = {}) {
+function outputStream({ isTTY = false, errorCode }: StreamOptions = {}) {
   const chunks: Buffer[] = []
   const error = errorCode && Object.assign(new Error(errorCode), { code: errorCode })
   const stream = new Writable({

@@ -19,30 +19,18 @@ afterEach(() => place[Symbol.asyncDispose]())
 /** The arguments, what they print, and the exit code. */
 type Step = readonly [args: string, printed: RegExp, code?: number]
 
-/** One of each way to open a store. */
-const onBoth: readonly Step[] = [
-  ['import - --json', /"inserted":1,.*"rejected":1/, 3],
-  ['export', /"id":1,/],
-]
-const onFiles: readonly Step[] = [
-  ...onBoth,
-  ['check', /: intact; /],
-  ['backup plants.backup', /checked/],
-  ['restore plants.backup --force', /restored/],
-  ['export --damaged salvaged', /none missing/],
-  ['tokens', /^$/, 2],
-]
+/** What opens a store in a thread, or listens for signals. */
+const onBoth: readonly Step[] = [['import - --json', /"inserted":1,.*"rejected":1/, 3]]
+const onFiles: readonly Step[] = [...onBoth, ['backup plants.backup', /checked/]]
+const onPostgres: readonly Step[] = [...onBoth, ['export', /"id":1,/]]
 
 async function runAll(steps: readonly Step[], at: Place): Promise<void> {
   const input = '{"id":1,"name":"a"}\nno json\n'
   for (const [args, printed, expected = 0] of steps) {
     const { code, stdout, stderr } = await at.start(args, input).result
 
-    expect({ code, stdout, stderr }, args).toEqual({
-      code: expected,
-      stdout: expect.stringMatching(printed),
-      stderr: expect.stringMatching(expected === 2 ? /^plant-store: .*\n$/ : /^/),
-    })
+    expect(code, stderr).toBe(expected)
+    expect(stdout, args).toMatch(printed)
   }
 }
 
@@ -51,7 +39,7 @@ test('commands end on a file, however they open it', () => runAll(onFiles, place
 test('commands end on PostgreSQL', async () => {
   await using database = await createTestSchema()
   await using inDatabase = new Place(database.url)
-  await runAll(onBoth, inDatabase)
+  await runAll(onPostgres, inDatabase)
 })
 
 test('serve --check says what a start would do, and changes nothing', async () => {
@@ -111,7 +99,7 @@ test('an export fails if its file takes only a part of the last write', async ()
 })
 
 test('a reader that leaves ends an export without a word', async () => {
-  await place.createStore(5_000)
+  await place.createStore(2_000)
   const { process: program, result } = place.start('export')
 
   program.stdout?.once('data', () => program.stdout?.destroy())

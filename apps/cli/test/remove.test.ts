@@ -47,7 +47,7 @@ test('a removal takes what an export wrote', async () => {
     ! 2 plants exported in …s`)
 })
 
-test('a removal needs ids alone, counts others, and ends at a line without one', () =>
+test('a removal needs ids alone, and ends at a line without one', () =>
   place.session(`
     $ remove - --dry-run
     < id

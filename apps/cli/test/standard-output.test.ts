@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { plant } from '@plant-store/domain/testing'
 import { openStorage } from '@plant-store/persistence'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Place } from './place.ts'
 
 let place: Place
@@ -72,7 +72,7 @@ test('a new secret of a webhook that was not printed replaces no old one', async
 test('an error keeps its exit code if standard error cannot be written', async () => {
   const streams = { stderr: { errorCode: 'ENOSPC' } }
 
-  const result = await place.run('token revoke x', '', streams)
+  const result = await place.run('check x', '', streams)
 
   expect(result).toEqual({ code: 1, stdout: '', stderr: '' })
 })
@@ -89,17 +89,34 @@ test('what a terminal would obey is escaped on one, and exact in a file', async 
   expect(stdout).toBe(`id,name,tag\n1,${name},\n`)
 })
 
-test.each([
-  ['remove plants', /█{30} +100% {2}2 plants {2}[\d,]+\/s {2}\w+ left/],
-  ['export file', /█{30} +100% {2}2 plants/],
-  ['backup file', /░{30} +0% {2}0 pages/],
-])('a terminal shows how far %s has come', async (args, bar) => {
-  writeFileSync(place.path('plants'), 'id\n1\n2\n')
-  await place.createStore(2)
+describe('a terminal', () => {
+  beforeEach(async () => {
+    vi.stubEnv('TERM', 'xterm')
+    writeFileSync(place.path('plants'), 'id\n1\n2\n')
+    await place.createStore(2)
+  })
+  afterEach(() => void vi.unstubAllEnvs())
 
-  const { stderr } = await place.run(args, '', { stderr: { isTTY: true } })
+  const runOnTerminal = (args: string) => place.run(args, '', { stderr: { isTTY: true } })
 
-  expect(stripVTControlCharacters(stderr)).toMatch(bar)
+  test.each([
+    ['remove plants', /█{30} +100% {2}2 plants {2}[\d,]+\/s {2}\w+ left/],
+    ['export file', /█{30} +100% {2}2 plants/],
+    ['backup file', /░{30} +0% {2}0 pages/],
+  ])('shows how far %s has come, and then its cursor again', async (args, bar) => {
+    const { stderr } = await runOnTerminal(args)
+
+    expect(stripVTControlCharacters(stderr)).toMatch(bar)
+    expect(stderr).toContain('\u001B[?25h')
+  })
+
+  test('shows no bar beside JSON, nor if it is dumb', async () => {
+    const besideJson = await runOnTerminal('export file --json')
+    vi.stubEnv('TERM', 'dumb')
+    const dumb = await runOnTerminal('remove plants')
+
+    expect([besideJson.stderr, dumb.stderr]).toEqual(['', ''])
+  })
 })
 
 test.each([

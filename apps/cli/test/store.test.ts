@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { nextBackup } from '../src/files/backup-folder.ts'
 import { Place } from './place.ts'
 
-// What backup, restore and check say. Others test what they do to a store.
+// What commands say of a store. Others test what they do to it.
 
 let place: Place
 beforeEach(async () => {
@@ -73,6 +73,17 @@ test('a restore says which tokens it brings back, and which it loses', async () 
     Start the server.`)
 })
 
+test('a command leaves an older store as it is', async () => {
+  const database = new Database(place.store)
+  database.exec('update schema_version set version = version - 1')
+  database.close()
+
+  await place.session(`
+    $ token create --name shop
+    ! plant-store: … has schema version …, and this release needs …: stop the servers, then start the new one, which migrates it
+    [1]`)
+})
+
 test('nothing is replaced by chance', async () => {
   writeFileSync(place.path('kept'), 'precious')
   await place.session(`
@@ -116,8 +127,9 @@ describe('backup --keep', () => {
   test('keeps the newest backups of this store', async () => {
     await backUpIn(2020)
     const unrelated = ['store.db-before.backup', `${nameOf(2020)}.old`]
-    // The clock was ahead once.
-    for (const name of [...unrelated, nameOf(2021), nameOf(2022), nameOf(2999)]) {
+    // The clock was ahead once, and the store had another name.
+    const older = `z${nameOf(2021)}`
+    for (const name of [...unrelated, older, nameOf(2022), nameOf(2999)]) {
       copyFileSync(join(folder, nameOf(2020)), join(folder, name))
     }
 

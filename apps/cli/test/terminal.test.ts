@@ -1,9 +1,7 @@
-import { stripVTControlCharacters } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { table } from '../src/output.ts'
-import { describeProgress, showProgress } from '../src/progress.ts'
+import { describeProgress } from '../src/progress.ts'
 import { counted, duration, listed, minute, rate } from '../src/words.ts'
-import { outputStream } from './place.ts'
 
 test.each([
   [counted(0, 'plant'), '0 plants'],
@@ -51,49 +49,4 @@ test.each([
   const done = { count: 3_000, value: 25, total: 100, seconds: 2, ...changed }
 
   expect(describeProgress('plant', done)).toBe(words)
-})
-
-describe('progress', () => {
-  beforeEach(() => void vi.stubEnv('TERM', 'xterm'))
-  afterEach(() => {
-    vi.restoreAllMocks()
-    vi.unstubAllEnvs()
-  })
-
-  /** Returns what a terminal was sent. */
-  function terminal(isTTY: boolean): () => string {
-    const { stream, text } = outputStream({ isTTY })
-    vi.spyOn(process, 'stderr', 'get').mockReturnValue(stream as never)
-    return text
-  }
-
-  test.each([
-    { where: 'a pipe', isTTY: false, isShown: true, TERM: 'xterm' },
-    { where: 'a dumb terminal', isTTY: true, isShown: true, TERM: 'dumb' },
-    { where: 'a terminal beside JSON', isTTY: true, isShown: false, TERM: 'xterm' },
-  ])('is not shown on $where', async ({ isTTY, isShown, TERM }) => {
-    vi.stubEnv('TERM', TERM)
-    const shown = terminal(isTTY)
-
-    using progress = await showProgress('plant', isShown)
-    progress.update(1, 1, 2)
-
-    expect(shown()).toBe('')
-  })
-
-  test('is a bar with words, which is cleared at its end', async () => {
-    const shown = terminal(true)
-    {
-      using progress = await showProgress('plant', true)
-      progress.update(3, 3, 4)
-    }
-
-    const text = shown()
-    expect(stripVTControlCharacters(text)).toMatch(
-      /█{22,23}░{7,8} +75% {2}3 plants {2}[\d,]+\/s {2}\ds left$/,
-    )
-    // The cursor is shown again.
-    expect(text).toContain('\u001B[?25h')
-    expect(text).toMatch(/\[2K$/)
-  })
 })

@@ -38,9 +38,6 @@ test('a token is printed once, alone, until it is revoked', async () => {
     $ token revoke shop
     ! plant-store: there is no token named shop
     [1]
-    $ token revoke shop --json
-    ! {"error":"there is no token named shop"}
-    [1]
     $ token create --name shop --scope metrics --scope metrics --expires 1d
     plantstore_…
     ! The token of shop grants metrics:read, and expires at …-…-… …:…Z.
@@ -123,12 +120,12 @@ test('a name of two lines is refused', async () => {
 test('a time is a number with its unit, and nothing else', () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 })
   onTestFinished(() => void vi.useRealTimers())
-  const times = ['1s', '2min', '3h', '10d', '1w', '999999s']
+  const times = ['1s', '3h', '10d', '36500d']
 
   const seconds = times.map(text => fromNow(text).getTime() / 1_000)
 
-  expect(seconds).toEqual([1, 120, 10_800, 864_000, 604_800, 999_999])
-  for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', '1sx']) {
-    expect(() => fromNow(text), text).toThrow('must be a time from now')
+  expect(seconds).toEqual([1, 10_800, 864_000, 3_153_600_000])
+  for (const text of ['', '1', 's', '0s', '1m', '36501d', '1.5h', '1sx']) {
+    expect(() => fromNow(text), text).toThrow('It must be a time from now')
   }
 })

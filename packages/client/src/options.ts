@@ -70,17 +70,11 @@ export function operationUrl(
   path: string,
 ): string {
   const text = `${baseUrl}`
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isBaseUrl =
-    url !== undefined &&
-    /^https?:$/.test(url.protocol) &&
-    url.username === '' &&
-    url.password === '' &&
-    !/[?#]/.test(text)
-  if (!isBaseUrl) {
+  const href = URL.canParse(text) ? new URL(text).href : ''
+  if (!/^https?:\/\/[^@/]+\/[^?#]*$/.test(href)) {
     throw new TypeError(
       'baseUrl must be an http or https URL without credentials, query and fragment, such as http://127.0.0.1:3000',
     )
   }
-  return url.href.replace(/\/$/, '') + path
+  return href.replace(/\/$/, '') + path
 }

@@ -145,27 +145,19 @@ describe('of a missing plant, a condition', () => {
   })
 })
 
-test.each<[message: string, condition: Condition]>([
-  ['plant 1 does not have the expected version: read it again', { matches: [stale] }],
-  ['plant 1 already exists', { matches: 'any', differs: 'any' }],
-  [
-    'plant 1 does not have the expected version: read it again',
-    { matches: [stale], differs: [stale] },
-  ],
-])('a refusal says that %s', async (message, condition) => {
-  const { store } = await storeWithPlant()
+const expected = 'does not have the expected version: read it again'
 
-  const replacing = store.replace(plant('b'), condition)
-
-  await expect(replacing).rejects.toMatchObject({ code: 'condition-failed', message })
-})
-
-test('a refusal says that the plant still has an excluded version', async () => {
+test.each<[problem: string, conditionOf: (stored: Version) => Condition]>([
+  [expected, () => ({ matches: [stale] })],
+  ['already exists', () => ({ matches: 'any', differs: 'any' })],
+  [expected, () => ({ matches: [stale], differs: [stale] })],
+  ['still has the excluded version', stored => ({ differs: [stored] })],
+])('a refusal says that the plant %s', async (problem, conditionOf) => {
   const { store, version } = await storeWithPlant()
 
-  const replacing = store.replace(plant('b'), { differs: [version] })
+  const replacing = store.replace(plant('b'), conditionOf(version))
 
-  const message = 'plant 1 still has the excluded version'
+  const message = `plant 1 ${problem}`
   await expect(replacing).rejects.toMatchObject({ code: 'condition-failed', message })
 })
 

@@ -57,17 +57,6 @@ describe('one plant', () => {
     await expect(store.find(id(1n))).rejects.toEqual(missing)
     await expect(store.remove(id(1n))).rejects.toEqual(missing)
   })
-
-  test('is changed and removed under its version', async () => {
-    const store = openStore()
-    await store.replace(plant(1n, 'first'))
-    const { version } = await store.replace(plant(1n, 'second'))
-
-    const third = await store.replace(plant(1n, 'third'), { matches: [version] })
-    await store.remove(id(1n), { matches: [third.version] })
-
-    expect(await store.list(parsePlantListQuery({}))).toEqual({ plants: [] })
-  })
 })
 
 describe('creating many', () => {
@@ -156,6 +145,20 @@ describe('creating many', () => {
     expect(outcomes).toEqual(all.map(() => 'existing'))
     expect(most).toBe(1_000)
   })
+})
+
+test.each([
+  ['createAll', 'insertAll'],
+  ['replaceAll', 'saveAll'],
+] as const)('%s makes one call of %s, and passes its failure on', async (...names) => {
+  const [useCase, method] = names
+  const plants = createMemoryPlantRepository()
+  const failure = new DomainError('store-unavailable', 'on purpose')
+  const call = vi.spyOn(plants, method).mockRejectedValue(failure)
+  const store = createPlantUseCases({ plants })
+
+  await expect(store[useCase]([plant(1n), plant(2n)])).rejects.toBe(failure)
+  expect(call).toHaveBeenCalledOnce()
 })
 
 describe('replacing many', () => {

@@ -11,7 +11,6 @@ import {
   textBytes,
   textProblem,
 } from '@plant-store/domain'
-import { longPlant } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 describe('an integer of 64 bits', () => {
@@ -134,7 +133,3 @@ test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])(
     expect(textBytes({ id: 1n, name: text, size: 5, tag: text })).toBe(2 * bytes)
   },
 )
-
-test('a long plant has its bytes in the tag', () => {
-  expect(textBytes(longPlant(1n, 10))).toBe('long'.length + 10)
-})

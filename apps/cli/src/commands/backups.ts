@@ -2,6 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
 import {
   type CopyOptions,
+  isDamage,
   messageOf,
   printable,
   readLastBackup,
@@ -13,13 +14,13 @@ import {
   restoreStore,
   type StoreReport,
 } from '@plant-store/persistence'
-import { Interruption, throwWithAdvice } from '../command-error.ts'
+import { CommandError, Interruption, throwWithAdvice } from '../command-error.ts'
 import { nextBackup, removeOldBackups } from '../files/backup-folder.ts'
 import { refuseStore } from '../files/output-file.ts'
 import { countOf, filePath, forceOption, jsonOption } from '../options.ts'
 import { type Output, print } from '../output.ts'
 import { showProgress } from '../progress.ts'
-import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
+import { storeUrl } from '../store-in-environment.ts'
 import { counted, countedAll, minute } from '../words.ts'
 
 export const backup = new Command('backup')
@@ -36,7 +37,7 @@ export const backup = new Command('backup')
   .addOption(forceOption)
   .addOption(jsonOption)
   .action(async (path, { keep, force, json }) => {
-    const url = existingStoreUrl()
+    const url = storeUrl()
     const name = storageName(url)
     const file = keep === undefined ? path : nextBackup(path, name)
     refuseStore(file, url)
@@ -124,7 +125,7 @@ export const check = new Command('check')
   )
 
 async function checkStore(output: Output): Promise<void> {
-  const url = existingStoreUrl()
+  const url = storeUrl()
   const report = await inspectStore(url).catch(throwWithAdvice)
   if (report.bytes === undefined) {
     const words = `${describe(report)}: counted; check its pages with pg_amcheck`
@@ -149,9 +150,10 @@ async function describeLastBackup(url: string) {
 
 async function checkFile(file: string, output: Output): Promise<void> {
   // The usual advice is to use export --damaged, but that would read the store.
-  const report = await inspectStore(pathToFileURL(file).href).catch(error =>
-    throwWithAdvice(error, 'use an older backup'),
-  )
+  const report = await inspectStore(pathToFileURL(file).href).catch(error => {
+    const advice = isDamage(error) ? ': use an older backup' : ''
+    throw new CommandError(messageOf(error) + advice)
+  })
   await print(output, { ...flat(report), intact: true }, `${describe(report)}: intact`)
 }
 

@@ -12,7 +12,7 @@ import { formatNames, formats, formatToWrite } from '../formats/formats.ts'
 import { forceOption } from '../options.ts'
 import { print } from '../output.ts'
 import { showProgress } from '../progress.ts'
-import { existingStoreUrl } from '../store-in-environment.ts'
+import { storeUrl } from '../store-in-environment.ts'
 import { counted, countedAll, duration } from '../words.ts'
 import { isSelected, searchedText } from './plant-filter.ts'
 
@@ -48,14 +48,8 @@ CSV has a name such as =1+1 as it is: in a spreadsheet, import the columns as te
 store.`,
   )
   .action(async (file, options) => {
-    try {
-      await runExport(file, options)
-    } catch (error) {
-      if (options.damaged) {
-        throw error
-      }
-      throwWithAdvice(error)
-    }
+    const running = runExport(file, options)
+    await (options.damaged ? running : running.catch(throwWithAdvice))
   })
 
 type Options = ReturnType<typeof exportPlants.opts>
@@ -63,7 +57,7 @@ type Options = ReturnType<typeof exportPlants.opts>
 async function runExport(file: string, options: Options): Promise<void> {
   using interruption = new Interruption()
   const { signal } = interruption
-  const url = existingStoreUrl()
+  const url = storeUrl()
   if (file !== '-') {
     refuseStore(file, url)
   }
@@ -127,9 +121,7 @@ async function writePlants(
   using progress = await showProgress('plant', !options.json && !isTerminalInUse)
 
   async function* pieces() {
-    if (header !== '') {
-      yield header
-    }
+    yield header
     for await (const plants of parts) {
       signal.throwIfAborted()
       const selected = plants.filter(plant => isSelected(plant, options))

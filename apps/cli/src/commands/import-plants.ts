@@ -1,4 +1,5 @@
-import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { Command } from '@commander-js/extra-typings'
+import { bytes } from '@plant-store/api/units'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
 import { messageOf } from '@plant-store/engine'
 import { CommandError, exitCodes, Interruption } from '../command-error.ts'
@@ -6,14 +7,11 @@ import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import type { FormatName } from '../formats/formats.ts'
 import { lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
-import { filePath, inputFormatOption, jsonOption } from '../options.ts'
+import { argument, filePath, inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
 import { ImportResult, type Outcome } from './import-result.ts'
 import { type Lines, noneIn, openLines } from './read-lines.ts'
-
-const lineLimitMin = 1024
-const lineLimitMax = 256 * 1024 * 1024
 
 export const importPlants = new Command('import')
   .description(
@@ -32,7 +30,12 @@ export const importPlants = new Command('import')
     'the file for rejected lines (by default FILE.rejects.csv or .ndjson, and for - plant-store.rejects.…)',
     filePath,
   )
-  .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
+  .option(
+    '--line-limit <bytes>',
+    'reject longer lines',
+    argument(bytes(2 ** 10, 2 ** 28)),
+    lineBytesMaxDefault,
+  )
   .addOption(jsonOption)
   .addHelpText(
     'after',
@@ -54,17 +57,6 @@ Plants are stored 1,000 at a time. After an interruption, run the import again: 
 such, or written again with --replace. --dry-run does not look for ids in the store.`,
   )
   .action(runImport)
-
-function lineLimit(text: string): number {
-  const isNumber = /^\d{1,9}$/.test(text)
-  const bytes = Number(text)
-  if (isNumber && bytes >= lineLimitMin && bytes <= lineLimitMax) {
-    return bytes
-  }
-  throw new InvalidArgumentError(
-    `It must be a number of bytes from ${lineLimitMin} to ${lineLimitMax}.`,
-  )
-}
 
 type Options = ReturnType<typeof importPlants.opts>
 

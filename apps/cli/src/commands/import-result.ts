@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type CreateOutcome, idTaken, type Plant } from '@plant-store/domain'
-import { CommandError, withFile } from '../command-error.ts'
+import { CommandError, fileError, withFile } from '../command-error.ts'
 import type { Entry, Reader, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../words.ts'
 
@@ -27,9 +27,9 @@ export class ImportResult implements Disposable {
     this.#rejectsPath = rejectsPath
     this.#reader = reader
     try {
-      withFile(rejectsPath, () => tryToReplace(rejectsPath))
+      tryToReplace(rejectsPath)
     } catch (error) {
-      const { message } = error as Error
+      const { message } = fileError(rejectsPath, error)
       throw new CommandError(`${message} (--rejects names the file for rejected lines)`)
     }
   }
@@ -41,13 +41,16 @@ export class ImportResult implements Disposable {
    *   stored
    */
   add(part: readonly Entry[], outcomes?: readonly Outcome[]): void {
-    const rejected = rejectedOf(part, outcomes ?? [])
-    const countOf = (wanted: Outcome) =>
-      outcomes?.filter(outcome => outcome === wanted).length ?? 0
+    const rejected: Rejected[] = []
+    const left = outcomes?.values()
+    for (const entry of part) {
+      const reason =
+        'reason' in entry ? entry.reason : this.#count(entry.item, left?.next().value)
+      if (reason !== undefined) {
+        rejected.push({ ...entry, reason })
+      }
+    }
     this.counts.read += part.length
-    this.counts.inserted += countOf('inserted')
-    this.counts.replaced += countOf('replaced')
-    this.counts.alreadyThere += countOf('existing')
     this.counts.rejected += rejected.length
     if (outcomes !== undefined) {
       this.#lastLine = part.at(-1)?.line ?? this.#lastLine
@@ -55,6 +58,17 @@ export class ImportResult implements Disposable {
     if (rejected.length > 0) {
       withFile(this.#rejectsPath, () => this.#writeRejects(rejected))
     }
+  }
+
+  /** Counts what became of a plant, and returns the reason if it is rejected. */
+  #count({ id }: Plant, outcome: Outcome | undefined): string | undefined {
+    if (outcome === 'id-taken') {
+      return idTaken(id).message
+    }
+    if (outcome !== undefined) {
+      this.counts[outcome === 'existing' ? 'alreadyThere' : outcome]++
+    }
+    return undefined
   }
 
   /** The first ones replace the file of an earlier import. */
@@ -114,25 +128,6 @@ export class ImportResult implements Disposable {
     }
     return `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}`
   }
-}
-
-/** Returns the lines that are no plants, or whose ids are taken. */
-function rejectedOf(part: readonly Entry[], outcomes: readonly Outcome[]): Rejected[] {
-  const rejected: Rejected[] = []
-  let plants = 0
-  for (const entry of part) {
-    if ('reason' in entry) {
-      rejected.push(entry)
-      continue
-    }
-    const outcome = outcomes[plants]
-    plants++
-    if (outcome === 'id-taken') {
-      const { line, raw, item } = entry
-      rejected.push({ line, raw, reason: idTaken(item.id).message })
-    }
-  }
-  return rejected
 }
 
 /**

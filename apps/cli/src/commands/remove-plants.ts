@@ -30,6 +30,9 @@ const idReading: ItemReading<PlantId> = {
   parse: record => parsePlantId((record as { readonly id?: unknown } | null)?.id),
 }
 
+const noneRead = { read: 0, removed: 0, missing: 0 }
+type Counts = typeof noneRead
+
 /** Removals that are sent at the same time share a commit. */
 const removalsMax = 1_000
 
@@ -44,7 +47,7 @@ async function runRemove(
   await using opened = new AsyncDisposableStack()
   const removeOne = await openRemoval({ dryRun, announce }, opened)
   const startedMs = performance.now()
-  const counts = { read: 0, removed: 0, missing: 0 }
+  const counts = { ...noneRead }
   try {
     for await (const part of lines.parts) {
       await removePart(part, removeOne, counts)
@@ -85,12 +88,6 @@ async function openRemoval(
   return id => repository.remove(id)
 }
 
-interface Counts {
-  read: number
-  removed: number
-  missing: number
-}
-
 /**
  * @throws Error of the first line without an id, after it has removed the plants before
  */
@@ -99,16 +96,9 @@ async function removePart(
   removeOne: RemoveOne,
   counts: Counts,
 ): Promise<void> {
-  const ids: PlantId[] = []
-  let fault: Error | undefined
-  for (const entry of part) {
-    if ('reason' in entry) {
-      fault = new Error(`line ${entry.line}: ${entry.reason}`)
-      break
-    }
-    ids.push(entry.item)
-  }
-
+  const fault = part.find(entry => 'reason' in entry)
+  const before = fault === undefined ? part : part.slice(0, part.indexOf(fault))
+  const ids = before.flatMap(entry => ('item' in entry ? [entry.item] : []))
   for (let from = 0; from < ids.length; from += removalsMax) {
     const idsTogether = ids.slice(from, from + removalsMax)
     const outcomes = await Promise.all(idsTogether.map(removeOne))
@@ -118,7 +108,7 @@ async function removePart(
     counts.missing += idsTogether.length - removed
   }
   if (fault !== undefined) {
-    throw fault
+    throw new Error(`line ${fault.line}: ${fault.reason}`)
   }
 }
 

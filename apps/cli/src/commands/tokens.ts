@@ -7,9 +7,9 @@ import {
   type Scope,
   scopesByChoice,
 } from '@plant-store/access'
-import { unitMs } from '@plant-store/api/units'
+import { amount, unitMs } from '@plant-store/api/units'
 import { CommandError } from '../command-error.ts'
-import { jsonOption } from '../options.ts'
+import { argument, jsonOption } from '../options.ts'
 import { print, printSecret, table } from '../output.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
 import { listed, minute } from '../words.ts'
@@ -134,15 +134,13 @@ export function grantedScopes(
   throw new InvalidArgumentError(`It must be one of ${[...choices.keys()].join(', ')}.`)
 }
 
+/** Up to a century, in milliseconds. */
+const timeFromNow = argument(
+  amount(unitMs, 1, 36_500 * unitMs.d, 'a time from now, such as 30min, 12h, 90d or 52w'),
+)
+
 export function fromNow(text: string): Date {
-  const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z]+)$/.exec(text) ?? []
-  const ms = new Map<string, number>(Object.entries(unitMs)).get(unit)
-  if (ms !== undefined) {
-    return new Date(Date.now() + Number(count) * ms)
-  }
-  throw new InvalidArgumentError(
-    'It must be a time from now, such as 30min, 12h, 90d or 52w.',
-  )
+  return new Date(Date.now() + timeFromNow(text))
 }
 
 function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {

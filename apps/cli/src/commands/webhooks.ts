@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { Command } from '@commander-js/extra-typings'
 import { messageOf } from '@plant-store/engine'
 import {
   courierLimits,
@@ -6,15 +6,14 @@ import {
   mintWebhookId,
   parseWebhookEvents,
   parseWebhookUrl,
-  type WebhookEvent,
   type WebhookId,
   type WebhookRepository,
 } from '@plant-store/webhooks'
 import { CommandError, exitCodes } from '../command-error.ts'
-import { countOf, jsonOption } from '../options.ts'
+import { argument, countOf, jsonOption } from '../options.ts'
 import { print, printSecret, table } from '../output.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import { duration, grouped, minute } from '../words.ts'
+import { duration, grouped, listed, minute } from '../words.ts'
 
 const addWebhook = new Command('add')
   .description(
@@ -24,8 +23,8 @@ const addWebhook = new Command('add')
   .option(
     '--events <events>',
     'what it hears of: some of added,changed,removed',
-    eventsOf,
-    ['added'],
+    argument(parseWebhookEvents),
+    ['added'] as const,
   )
   .option(
     '--allow-private',
@@ -52,7 +51,7 @@ const addWebhook = new Command('add')
     // Write this to standard error, so that a script receives only the secret.
     if (!json) {
       process.stderr.write(
-        `The webhook ${id} gets every plant that is ${listOf(events)} from now on.\n`,
+        `The webhook ${id} gets every plant that is ${listed(events, 'or')} from now on.\n`,
       )
       const twin = webhooks.find(webhook => webhook.url === url)
       if (twin !== undefined) {
@@ -145,11 +144,11 @@ const logWebhook = new Command('log')
 const changeEvents = new Command('events')
   .description('Change what a webhook hears of, from now on. What waits for it stays.')
   .argument('<id>', 'of the webhook')
-  .argument('<events>', 'some of added,changed,removed', eventsOf)
+  .argument('<events>', 'some of added,changed,removed', argument(parseWebhookEvents))
   .addOption(jsonOption)
   .action(async (id, events, output) => {
     await changeWebhook(id, webhooks => webhooks.setEvents(id as WebhookId, events))
-    const words = `${id} gets every plant that is ${listOf(events)} from now on.`
+    const words = `${id} gets every plant that is ${listed(events, 'or')} from now on.`
     await print(output, { id, events }, words)
   })
 
@@ -218,20 +217,6 @@ async function changeWebhook(
 
 const noWebhook = (id: string) =>
   new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
-
-function eventsOf(text: string): readonly WebhookEvent[] {
-  try {
-    return parseWebhookEvents(text)
-  } catch (error) {
-    throw new InvalidArgumentError(`It ${(error as Error).message}.`)
-  }
-}
-
-function listOf(events: readonly WebhookEvent[]): string {
-  // Created here, because it would slow the start of every command.
-  const format = new Intl.ListFormat('en', { type: 'disjunction' })
-  return format.format(events)
-}
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {

@@ -4,8 +4,6 @@ import { createGunzip } from 'node:zlib'
 import { CommandError, fileError } from '../command-error.ts'
 
 const chunkBytes = 256 * 1024
-const gzipMark = Buffer.from('1f8b', 'hex')
-const byteOrderMark = Buffer.from('\ufeff')
 /** Long enough to detect the format. */
 const beginningBytes = 4096
 
@@ -58,9 +56,9 @@ function sizeOf(path: string): number {
 }
 
 async function* decompressed(source: AsyncIterable<Buffer>) {
-  const { beginning, rest } = await peek(source, gzipMark.length)
+  const { beginning, rest } = await peek(source, 2)
   const chunks = joined(beginning, rest)
-  if (startsWith(beginning, gzipMark)) {
+  if (beginning.toString('latin1', 0, 2) === '\x1f\x8b') {
     yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
   } else {
     yield* chunks
@@ -94,13 +92,11 @@ async function* decoded(source: AsyncIterable<Buffer>, from: string) {
  * ASCII.
  */
 function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
-  const zeros = [...beginning.subarray(0, 4)]
-    .map(byte => (byte === 0 ? '0' : 'x'))
-    .join('')
-  if (zeros === 'x0x0' || startsWith(beginning, Buffer.of(0xff, 0xfe))) {
+  const start = beginning.toString('latin1', 0, 4)
+  if (/^(?:\xff\xfe|[^\0]\0[^\0]\0)/.test(start)) {
     return 'utf-16le'
   }
-  if (zeros === '0x0x' || startsWith(beginning, Buffer.of(0xfe, 0xff))) {
+  if (/^(?:\xfe\xff|\0[^\0]\0[^\0])/.test(start)) {
     return 'utf-16be'
   }
   return undefined
@@ -109,8 +105,8 @@ function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
 /** Leaves out byte order marks, of which some programs add a second one. */
 function withoutMarks(beginning: Buffer): Buffer {
   let text = beginning
-  while (startsWith(text, byteOrderMark)) {
-    text = text.subarray(byteOrderMark.length)
+  while (text.toString('latin1', 0, 3) === '\xef\xbb\xbf') {
+    text = text.subarray(3)
   }
   return text
 }
@@ -132,8 +128,4 @@ async function peek(source: AsyncIterable<Buffer>, bytes: number) {
 async function* joined(beginning: Buffer, rest: AsyncIterable<Buffer>) {
   yield beginning
   yield* rest
-}
-
-function startsWith(bytes: Buffer, mark: Buffer): boolean {
-  return bytes.subarray(0, mark.length).equals(mark)
 }

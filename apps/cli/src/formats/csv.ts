@@ -5,6 +5,7 @@ import { parse as parseCsv } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { listed } from '../words.ts'
 import {
+  members as allColumns,
   carriageReturn,
   type Entry,
   endOfLine,
@@ -19,8 +20,6 @@ import {
 } from './lines.ts'
 
 type Column = keyof Plant
-
-const allColumns = Object.keys(plantMembers) as readonly Column[]
 
 const quote = 0x22
 const blank = 0x20
@@ -63,12 +62,6 @@ interface CsvRecord {
   readonly fields: readonly (string | undefined)[]
   /** Why the line is no record. */
   readonly fault?: string | undefined
-}
-
-interface Records {
-  readonly records: readonly CsvRecord[]
-  /** The start of a record whose last quote is still open. */
-  readonly rest: Buffer
 }
 
 const unclosed = 'a quote is opened that is never closed'
@@ -202,10 +195,10 @@ class CsvReader<Item> implements Reader<Item> {
       return firstLine
     }
 
-    const readings = this.#dialects().map(dialect => {
-      const [record] = this.#split(piece, dialect, isLast, 1).records
-      return { dialect, record }
-    })
+    const readings = this.#dialects().map(dialect => ({
+      dialect,
+      record: this.#split(piece, dialect, isLast, 1).records[0],
+    }))
     const fitting = readings.find(({ dialect, record }) => this.#fits(dialect, record))
     // If none is a header, an error says what is wrong with the first.
     const { dialect, record } = fitting ?? readings[0] ?? {}
@@ -277,13 +270,14 @@ class CsvReader<Item> implements Reader<Item> {
    * Splits a piece into records, and after a fault begins again at the next line.
    *
    * @param recordsMax after how many records it stops
+   * @returns the records, and the rest: the start of one whose last quote is still open
    */
   #split(
     piece: Buffer,
     dialect: Dialect,
     isLast: boolean,
     recordsMax = Number.MAX_SAFE_INTEGER,
-  ): Records {
+  ) {
     const { lineEnd } = this.#reading
     const records: CsvRecord[] = []
     let at = 0

@@ -35,7 +35,8 @@ export interface ItemReading<Item> {
   readonly parse: (record: unknown) => Item
 }
 
-const members = Object.keys(plantMembers) as readonly (keyof Plant)[]
+/** The members of a plant, and so the columns of CSV. */
+export const members = Object.keys(plantMembers) as readonly (keyof Plant)[]
 
 export const plantReading: ItemReading<Plant> = {
   required: members.filter(member => plantMembers[member].isRequired),
@@ -67,18 +68,9 @@ export type LineEnd = typeof lineFeed | typeof carriageReturn
 
 /** Returns what ends the first line. Excel's "CSV (Macintosh)" has CR alone. */
 export function lineEndOf(beginning: Buffer): LineEnd {
-  const feedAt = beginning.indexOf(lineFeed)
-  const returnAt = beginning.indexOf(carriageReturn)
-  if (returnAt === -1) {
-    return lineFeed
-  }
-  const isBeforeFeed = feedAt === -1 || returnAt < feedAt
   // An LF may follow a CR at the end of what is known.
-  const isPartOfCrLf = returnAt + 1 === feedAt || returnAt + 1 === beginning.length
-  if (isBeforeFeed && !isPartOfCrLf) {
-    return carriageReturn
-  }
-  return lineFeed
+  const isReturnAlone = /^[^\r\n]*\r[^\n]/.test(beginning.toString('latin1'))
+  return isReturnAlone ? carriageReturn : lineFeed
 }
 
 /**
