@@ -46,12 +46,7 @@ export interface DescribedResponse {
  * Fastify's own methods, but more strictly typed: a route must declare its scope, and its
  * handler must answer with a declared status and value.
  */
-export interface Routes {
-  readonly get: AddRoute
-  readonly post: AddRoute
-  readonly put: AddRoute
-  readonly delete: AddRoute
-}
+export type Routes = Readonly<Record<'get' | 'post' | 'put' | 'delete', AddRoute>>
 
 type AddRoute = <const Schema extends RouteSchema>(
   path: string,

@@ -74,7 +74,6 @@ test('every shared component of the description is referred to', () => {
 
 const post = { method: 'POST', target: '/plants' }
 const read = { method: 'GET', target: '/plants/1' }
-const patch = { method: 'PATCH', target: '/plants' }
 
 /** Returns the body of a failure with this number. */
 const failure = (error: number) => JSON.stringify({ error, message: 'm' })
@@ -85,21 +84,13 @@ test.each<
   ['a status that is not declared', post, 404, failure(40402), '404 is not declared'],
   ['a member of another type', post, 200, '{"name":null}', '/name must be string'],
   ['an id above the largest', read, 200, `{"id":${2n ** 63n},"name":"n"}`, '/id'],
-  ['an unknown error number', post, 400, failure(40099), 'not published'],
   ['the number of another status', post, 400, failure(41301), 'another status'],
-  ['one more member', post, 400, '{"error":40001,"message":"m","x":1}', 'members'],
   ['401 without a challenge', post, 401, failure(40101), 'WWW-Authenticate'],
-  ['405 with no methods', patch, 405, failure(40501), 'Allow'],
-  ['404 for a path that exists', patch, 404, failure(40401), 'declared'],
   ['success of an unknown path', { ...read, target: '/x' }, 200, '{}', 'nothing'],
-  ['HEAD with a body', { ...read, method: 'HEAD' }, 200, '{}', 'HEAD'],
-  ['a body that is not JSON', post, 400, 'Bad Request', 'not JSON'],
-  ['a media type with a charset', post, 200, '{"name":"n"}', 'content-type'],
 ])('the recorder of the contract refuses %s', (...exchange) => {
-  const [why, asked, status, body, fault] = exchange
-  const mediaType = why.includes('charset') ? 'text/html' : 'application/json'
+  const [, asked, status, body, fault] = exchange
   const headers = new Map([
-    ['content-type', mediaType],
+    ['content-type', 'application/json'],
     ['cache-control', 'no-store'],
   ])
   const answer = { status, headers, body: Buffer.from(body), interim: [] }

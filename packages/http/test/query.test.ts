@@ -1,7 +1,7 @@
 import { parsePlantId } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
-import { nextPage, readInteger, readLimit, readQuery } from '../src/request/query.ts'
+import { nextPage, readLimit, readQuery } from '../src/request/query.ts'
 
 const read = (query: string) => readQuery(`/plants${query}`, ['limit', 'after', 'tag'])
 
@@ -35,13 +35,6 @@ test('a limit is a number, and rounded only far beyond any limit', () => {
   expect(readLimit('1000')).toBe(1_000)
   expect(readLimit('9223372036854775807')).toBe(2 ** 63)
 })
-
-test.each(['', '-', '-0', '01', '+1', '1 ', '1.0', '10000000000000000000'])(
-  '"%s" is no integer, and left to the domain',
-  text => {
-    expect(readInteger(text)).toBe(text)
-  },
-)
 
 describe('the link to the next page', () => {
   const after = parsePlantId(-7n)

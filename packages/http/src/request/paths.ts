@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, RouteOptions } from 'fastify'
 import { RequestError } from '../errors/error-numbers.ts'
-import type { RouteScope } from './authenticate.ts'
 
 /** The methods of all paths together, in their order in Allow. GET brings HEAD. */
 const serverMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']
@@ -18,7 +17,12 @@ export function refuseUnknownPaths(app: FastifyInstance): void {
       return
     }
     if (isAboutServer(request.method, request.originalUrl)) {
-      answerAboutServer(request, reply)
+      // RFC 9110, 9.3.7
+      if (request.method === 'OPTIONS') {
+        reply.code(204).header('allow', allowedEverywhere).send()
+      } else {
+        done(new RequestError('bad-request', 'only OPTIONS may have the target *'))
+      }
       return
     }
     const message = `there is nothing at this path${slashAdvice(request.url)}`
@@ -46,10 +50,26 @@ export function refuseOtherMethods(
   routes: readonly RouteOptions[],
 ): void {
   const byPath = Map.groupBy(routes, patternOf)
-  for (const [path, routesOfPath] of byPath) {
+  for (const [url, routesOfPath] of byPath) {
     const methods = routesOfPath.flatMap(({ method }) => method)
+    const allowed = serverMethods.filter(method =>
+      methods.includes(method === 'HEAD' ? 'GET' : method),
+    )
+    const allow = allowed.join(', ')
     const isOpen = routesOfPath.every(({ config }) => config?.scope === null)
-    addOtherMethods(app, path, methods, isOpen ? null : 'any')
+    app.route({
+      method: app.supportedMethods.filter(method => !allowed.includes(method)),
+      url,
+      config: { scope: isOpen ? null : 'any' },
+      // A handler would run after the body is read.
+      onRequest(request, _reply, done) {
+        const message = `the methods of this path are ${allow}${slashAdvice(request.url)}`
+        done(new RequestError('method-not-allowed', message, { allow }))
+      },
+      handler() {
+        throw new Error('the hook of this route refuses every request')
+      },
+    })
   }
 }
 
@@ -57,31 +77,6 @@ export function refuseOtherMethods(
 export function patternOf(route: RouteOptions): string {
   const { routePath } = route as RouteOptions & { readonly routePath: string }
   return routePath || '/'
-}
-
-function addOtherMethods(
-  app: FastifyInstance,
-  url: string,
-  methods: readonly string[],
-  scope: RouteScope,
-): void {
-  const allowed = serverMethods.filter(method =>
-    methods.includes(method === 'HEAD' ? 'GET' : method),
-  )
-  const allow = allowed.join(', ')
-  app.route({
-    method: app.supportedMethods.filter(method => !allowed.includes(method)),
-    url,
-    config: { scope },
-    // A handler would run after the body is read.
-    onRequest(request, _reply, done) {
-      const message = `the methods of this path are ${allow}${slashAdvice(request.url)}`
-      done(new RequestError('method-not-allowed', message, { allow }))
-    },
-    handler() {
-      throw new Error('the hook of this route refuses every request')
-    },
-  })
 }
 
 /** Returns the path of a target. */
@@ -96,14 +91,6 @@ export function slashAdvice(url: string): string {
     return ': try it without the slash at its end'
   }
   return ''
-}
-
-/** Answers a request about the server as a whole (RFC 9110, 9.3.7). */
-function answerAboutServer({ method }: FastifyRequest, reply: FastifyReply): void {
-  if (method !== 'OPTIONS') {
-    throw new RequestError('bad-request', 'only OPTIONS may have the target *')
-  }
-  reply.code(204).header('allow', allowedEverywhere).send()
 }
 
 /** A target that includes the server's name (RFC 9112, 3.2.2). */

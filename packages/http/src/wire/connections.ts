@@ -60,14 +60,13 @@ export class Connections {
     return this.#longReads > longReadsMax
   }
 
-  add(socket: Socket): Connection {
+  add(socket: Socket): void {
     const connection = new Connection(socket, this)
     this.open.set(socket, connection)
     socket.once('close', () => {
       this.open.delete(socket)
       this.waitingCount -= connection.waiting.splice(0).length
     })
-    return connection
   }
 
   /** Lets a connection rest, and read on in a later turn. */

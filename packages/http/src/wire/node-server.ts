@@ -68,19 +68,17 @@ export function createNodeServer(
   const connections = new Connections(handle)
   connectionsOfServers.set(server, connections)
 
-  const refuse = (
-    connection: Connection,
-    error: RequestError,
-    request?: IncomingMessage,
-  ) => connection.refuse(error, () => composeRefusal(error, connection.socket, request))
+  const refuse = (socket: Socket, error: RequestError, request?: IncomingMessage) =>
+    connections.open
+      .get(socket)
+      ?.refuse(error, () => composeRefusal(error, socket, request))
 
   server.on('connection', (socket: Socket) => {
-    const connection = connections.add(socket)
-    if (connections.open.size <= limits.connectionsMax) {
-      return
+    connections.add(socket)
+    if (connections.open.size > limits.connectionsMax) {
+      const message = 'the server is at its connection limit: try again later'
+      refuse(socket, new RequestError('too-many-connections', message))
     }
-    const message = 'the server is at its connection limit: try again later'
-    refuse(connection, new RequestError('too-many-connections', message))
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.on(event, ({ socket }, response) =>
@@ -96,13 +94,9 @@ export function createNodeServer(
   })
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {})
-    const error = new RequestError('method-not-allowed', 'this server is not a proxy', {
-      allow: '',
-    })
-    const connection = connections.open.get(socket)
-    if (connection !== undefined) {
-      refuse(connection, error, request)
-    }
+    const message = 'this server is not a proxy'
+    const error = new RequestError('method-not-allowed', message, { allow: '' })
+    refuse(socket, error, request)
   })
   server.on('clientError', (error: ClientError, socket: Socket) => {
     const connection = connections.open.get(socket)
@@ -118,7 +112,7 @@ export function createNodeServer(
       return
     }
     if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT' || !isExcused(connection)) {
-      refuse(connection, parserError(error))
+      refuse(socket, parserError(error))
     }
   })
   return server

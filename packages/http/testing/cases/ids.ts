@@ -48,7 +48,7 @@ const refused = words(
 )
 
 const refusedInPaths = words(`
-  x 1.5 0x1 +1 01 1e3 %201 9223372036854775808 -9223372036854775809 --1 %C3%A9 %F0%9F%8C%B1
+  x - 1.5 1.0 0x1 +1 01 -0 1e3 %201 9223372036854775808 -9223372036854775809 --1 %C3%A9 %F0%9F%8C%B1
 `)
 
 const bodyOf = (digits: string, tag: string) =>
