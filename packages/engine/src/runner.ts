@@ -10,7 +10,6 @@ import {
   type ReadStatement,
 } from './statements/statement.ts'
 import type { Storage, StorageObserver, StoreContent } from './types.ts'
-import { watchVersion } from './version-watch.ts'
 
 /** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
 export interface Runner {
@@ -98,16 +97,7 @@ export function createStorage(driver: DatabaseDriver, options: RunnerOptions): S
   }, onFailureChange)
   driver.watchFailures?.(error => outages.report(error))
 
-  const versions =
-    onNewerVersion &&
-    watchVersion({
-      schemaVersion: compiled.schemaVersion,
-      async readVersion() {
-        const [row] = await driver.read(compiled.probeRead, {})
-        return Number(Object.values(row ?? {})[0])
-      },
-      onNewerVersion,
-    })
+  const versionTimer = onNewerVersion && watchVersion(driver, onNewerVersion)
 
   function fail(cause: unknown): never {
     const error = toStoreError(cause)
@@ -133,11 +123,34 @@ export function createStorage(driver: DatabaseDriver, options: RunnerOptions): S
     pending: () => single.pending() + bulk.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
-      versions?.[Symbol.dispose]()
+      clearInterval(versionTimer)
       await Promise.all([single.drain(), bulk.drain()])
       await driver.close()
     },
   }
+}
+
+/** How often the schema version of an open store is read. */
+const versionEveryMs = 10_000
+
+/**
+ * Reports once that a newer release has migrated the open store. This release goes on,
+ * and would refuse the store at its next start.
+ */
+function watchVersion(
+  { compiled, read }: DatabaseDriver,
+  report: (version: number) => void,
+): NodeJS.Timeout {
+  const timer = setInterval(async () => {
+    // A store that cannot be read is reported as an outage.
+    const [row = {}] = await read(compiled.probeRead, {}).catch(() => [])
+    const [version] = Object.values(row)
+    if (version > compiled.schemaVersion) {
+      clearInterval(timer)
+      report(Number(version))
+    }
+  }, versionEveryMs)
+  return timer.unref()
 }
 
 /** Returns the affected rows of a single change. */

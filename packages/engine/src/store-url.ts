@@ -9,6 +9,8 @@ export type StoreLocation =
       readonly kind: 'postgres'
       readonly hosts: readonly string[]
       readonly poolMode: PoolMode
+      /** The database as a URL without a password, for messages and logs. */
+      readonly name: string
     }
 
 /** How long a client of a pooler, such as pgbouncer, keeps a connection of the server. */
@@ -113,13 +115,6 @@ const parameterChoices: Readonly<Record<string, readonly string[]>> = {
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
-/** A URL of libpq, which may have several hosts. */
-interface ServerUrl {
-  readonly hosts: readonly ServerHost[]
-  /** All but the hosts: what stands before the `?` is a parameter, too. */
-  readonly parameters: ReadonlyMap<string, string>
-}
-
 /** Either part may be empty. Then it is the driver's default. */
 interface ServerHost {
   /** A name, an address, or the folder of a socket. */
@@ -138,18 +133,29 @@ function parseServerUrl(url: string): StoreLocation {
     const given = Object.entries(all).filter(([, value]) => value !== '')
     return `postgres:///?${new URLSearchParams(given)}`
   })
-  // The choices were checked.
-  return { kind: 'postgres', hosts: urls, poolMode: (poolMode ?? 'session') as PoolMode }
+  const { user, dbname } = others
+  const name = [
+    user ? `${encodeURIComponent(user)}@` : '',
+    `${hosts.map(nameOf)}`,
+    dbname ? `/${encodeURIComponent(dbname)}` : '',
+  ]
+  return {
+    kind: 'postgres',
+    hosts: urls,
+    // The choices were checked.
+    poolMode: (poolMode ?? 'session') as PoolMode,
+    name: `postgres://${name.join('')}`,
+  }
 }
 
 /**
- * Splits a URL as libpq does: several hosts have commas between them, a parameter
+ * Splits a URL into hosts and all else, as libpq does: several hosts have commas between them, a parameter
  * replaces what stands before the `?`, and a + is a +. The URL standard has other rules.
  *
  * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
  * a password, and a message would show that as the name of the database.
  */
-function splitServerUrl(url: string): ServerUrl {
+function splitServerUrl(url: string) {
   const parts =
     /^postgres(?:ql)?:\/\/(?:([^@/?#\s]*)@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
       url,
@@ -226,16 +232,7 @@ function requireKnownParameters(parameters: ReadonlyMap<string, string>): void {
  */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') {
-    return resolve(location.file)
-  }
-
-  const { hosts, parameters } = splitServerUrl(url)
-  const user = parameters.get('user')
-  const database = parameters.get('dbname')
-  return `postgres://${user ? `${encodeURIComponent(user)}@` : ''}${hosts.map(nameOf)}${
-    database ? `/${encodeURIComponent(database)}` : ''
-  }`
+  return location.kind === 'file' ? resolve(location.file) : location.name
 }
 
 /** Returns a host as URLs have it. */

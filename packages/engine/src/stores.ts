@@ -61,7 +61,6 @@ function storagesOf<Entered extends Entities>(content: StoreContent) {
      * @throws Error like `openStorage`, for every reason that can be foreseen
      */
     async planOpening(url: string): Promise<OpeningPlan> {
-      fileExists(url)
       const plan = await withStore(content, url, store => store.plan())
       return {
         store: nameInPlan(url, plan),
@@ -238,31 +237,27 @@ function existingFileOf(url: string): string {
   return file
 }
 
-/** @throws NoStoreError, or Error like {@link fileExists} */
-function requireStore(url: string): void {
-  if (!fileExists(url)) {
-    throw new NoStoreError(`there is no store at ${storageName(url)}`)
-  }
-}
-
 /**
- * Returns whether there may be a store. A server is asked later.
+ * Requires that there may be a store. A server is asked later.
  *
- * @throws Error if it is not a file, or if the system does not say, such as for want of
- *   permission
+ * @throws NoStoreError, or Error if it is not a file, or if the system does not say, such
+ *   as for want of permission
  */
-function fileExists(url: string): boolean {
+function requireStore(url: string): void {
   const location = parseStoreUrl(url)
   if (location.kind === 'postgres') {
-    return true
+    return
   }
   const file = resolve(location.file)
   try {
-    return isFile(file)
+    if (isFile(file)) {
+      return
+    }
   } catch (cause) {
     if (codeOf(cause) === '') {
       throw cause
     }
     throw new Error(`the store ${file} cannot be opened: ${reasonOf(cause)}`, { cause })
   }
+  throw new NoStoreError(`there is no store at ${file}`)
 }

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
 import { copyFileSync, renameSync, type StatsFs, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
@@ -14,6 +12,7 @@ import {
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { FileGuard } from '../src/sqlite/guard.ts'
 import { failStatements, spyOnFs } from './failing-disk.ts'
+import { newFile } from './places.ts'
 
 /** Pages are small, because the limits count pages and not bytes. */
 const pageBytes = 512
@@ -22,17 +21,18 @@ const onlySingle: RecentChanges = { single: true, bulk: false }
 const onlyBulk: RecentChanges = { single: false, bulk: true }
 const mixed: RecentChanges = { single: true, bulk: true }
 
-const pagesMax = 3 * longPages
+/** Half of it is more than `longPages`. */
+const pagesMaxByDefault = 3 * longPages
 
 /** Creates an empty store and opens it as the writer does. */
 function openStore() {
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   new Database(file).exec(`pragma page_size = ${pageBytes}; vacuum`).close()
   return { file, connection: openWriterConnection(file, 5_000) }
 }
 
 /** Opens a store with its checkpointer and guard. */
-function open({ file, connection } = openStore()) {
+function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) {
   connection.exec('create table texts (id integer primary key, text text)')
   const guard = new FileGuard(connection)
   let passed = Promise.withResolvers<void>()
@@ -138,8 +138,10 @@ test.each([
 })
 
 describe('a WAL that another connection reads', () => {
+  const fewPagesMax = longPages + 2_000
+
   test('grows up to its limit', async () => {
-    const { file, write, countWal, copyIfLong } = open()
+    const { file, write, countWal, copyIfLong } = open(openStore(), fewPagesMax)
     const endReading = readFrom(file)
     let reason: string | undefined
     while (reason === undefined) {
@@ -149,8 +151,8 @@ describe('a WAL that another connection reads', () => {
     }
 
     expect(reason).toMatch(/an old state/)
-    expect(countWal().pages).toBeGreaterThanOrEqual(pagesMax)
-    expect(countWal().pages).toBeLessThan(pagesMax + 8_000)
+    expect(countWal().pages).toBeGreaterThanOrEqual(fewPagesMax)
+    expect(countWal().pages).toBeLessThan(fewPagesMax + 8_000)
 
     endReading()
     expect(copyIfLong(), 'once the reader has ended').toBeUndefined()
@@ -171,11 +173,12 @@ describe('a WAL that another connection reads', () => {
   })
 
   test('is copied by the writer from half of its limit on', () => {
-    const { file, write, countWal, copyIfLong } = open()
+    const pagesMax = 2 * (longPages + 1_000)
+    const { file, write, countWal, copyIfLong } = open(openStore(), pagesMax)
     const endReading = readFrom(file)
     write(longPages + 100)
     endReading()
-    write(pagesMax / 2)
+    write(1_500)
 
     copyIfLong()
 
@@ -183,7 +186,7 @@ describe('a WAL that another connection reads', () => {
   })
 
   test('is waited for at its limit, like a lock', async () => {
-    const { file, write, copyIfLong } = open()
+    const { file, write, copyIfLong } = open(openStore(), fewPagesMax)
     const reader = new Worker(
       `const Database = require('better-sqlite3')
       const reader = new Database(process.argv[2], { readonly: true })
@@ -194,7 +197,7 @@ describe('a WAL that another connection reads', () => {
       { eval: true, argv: [file] },
     )
     await once(reader, 'message')
-    write(pagesMax)
+    write(fewPagesMax)
     expect(copyIfLong(), 'without a wait').toMatch(/an old state/)
 
     reader.postMessage('end')

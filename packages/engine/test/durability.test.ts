@@ -4,15 +4,13 @@ import { noTracer, trace } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
 import { type Notes, note, notesFrom, openStorage } from './notes.ts'
-import { databases, makePlace } from './places.ts'
+import { databases, makePlace, newFile } from './places.ts'
 
 /** A call that another thread interrupts is two lines; the second one says `resumed`. */
 const countSyncs = (calls: readonly string[]) =>
   calls.filter(line => /\bf(data)?sync\(/.test(line)).length
 const countInjected = (calls: readonly string[]) =>
   calls.filter(line => line.includes('(INJECTED)')).length
-
-const newFile = () => join(temporaryFolder(), 'notes.db')
 
 /** Inserts notes at once, and returns the outcome of each. */
 function insertAtOnce(

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { storesOf } from '@plant-store/engine'
-import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
+import { createTestSchema } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { notes } from './example.ts'
+import { newFile } from './places.ts'
 
 function textOf(file: string): string {
   return readFileSync(new URL(file, import.meta.url), 'utf8')
@@ -14,7 +15,7 @@ test('the example of the README is the one that is tested', () => {
 
 test.each(['SQLite', 'PostgreSQL'])('the example works on %s', async database => {
   await using schema = await createTestSchema()
-  const url = database === 'SQLite' ? `file:${temporaryFolder()}/notes.db` : schema.url
+  const url = database === 'SQLite' ? `file:${newFile()}` : schema.url
   await using storage = await storesOf({ notes }).openStorage({ url })
 
   await storage.notes.add({ id: 1n, text: 'first' })

@@ -29,13 +29,13 @@ import {
   openStorage,
   restoreStore,
 } from './notes.ts'
-import { changeBySql, createStore, looks, snapshot } from './places.ts'
+import { changeBySql, createStore, looks, newFile, snapshot } from './places.ts'
 
 const changesOf = (file: string) => readFileSync(file).readUInt32BE(24)
 
 /** Creates a store of texts, of which some are in the WAL. */
 function createTexts(id: number) {
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   const connection = openWriterConnection(file, 5_000)
   setStoreId(connection, id)
   connection.exec('create table texts (text text)')
@@ -203,7 +203,7 @@ test.each([
   ['-shm', 'removed'],
   ['-shm', 'replaced'],
 ])('a store whose notes.db%s is %s refuses changes and says why', async (suffix, way) => {
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   const url = `file:${file}`
   if (way.startsWith('overwritten')) {
     await createStoreWithCopies(file)

@@ -1,15 +1,14 @@
-import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDamage, messageOf, StoreError } from '@plant-store/engine'
-import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreDamagedError } from '../src/errors.ts'
 import { OutageWatch } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
+import { newFile } from './places.ts'
 
 test('a store that another program locks is reported once', async () => {
-  const file = `${temporaryFolder()}/notes.db`
+  const file = `${newFile()}`
   const reasons: (string | undefined)[] = []
   await using storage = await openStorage({
     url: `file:${file}`,
@@ -45,7 +44,7 @@ test('a store that another program locks is reported once', async () => {
 
 test('a read that fails has the reason for operators', async () => {
   const storage = await openStorage({
-    url: `file:${join(temporaryFolder(), 'notes.db')}`,
+    url: `file:${newFile()}`,
   })
   await storage[Symbol.asyncDispose]()
   const message = 'the store could not be read'
@@ -142,26 +141,25 @@ test('nothing is reported once the watch has ended', async () => {
   expect(check).toHaveBeenCalledOnce()
 })
 
-test('an error is explained with its reason, unless it has it', () => {
-  expect(messageOf(unavailable('the disk is full'))).toBe(
-    'the store could not write the change: the disk is full',
-  )
-  expect(messageOf(new StoreError('store-busy', 'too many'))).toBe('too many')
-  const withCause = new Error('other', { cause: new Error('why') })
-  expect(messageOf(withCause)).toBe('other')
-  const archived = new StoreError('store-unavailable', 'the store: full', {
-    cause: new Error('full'),
-  })
-  expect(messageOf(archived)).toBe('the store: full')
-})
-
 describe('an error in words is', () => {
   const ofAddress = (address: string) => new Error(`connect ECONNREFUSED ${address}:80`)
   const named = new Error('')
   named.name = 'TypeError'
 
   test.each<[string, unknown, string]>([
-    ['its message', new Error('why'), 'why'],
+    ['its message', new Error('why', { cause: new Error('a cause') }), 'why'],
+    [
+      'its message with the reason that the ports keep from clients',
+      unavailable('the disk is full'),
+      'the store could not write the change: the disk is full',
+    ],
+    [
+      'its message alone if it has the reason',
+      new StoreError('store-unavailable', 'the store: full', {
+        cause: new Error('full'),
+      }),
+      'the store: full',
+    ],
     [
       'the messages of all addresses of a name',
       new AggregateError([ofAddress('::1'), ofAddress('127.0.0.1')]),
@@ -194,22 +192,15 @@ describe('an error in words is', () => {
 
 const codedError = (code: string) => Object.assign(new Error('malformed'), { code })
 
-test.each([new StoreDamagedError('damaged'), codedError('SQLITE_CORRUPT_INDEX')])(
-  '%s is damage, even as the cause of another error',
-  error => {
-    const why = new Error('why', { cause: error })
-    const unreadable = new Error('cannot be read', { cause: why })
-
-    expect(isDamage(error)).toBe(true)
-    expect(isDamage(unreadable)).toBe(true)
-  },
-)
-
 test.each([
-  codedError('SQLITE_FULL'),
-  codedError('NOT_SQLITE_CORRUPT'),
-  'SQLITE_CORRUPT',
-  undefined,
-])('%s is no damage', error => {
-  expect(isDamage(error)).toBe(false)
+  { error: new StoreDamagedError('damaged'), expected: true },
+  { error: codedError('SQLITE_CORRUPT_INDEX'), expected: true },
+  { error: codedError('SQLITE_FULL'), expected: false },
+  { error: codedError('NOT_SQLITE_CORRUPT'), expected: false },
+  { error: 'SQLITE_CORRUPT', expected: false },
+])('$error is damage or not, also as a cause', ({ error, expected }) => {
+  const why = new Error('why', { cause: error })
+
+  expect(isDamage(error)).toBe(expected)
+  expect(isDamage(new Error('cannot be read', { cause: why }))).toBe(expected)
 })

@@ -1,24 +1,28 @@
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import pg from 'pg'
-import { describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import { notesFrom, openStorage } from './notes.ts'
 
-/** A database, and its URL behind a pgbouncer with these settings. */
-async function startPooled(settings: Readonly<Record<string, string>>) {
-  await using stack = new AsyncDisposableStack()
-  const all = { pool_mode: 'transaction', ...settings }
-  const pooler = stack.use(await startPgbouncer(inject('postgresUrl'), all))
-  const database = stack.use(await createTestDatabase())
-  const { pathname } = new URL(database.url)
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
   // A client that relies on the server's own settings loses changes.
-  const loose = `alter database ${pathname.slice(1)} set synchronous_commit = off`
-  await database.query(loose)
+  const name = new URL(database.url).pathname.slice(1)
+  await database.query(`alter database ${name} set synchronous_commit = off`)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Starts a pgbouncer with these settings, and resolves to the URL of the database behind. */
+async function startPooled(settings: Readonly<Record<string, string>>) {
+  const all = { pool_mode: 'transaction', ...settings }
+  const pooler = await startPgbouncer(inject('postgresUrl'), all)
   const parameters = 'pool_mode' in settings ? '' : '?pool_mode=transaction'
-  const url = new URL(pathname + parameters, pooler.url).href
-  const owned = stack.move()
-  return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const url = new URL(new URL(database.url).pathname + parameters, pooler.url).href
+  return { url, [Symbol.asyncDispose]: () => pooler[Symbol.asyncDispose]() }
 }
 
 describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), () => {
@@ -43,11 +47,12 @@ describe('behind pgbouncer by transaction', needs('pgbouncer', hasPgbouncer), ()
   test('a store with many reads needs two connections', async () => {
     await using pooled = await startPooled({ max_client_conn: '2' })
     await using storage = await openStorage({ url: pooled.url, readConnectionsMax: 4 })
-    await storage.notes.insertAll(notesFrom(0, 60))
+    const stored = notesFrom(1_000, 60)
+    await storage.notes.insertAll(stored)
 
-    const reads = notesFrom(0, 60).map(({ id }) => storage.notes.find(id))
+    const reads = stored.map(({ id }) => storage.notes.find(id))
 
-    expect(await Promise.all(reads)).toEqual(notesFrom(0, 60))
+    expect(await Promise.all(reads)).toEqual(stored)
   })
 
   test('settings are those of the store, and stay its own', async () => {
@@ -89,12 +94,12 @@ test('pgbouncer by session with one connection or by statement is refused', {
   await using pooled = await startPooled(bySession)
   await using storage = await openStorage({ url: pooled.url, timeoutMs: 1_000 })
   // Takes the only connection.
-  expect(await storage.notes.find(1n)).toBeUndefined()
+  expect(await storage.notes.find(-1n)).toBeUndefined()
   const unavailable = { code: 'store-unavailable' }
   await expect(storage.check(), 'by session').rejects.toMatchObject(unavailable)
 
   await using byStatement = await startPooled({ pool_mode: 'statement' })
-  await using _ = await openStorage({ url: byStatement.database.url })
+  await using _ = await openStorage({ url: database.url })
   await expect(openStorage({ url: byStatement.url }), 'by statement').rejects.toThrow(
     'transaction blocks not allowed in statement pooling mode',
   )

@@ -17,6 +17,11 @@ import {
 /** The databases that a test runs on. */
 export const databases = ['SQLite', 'PostgreSQL'] as const
 
+/** Returns the path of a store that a test may create. */
+export function newFile(): string {
+  return join(temporaryFolder(), 'notes.db')
+}
+
 /** A place for one store, and what can be done to it behind the store's back. */
 export interface Place {
   readonly url: string
@@ -28,7 +33,7 @@ export interface Place {
 /** Makes a place for a store, which is removed after the test. */
 export async function makePlace(name: (typeof databases)[number]): Promise<Place> {
   if (name === 'SQLite') {
-    return placeInFile(join(temporaryFolder(), 'notes.db'))
+    return placeInFile(newFile())
   }
   const schema = await createTestSchema()
   onTestFinished(() => schema[Symbol.asyncDispose]())

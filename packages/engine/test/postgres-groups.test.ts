@@ -2,26 +2,21 @@ import type { Storage } from '@plant-store/engine'
 import { until } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import type { TestDatabase } from '@plant-store/harness/postgres'
+import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Entered, note, notesFrom, openStorage } from './notes.ts'
+import { newFile } from './places.ts'
 import { type FaultyProxy, startProxy, type Tamper } from './proxy.ts'
 
 let database: TestDatabase
-/** One connection, which the tests ask often. */
-let admin: pg.Pool
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  admin = new pg.Pool({ connectionString: database.url, max: 1 })
   await using storage = await openStorage({ url: database.url })
   await storage.check()
 })
-afterAll(async () => {
-  await admin.end()
-  await database[Symbol.asyncDispose]()
-})
+afterAll(() => database[Symbol.asyncDispose]())
 
 /** Chooses the faults of messages, of which the one with this number is decisive. */
 type FaultAt = (number: number) => Tamper
@@ -58,6 +53,39 @@ test(
     expect(await findTornGroups(url, lastToArrive)).toEqual([])
   },
 )
+
+test('changes of one turn have the outcomes that they have on SQLite', async () => {
+  const seed = anySeed()
+  const { below, pick } = createRandom(seed)
+  await using onSqlite = await openStorage({ url: `file:${newFile()}` })
+  await using onPostgres = await openStorage({ url: database.url })
+  await database.query('truncate notes')
+
+  for (let turn = 0; turn < 50; turn++) {
+    const changes = Array.from({ length: 24 }, (_, number) => {
+      const name = pick(['notes', 'gardens'] as const)
+      const changed = note(below(6), `change ${number}`)
+      return pick<(storage: Storage<Entered>) => Promise<unknown>>([
+        storage => storage[name].insert(changed),
+        storage => storage[name].insert(changed),
+        storage => storage[name].save(changed),
+        storage => storage[name].save(changed),
+        storage => storage[name].remove(changed.id),
+        storage => storage[name].remove(changed.id),
+        storage => storage[name].clear(),
+      ])
+    })
+    const makeOn = (storage: Storage<Entered>) =>
+      Promise.all(changes.map(change => change(storage)))
+    const [outcomes, expected] = await Promise.all([makeOn(onPostgres), makeOn(onSqlite)])
+
+    expect(outcomes, `turn ${turn}, seed ${seed}`).toEqual(expected)
+  }
+  for (const entity of ['notes', 'gardens'] as const) {
+    const stored = await onPostgres[entity].page(10)
+    expect(stored, `${entity}, seed ${seed}`).toEqual(await onSqlite[entity].page(10))
+  }
+})
 
 /** The outcome of a group of changes. */
 interface GroupOutcome {
@@ -101,7 +129,7 @@ async function findTornGroups(
 
 /** Stores the notes 1 and 2. If the last connection was cut, this opens another. */
 async function prepareNotes({ notes }: Storage<Entered>): Promise<void> {
-  await admin.query('truncate notes')
+  await database.query('truncate notes')
   const insert = () => notes.insertAll(notesFrom(1, 2))
   await insert().catch(insert)
 }
@@ -129,7 +157,7 @@ async function changeThrough(
 }
 
 async function isServerIdle(): Promise<boolean> {
-  const { rows: busy } = await admin.query(
+  const busy = await database.query(
     `select 1 from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()
       and (state <> 'idle' or wait_event <> 'ClientRead')`,
@@ -138,6 +166,6 @@ async function isServerIdle(): Promise<boolean> {
 }
 
 async function readIds(): Promise<string> {
-  const { rows } = await admin.query('select id from notes order by id')
+  const rows = await database.query('select id from notes order by id')
   return rows.map(({ id }) => id).join()
 }

@@ -46,18 +46,18 @@ test('a migration that the server rolls back is tried again', async () => {
 
 describe('a start is refused', () => {
   test('if the database cannot keep all of Unicode', async () => {
-    await using database = await createTestDatabase()
-    const url = `${database.url}_ascii`
+    await using database = await createTestSchema()
+    const url = new URL(`/ascii_${crypto.randomUUID()}`, database.url).href
     const name = new URL(url).pathname.slice(1)
     await database.query(
-      `create database ${name} template template0
+      `create database "${name}" template template0
       encoding 'SQL_ASCII' locale_provider libc locale 'C'`,
     )
 
     await expect(openStorage({ url })).rejects.toThrow(
       'its encoding must be UTF8, not SQL_ASCII',
     )
-    await database.query(`drop database ${name} with (force)`)
+    await database.query(`drop database "${name}" with (force)`)
   })
 
   test('if no server answers, in words that hold no password', async () => {

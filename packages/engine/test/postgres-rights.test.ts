@@ -1,5 +1,5 @@
 import type { TestDatabase } from '@plant-store/harness/postgres'
-import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
+import { createTestSchema } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
 import {
   attachStorage,
@@ -75,10 +75,10 @@ describe('row-level security that hides rows', () => {
 })
 
 test('a host that only reads is read, and does not start a server', async () => {
-  await using database = await createTestDatabase()
+  await using database = await createTestSchema()
   await using storage = await openStorage({ url: database.url })
   await storage.notes.insert(note(1))
-  const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`
+  const url = `${database.url}%20-c%20default_transaction_read_only%3Don`
 
   expect(await countByReader(url)).toBe(1)
   expect((await inspectStore(url)).counts.notes).toBe(1)

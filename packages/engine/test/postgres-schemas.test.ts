@@ -1,12 +1,29 @@
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { inspectStore, note, openStorage, planOpening } from './notes.ts'
 
 type TestRole = Awaited<ReturnType<typeof createRole>>
 
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+// A schema is removed in a tenth of the time of a database.
+afterEach(async () => {
+  const { pathname } = new URL(database.url)
+  await database.query(`
+    alter database ${pathname.slice(1)} reset all;
+    drop schema if exists public, second, "Odd, ""one""" cascade;
+    create schema public;
+    grant usage on schema public to public`)
+})
+
 /** A role that may create tables in `public`, as it was common before PostgreSQL 15. */
-async function createRole(database: TestDatabase) {
+async function createRole() {
   const name = `app_${crypto.randomUUID().replaceAll('-', '')}`
   await database.query(`create role ${name} login password 'secret'`)
   await database.query(`grant create on schema public to ${name}`)
@@ -31,7 +48,7 @@ async function createStore(url: string): Promise<void> {
   await storage.notes.insert(note(1))
 }
 
-async function tablesIn(database: TestDatabase, schema: string): Promise<unknown[]> {
+async function tablesIn(schema: string): Promise<unknown[]> {
   return database.query(
     'select tablename::text as name from pg_tables where schemaname = $1',
     [schema],
@@ -40,8 +57,7 @@ async function tablesIn(database: TestDatabase, schema: string): Promise<unknown
 
 describe('a store in public, after the search path got a schema before it', () => {
   test('is found, and no second one is created', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
+    await using role = await createRole()
     await createStore(role.url)
     await database.query(`create schema authorization ${role.name}`)
 
@@ -53,11 +69,10 @@ describe('a store in public, after the search path got a schema before it', () =
     expect(report.counts.notes).toBe(1)
     expect(plan.versionBefore).toBe(plan.schemaVersion)
     expect(found).toEqual(note(1))
-    expect(await tablesIn(database, role.name)).toEqual([])
+    expect(await tablesIn(role.name)).toEqual([])
   })
 
   test('is kept when a server reconnects', async () => {
-    await using database = await createTestDatabase()
     await using storage = await openStorage({ url: database.url })
     await storage.notes.insert(note(1))
     await database.query('create schema second')
@@ -79,14 +94,14 @@ describe('a store in public, after the search path got a schema before it', () =
 
 interface Refusal {
   readonly why: string
-  /** Prepares the database, and returns the reason for the role to be refused. */
-  prepare(database: TestDatabase, role: TestRole): Promise<string>
+  /** Prepares the database, and resolves to the reason for the role to be refused. */
+  prepare(role: TestRole): Promise<string>
 }
 
 test.each<Refusal>([
   {
     why: 'if two schemas of the search path have a store',
-    async prepare(database, { name, url, ownUrl }) {
+    async prepare({ name, url, ownUrl }) {
       await createStore(url)
       await database.query(`create schema authorization ${name}`)
       await createStore(ownUrl)
@@ -95,7 +110,7 @@ test.each<Refusal>([
   },
   {
     why: 'if the role may not use the schema that has the store',
-    async prepare(database, { name }) {
+    async prepare({ name }) {
       await database.query('create schema "Odd, ""one"""')
       const path = encodeURIComponent('-c search_path="Odd,\\ ""one"""')
       await createStore(`${database.url}?options=${path}`)
@@ -105,21 +120,21 @@ test.each<Refusal>([
   },
   {
     why: 'if the role may use no schema of its search path',
-    async prepare(database, { name }) {
+    async prepare({ name }) {
       await database.query(`alter role ${name} set search_path = gone`)
       return `the role ${name} may use no schema of the search path gone`
     },
   },
   {
     why: 'if the role may not create tables',
-    async prepare(database, { name }) {
+    async prepare({ name }) {
       await database.query(`revoke create on schema public from ${name}`)
       return `its role ${name} may not create tables in the schema public`
     },
   },
   {
     why: 'if another role restored the dump, with each table it may not read',
-    async prepare(database) {
+    async prepare() {
       await createStore(database.url)
       const tables = ['schema_version', 'notes', 'gardens']
       const rights = tables.map(table => `select on ${table}`)
@@ -127,21 +142,19 @@ test.each<Refusal>([
     },
   },
 ])('a start is refused $why', async ({ prepare }) => {
-  await using database = await createTestDatabase()
-  await using role = await createRole(database)
-  const reason = await prepare(database, role)
-  const tablesBefore = await tablesIn(database, 'public')
+  await using role = await createRole()
+  const reason = await prepare(role)
+  const tablesBefore = await tablesIn('public')
 
   await expect(openStorage({ url: role.url })).rejects.toThrow(reason)
   await expect(planOpening(role.url)).rejects.toThrow(reason)
 
-  expect(await tablesIn(database, 'public')).toEqual(tablesBefore)
+  expect(await tablesIn('public')).toEqual(tablesBefore)
 })
 
 describe('a plan of an opening', () => {
   test('names the schema of a new store, and creates nothing', async () => {
-    await using database = await createTestDatabase()
-    await using role = await createRole(database)
+    await using role = await createRole()
 
     const plan = await planOpening(role.url)
 
@@ -151,11 +164,10 @@ describe('a plan of an opening', () => {
       versionBefore: undefined,
       schemaVersion: expect.any(Number),
     })
-    expect(await tablesIn(database, 'public')).toEqual([])
+    expect(await tablesIn('public')).toEqual([])
   })
 
   test('names the stores that its search path leaves out', async () => {
-    await using database = await createTestDatabase()
     await createStore(database.url)
     await database.query('create schema second')
 
@@ -168,7 +180,6 @@ describe('a plan of an opening', () => {
   })
 
   test('is refused if the role may read the store, and not change it', async () => {
-    await using database = await createTestDatabase()
     await createStore(database.url)
     await using reader = await database.createReader()
     await database.query(`grant insert, update, delete on notes to ${reader.name}`)

@@ -1,30 +1,18 @@
 import assert from 'node:assert/strict'
-import {
-  type Change,
-  type ChangeStatement,
-  compileEntities,
-  postgresDialect,
-} from '@plant-store/engine'
+import { type Change, compileEntities, postgresDialect } from '@plant-store/engine'
 import fc from 'fast-check'
-import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import type { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import { runGroup, type Step, stepsOf } from '../src/postgres/steps.ts'
+import { type Step, stepsOf } from '../src/postgres/steps.ts'
 import { valuesOf } from '../src/statements/statement.ts'
-import { entities, type Note, note } from './notes.ts'
+import { entities, note } from './notes.ts'
 
 const compiled = compileEntities(entities, postgresDialect)
 const tables = ['notes', 'gardens'] as const
-type Table = (typeof tables)[number]
-
-function statementOf(name: string): ChangeStatement {
-  const statement = compiled.changeStatements.get(name)
-  assert(statement !== undefined, `there is a statement ${name}`)
-  return statement
-}
 
 function changeOf(name: string, values: object = {}): Change {
-  return [name, ...valuesOf(statementOf(name), values)]
+  const statement = compiled.changeStatements.get(name)
+  assert(statement !== undefined, `there is a statement ${name}`)
+  return [name, ...valuesOf(statement, values)]
 }
 
 const randomChange = fc.record({
@@ -49,108 +37,6 @@ const randomGroup = fc
       return changeOf(`${table}.${kind}`, note(id, `change ${number}`))
     }),
   )
-
-/** A server that runs the statements of notes on rows in memory, as PostgreSQL does. */
-class MemoryServer implements Pick<ConnectionPool, 'run'> {
-  readonly tables = {
-    notes: new Map<bigint, Note>(),
-    gardens: new Map<bigint, Note>(),
-  }
-
-  async run(queries: readonly pg.QueryConfig[]): Promise<readonly pg.QueryResult[]> {
-    return queries.map(query => this.#runQuery(query))
-  }
-
-  #runQuery({ name = '', values = [] }: pg.QueryConfig): pg.QueryResult {
-    const [table, kind] = name.split('.')
-    const notes = notesIn(name, values)
-    const ids = new Set(notes.map(({ id }) => id))
-    if (kind === 'save' && ids.size < notes.length) {
-      throw new Error('ON CONFLICT DO UPDATE command cannot affect row a second time')
-    }
-    const rows = this.tables[table as Table]
-    const changedIds = kind === 'clear' ? clear(rows) : change(rows, notes, `${kind}`)
-    return {
-      rows: changedIds.map(id => ({ id })),
-      rowCount: changedIds.length,
-      command: '',
-      oid: 0,
-      fields: [],
-    }
-  }
-}
-
-/**
- * Returns the notes in the values of a query. Some statements have an array for each
- * column.
- */
-function notesIn(name: string, values: readonly unknown[]): readonly Note[] {
-  const { parameters, takesArrays } = statementOf(name)
-  // A statement that takes arrays has an array for each parameter.
-  const columns = takesArrays
-    ? (values as readonly unknown[][])
-    : values.map(value => [value])
-  const ids = columns[0] ?? []
-  return ids.map((_, row) => {
-    const entries = parameters.map((parameter, column) => [
-      parameter,
-      columns[column]?.[row],
-    ])
-    // The statements of notes have the columns of a note, or only its id.
-    return Object.fromEntries(entries) as Note
-  })
-}
-
-function clear(rows: Map<bigint, Note>): readonly bigint[] {
-  const ids = [...rows.keys()]
-  rows.clear()
-  return ids
-}
-
-/** Returns the ids of the rows that changed. */
-function change(
-  rows: Map<bigint, Note>,
-  notes: readonly Note[],
-  kind: string,
-): readonly bigint[] {
-  return notes
-    .filter(changed => {
-      if (kind === 'remove') {
-        return rows.delete(changed.id)
-      }
-      if (kind === 'insert' && rows.has(changed.id)) {
-        return false
-      }
-      rows.set(changed.id, changed)
-      return true
-    })
-    .map(({ id }) => id)
-}
-
-describe('a group', () => {
-  test('has the outcomes and rows of its changes one after another', async () => {
-    const property = fc.asyncProperty(
-      fc.array(randomGroup, { maxLength: 3 }),
-      async groups => {
-        const together = new MemoryServer()
-        const apart = new MemoryServer()
-        const outcomes: number[] = []
-        const expectedOutcomes: number[] = []
-
-        for (const group of groups) {
-          outcomes.push(...(await runGroup(together, compiled, group)))
-          for (const single of group) {
-            expectedOutcomes.push(...(await runGroup(apart, compiled, [single])))
-          }
-        }
-
-        expect(outcomes).toEqual(expectedOutcomes)
-        expect(together.tables).toEqual(apart.tables)
-      },
-    )
-    await fc.assert(property, { numRuns: 300 })
-  })
-})
 
 describe('the steps of a group', () => {
   test('lock rows in order of table and id, between barriers', () => {

@@ -1,6 +1,4 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test, vi } from 'vitest'
 import {
   inspectStore,
@@ -10,7 +8,7 @@ import {
   openReader,
   openStorage,
 } from './notes.ts'
-import { databases, itemsOf, makePlace } from './places.ts'
+import { databases, itemsOf, makePlace, newFile } from './places.ts'
 
 describe.each(databases)('a reader on %s', name => {
   test('has every id and text, in numeric order, a few at a time', async () => {
@@ -80,7 +78,7 @@ describe.each(databases)('a reader on %s', name => {
 })
 
 test('a reader that meets damage says so', async () => {
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   const url = `file:${file}`
   {
     await using storage = await openStorage({ url })

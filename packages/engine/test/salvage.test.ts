@@ -17,7 +17,7 @@ import {
   note,
   notesFrom,
 } from './notes.ts'
-import { changeBySql, openFilesIn } from './places.ts'
+import { changeBySql, newFile, openFilesIn } from './places.ts'
 
 /** A page that was cut off reads as zeros, and so as rows without a text. */
 function parseNote(row: Note): Note {
@@ -184,7 +184,7 @@ function damagedFile(damages: readonly (readonly [Page, Way | Buffer])[]): strin
     const content = typeof way === 'string' ? ways[way](page) : way
     content.copy(bytes, (page.number - 1) * pageBytes)
   }
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   writeFileSync(file, bytes)
   return file
 }
@@ -348,7 +348,7 @@ test('a store is closed after it was read, or if it cannot be', async () => {
 })
 
 test('a store that is in use is read as of one moment', async () => {
-  const url = `file:${join(temporaryFolder(), 'notes.db')}`
+  const url = `file:${newFile()}`
   await using storage = await openStorage({ url })
   await storage.notes.insertAll(notesFrom(0, 2_000))
   await using salvage = await openSalvage(url)

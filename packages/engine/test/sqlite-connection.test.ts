@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { reasonOf } from '../src/errors.ts'
 import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
 import { note, openStorage } from './notes.ts'
+import { createStore, newFile } from './places.ts'
 
 test('the writer refuses a file that is no database at once', () => {
   const file = join(temporaryFolder(), 'notes.txt')
@@ -17,7 +18,7 @@ test('the writer refuses a file that is no database at once', () => {
 })
 
 test('a change waits for a lock that is soon released', async () => {
-  const file = join(temporaryFolder(), 'notes.db')
+  const file = newFile()
   await using storage = await openStorage({ url: `file:${file}`, lockTimeoutMs: 30_000 })
   await storage.notes.insert(note(1))
   const other = new Database(file)
@@ -36,8 +37,8 @@ test('a change waits for a lock that is soon released', async () => {
 })
 
 test('a store is opened although another program has locked it first', async () => {
-  const file = join(temporaryFolder(), 'notes.db')
-  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  const file = newFile()
+  await createStore(`file:${file}`)
   const other = new Database(file)
 
   const opening = openStorage({ url: `file:${file}` })
@@ -53,7 +54,7 @@ test('a store is opened although another program has locked it first', async () 
 })
 
 test('a connection needs no folder for temporary files', () => {
-  const connection = openConnection(join(temporaryFolder(), 'notes.db'))
+  const connection = openConnection(newFile())
   const inMemory = 2n
 
   const place = connection.pragma('temp_store', { simple: true })
@@ -63,7 +64,7 @@ test('a connection needs no folder for temporary files', () => {
 })
 
 test('each commit of the writer is fsynced, and others copy the WAL', () => {
-  const writer = openWriterConnection(join(temporaryFolder(), 'notes.db'), 0)
+  const writer = openWriterConnection(newFile(), 0)
   const readSetting = (setting: string) => writer.pragma(setting, { simple: true })
   const settings = {
     synchronous: 2n,

@@ -21,9 +21,7 @@ import {
   openStorage,
   restoreStore,
 } from './notes.ts'
-import { changeBySql, createStore, openFilesIn, snapshot } from './places.ts'
-
-const newFile = () => join(temporaryFolder(), 'notes.db')
+import { changeBySql, createStore, newFile, openFilesIn, snapshot } from './places.ts'
 
 /** Returns why a store was not opened. */
 async function refusal(url: string, lockTimeoutMs = 5_000): Promise<string> {
@@ -198,7 +196,7 @@ describe('a WAL', () => {
    */
   const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
 
-  test('is there while a store is in use, also again, and not once it is closed', async () => {
+  test('is there while a store is in use, and not once it is closed', async () => {
     const file = newFile()
     const filesBeside = () => readdirSync(dirname(file)).sort()
     for (const time of ['first', 'second']) {

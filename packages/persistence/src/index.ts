@@ -27,4 +27,3 @@ export interface Storage extends engine.Storage<typeof entities> {}
 export interface MainStorage extends engine.MainStorage<typeof entities> {}
 export interface StoreReader extends engine.StoreReader<typeof entities> {}
 export interface StoreReport extends engine.StoreReport<typeof entities> {}
-export interface BackupReport extends engine.BackupReport<typeof entities> {}

@@ -96,34 +96,13 @@ describe.each(databases)('on %s', name => {
 
 test('a claim releases a webhook with nothing due, and tries the next', async () => {
   const statements = webhookStatements(sqliteDialect)
-  const webhook = {
-    url: 'https://a.example/',
-    allows_private: 0n,
-    created_at: 0n,
-    secret: 's',
-    events: 'added',
-    is_stopped: 0n,
-    failures: 0n,
-    failing_since: null,
-    failing_for_ms: 0n,
-  }
-  const delivery = {
-    position: 7n,
-    event: 'added',
-    version: 1n,
-    added_at: 0n,
-    attempts: 0n,
-    id: 1n,
-    name: 'a',
-    tag: null,
-  }
   const rowsBy: Readonly<Record<string, readonly object[]>> = {
     due: [
-      { ...webhook, id: 'gone', lease: 'lease of gone' },
-      { ...webhook, id: 'next', lease: 'lease of next' },
+      { id: 'gone', events: 'added', lease: 'lease of gone' },
+      { id: 'next', events: 'added', lease: 'lease of next' },
     ],
     gone: [],
-    next: [delivery],
+    next: [{ position: 7n, version: 1n, id: 1n, name: 'a', tag: null }],
   }
   const submitted: [name: string, values: object][] = []
   const names = new Map<unknown, string>(

@@ -4,7 +4,6 @@ import { temporaryFolder } from '@plant-store/harness'
 import { createTestSchema } from '@plant-store/harness/vitest'
 import { type MainStorage, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import pg from 'pg'
 import { afterAll, assert, beforeAll, beforeEach } from 'vitest'
 
 export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
@@ -46,25 +45,14 @@ function makeFile(): Place {
 
 async function makeSchema(): Promise<Place> {
   const schema = await createTestSchema()
-  // Logging in again for each question takes longer than the question.
-  const pool = new pg.Pool({ connectionString: schema.url, max: 1 })
   return {
     url: schema.url,
-    async ask(question) {
-      const { rows } = await pool.query<unknown[]>({ text: question, rowMode: 'array' })
-      return rows
-    },
-    async [Symbol.asyncDispose]() {
-      await pool.end()
-      await schema[Symbol.asyncDispose]()
-    },
+    ask: async question => (await schema.query(question)).map(Object.values),
+    [Symbol.asyncDispose]: () => schema[Symbol.asyncDispose](),
   }
 }
 
-/**
- * Opens a store for all tests of the block, and empties these tables before each.
- *
- */
+/** Opens a store for all tests of the block, and empties these tables before each. */
 export function useStore(name: (typeof databases)[number], tables: readonly string[]) {
   const stack = new AsyncDisposableStack()
   let opened: { readonly place: Place; readonly storage: MainStorage } | undefined

@@ -1,16 +1,9 @@
 import type { Version } from '@plant-store/domain'
-import { beforeAll, expect, test, vi } from 'vitest'
-
-let module: typeof import('../src/versions.ts')
-
-// A new module has made no version yet.
-beforeAll(async () => {
-  vi.resetModules()
-  module = await import('../src/versions.ts')
-})
+import { expect, test } from 'vitest'
+import { fromVersion, newVersion, toVersion } from '../src/versions.ts'
 
 test('each of many versions is another, and fits into 64 bits', () => {
-  const versions = Array.from({ length: 3_000 }, () => module.newVersion())
+  const versions = Array.from({ length: 3_000 }, () => newVersion())
 
   expect(new Set(versions).size).toBe(versions.length)
   expect(versions.map(version => BigInt.asIntN(64, version))).toEqual(versions)
@@ -23,8 +16,8 @@ test.each([
   [9_223_372_036_854_775_807n, '7fffffffffffffff'],
   [-9_223_372_036_854_775_808n, '8000000000000000'],
 ])('version %s is the text %s, and back', (version, text) => {
-  expect(module.toVersion(version)).toBe(text)
-  expect(module.fromVersion(module.toVersion(version))).toBe(version)
+  expect(toVersion(version)).toBe(text)
+  expect(fromVersion(toVersion(version))).toBe(version)
 })
 
 test.each([
@@ -35,5 +28,5 @@ test.each([
   { what: 'a letter behind it', text: `${'0'.repeat(16)}x` },
   { what: 'capitals', text: 'A'.repeat(16) },
 ])('$what is no version, and equals none', ({ text }) => {
-  expect(module.fromVersion(text as Version)).toBeNull()
+  expect(fromVersion(text as Version)).toBeNull()
 })

@@ -66,23 +66,13 @@ export async function migratePostgres(
   )
 }
 
-/** A store as a start would find it. */
-export interface PlannedStore extends FoundStore {
-  /**
-   * The schemas that have a store, if this one does not. The search path leaves them out.
-   */
-  readonly otherSchemas: readonly string[]
-}
-
 /**
- * Resolves to what {@link migratePostgres} would find.
+ * Resolves to what {@link migratePostgres} would find, and to the schemas outside the
+ * search path that have a store, if this one does not.
  *
  * @throws Error also if the role lacks a right that a migration or the server needs
  */
-export function planPostgres(
-  options: PostgresOptions,
-  entities: Entities,
-): Promise<PlannedStore> {
+export function planPostgres(options: PostgresOptions, entities: Entities) {
   return withReadTransaction(options, async connection => {
     const found = await findStore(connection, entities)
     if (found.version !== schemaVersionOf(entities)) {
@@ -94,7 +84,7 @@ export function planPostgres(
     }
     const [, ...entityTables] = tablesOf(entities)
     refuseMissing(await findMissingRights(connection, entityTables, serverRights))
-    return { ...found, otherSchemas: [] }
+    return found
   })
 }
 

@@ -49,7 +49,7 @@ export class Arrivals {
     single: Number.NEGATIVE_INFINITY,
     bulk: Number.NEGATIVE_INFINITY,
   }
-  /** The groups that the transaction has taken. */
+  /** The groups that the transaction has taken, until it ends or fails. */
   #taken: Group[] = []
   /** How many changes of each kind those have. */
   readonly #takenChanges = { single: 0, bulk: 0 }
@@ -81,7 +81,6 @@ export class Arrivals {
 
   /** Begins a transaction: receives all groups that have arrived. */
   begin(): void {
-    this.#taken = []
     this.#takenChanges.single = 0
     this.#takenChanges.bulk = 0
     for (const sender of this.#senders.keys()) {
@@ -106,6 +105,7 @@ export class Arrivals {
         this.#lastMs[kind] = performance.now()
       }
     }
+    this.#taken = []
   }
 
   /**
@@ -114,6 +114,7 @@ export class Arrivals {
    */
   takeAll(): readonly Group[] {
     const groups = [...this.#taken, ...this.#waiting]
+    this.#taken = []
     this.#waiting = []
     return groups
   }

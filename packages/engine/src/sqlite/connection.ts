@@ -110,9 +110,9 @@ export function prepareAll(
 ): (statement: Statement) => Database.Statement {
   const prepared = new Map<Statement, Database.Statement>()
   const prepare = (statement: Statement) => {
-    const known = prepared.get(statement) ?? connection.prepare(statement.sql)
-    prepared.set(statement, known)
-    return known
+    const ready = prepared.get(statement) ?? connection.prepare(statement.sql)
+    prepared.set(statement, ready)
+    return ready
   }
 
   for (const statement of statements) {

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
@@ -7,6 +6,7 @@ import type { EngineOptions, MainStorage, SqliteHandle, StoreContent } from '../
 import { inspectSqlite } from './backup.ts'
 import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
+import { isFile } from './store-path.ts'
 import { withReason } from './with-reason.ts'
 import { startWriter } from './writer-client.ts'
 
@@ -36,9 +36,7 @@ async function findVersion(
   entities: Entities,
 ): Promise<number | undefined> {
   try {
-    await using reading = existsSync(file)
-      ? await openReadOnly(file, entities)
-      : undefined
+    await using reading = isFile(file) ? await openReadOnly(file, entities) : undefined
     return reading?.schemaVersion
   } catch (error) {
     if (error instanceof NoStoreError) {

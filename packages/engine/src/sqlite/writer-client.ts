@@ -20,17 +20,11 @@ export type WriterCommand =
   | { readonly connect: MessagePort; readonly kind: ChangeKind }
   | 'close'
 
-/** The writer as the thread that started it uses it. */
-export interface StartedWriter extends AsyncDisposable {
-  /** Returns a port by which another thread sends changes of one kind. */
-  connect(kind: ChangeKind): MessagePort
-}
-
 /**
  * Starts the only thread that writes to a store. If an error ends it later, nothing here
  * listens, so the error is an uncaught one of the process.
  */
-export async function startWriter(workerData: WriterData): Promise<StartedWriter> {
+export async function startWriter(workerData: WriterData) {
   // Its garbage is short-lived. V8 would allow as much memory as for a thread that
   // serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
@@ -41,12 +35,13 @@ export async function startWriter(workerData: WriterData): Promise<StartedWriter
   await once(thread, 'message')
 
   return {
-    connect(kind) {
+    /** Returns a port by which another thread sends changes of one kind. */
+    connect(kind: ChangeKind): MessagePort {
       const { port1, port2 } = new MessageChannel()
       thread.postMessage({ connect: port2, kind } satisfies WriterCommand, [port2])
       return port1
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       const exited = once(thread, 'exit')
       thread.postMessage('close' satisfies WriterCommand)
       await exited
@@ -54,21 +49,11 @@ export async function startWriter(workerData: WriterData): Promise<StartedWriter
   }
 }
 
-/** The writer as other threads use it, by a port for one kind of changes. */
-export interface WriterClient {
-  /** Makes the changes of a group, as `runGroup` does. */
-  send(group: readonly Change[]): Promise<readonly number[]>
-  /** Returns why nothing can be written, or `undefined`. */
-  blockedBecause(): string | undefined
-  /** Sets what is called when the writer can no longer write. */
-  watchFailures(report: (error: StoreError) => void): void
-  close(): void
-}
-
+/** Returns the writer as other threads use it, by a port for one kind of changes. */
 export function connectToWriter(
   port: MessagePort,
   { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
-): WriterClient {
+) {
   let blockedBecause: string | undefined
   let reportBlocked = (_error: StoreError) => {}
   /** The groups without an answer. The answers come in their order. */
@@ -99,7 +84,8 @@ export function connectToWriter(
   })
 
   return {
-    send(group) {
+    /** Makes the changes of a group, as `runGroup` does. */
+    send(group: readonly Change[]): Promise<readonly number[]> {
       if (blockedBecause !== undefined) {
         return Promise.reject(couldNotWrite(blockedBecause))
       }
@@ -108,8 +94,10 @@ export function connectToWriter(
       port.postMessage(group)
       return outcome.promise
     },
+    /** Returns why nothing can be written, or `undefined`. */
     blockedBecause: () => blockedBecause,
-    watchFailures(report) {
+    /** Sets what is called when the writer can no longer write. */
+    watchFailures(report: (error: StoreError) => void): void {
       reportBlocked = report
     },
     close: () => port.close(),

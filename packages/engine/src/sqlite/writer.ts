@@ -225,8 +225,8 @@ export class Writer {
       const startMs = performance.now()
       const { outcomes, changes, isFull } = this.#runTransaction()
       const commit = { changes, ms: performance.now() - startMs }
-      this.#arrivals.end()
       this.#checkFiles()
+      this.#arrivals.end()
       // Answer in the order of the groups. The first sender gets the commit.
       for (const [index, [sender, affectedRows]] of outcomes.entries()) {
         post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
