@@ -162,9 +162,6 @@ async function canHaveTokens(
   { accessTokens, jwt }: Config,
   { tokens }: MainStorage,
 ): Promise<boolean> {
-  if (accessTokens.length > 0 || jwt.jwksUrl !== undefined) {
-    return true
-  }
-  const stored = await tokens.list()
-  return stored.length > 0
+  const isConfigured = accessTokens.length > 0 || jwt.jwksUrl !== undefined
+  return isConfigured || (await tokens.list()).length > 0
 }

@@ -178,11 +178,7 @@ function exitCodeOf(error: unknown): number {
 }
 
 function errorLine(words: string, isJson: boolean): string {
-  const message = oneLine(words)
+  const message = words.trim().replaceAll(/\s*\n\s*/g, ' ')
   const line = isJson ? JSON.stringify({ error: message }) : `plant-store: ${message}`
   return `${printable(line)}\n`
-}
-
-function oneLine(text: string): string {
-  return text.trim().replaceAll(/\s*\n\s*/g, ' ')
 }

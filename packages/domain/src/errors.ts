@@ -72,12 +72,9 @@ export type Problems<Field extends string = string> = Readonly<
  * name every problem.
  */
 export function refusal(code: DomainErrorCode, problems: Problems): DomainError {
-  const faults: Fault[] = []
-  for (const [field, problem] of Object.entries(problems)) {
-    if (problem !== undefined) {
-      faults.push({ field, problem })
-    }
-  }
+  const faults = Object.entries(problems).flatMap(([field, problem]) =>
+    problem === undefined ? [] : [{ field, problem }],
+  )
   const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
   return new DomainError(code, message, { faults })
 }

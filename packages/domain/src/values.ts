@@ -141,20 +141,11 @@ function utf8Bytes(text: string): number {
 
   let bytes = text.length
   for (let at = firstOther; at < text.length; at++) {
-    bytes += moreThanOneByte(text.charCodeAt(at))
+    const unit = text.charCodeAt(at)
+    // Each half of a surrogate pair counts two of its four bytes.
+    const isSurrogate = unit >= 0xd800 && unit <= 0xdfff
+    const hasThree = unit > 0x7ff && !isSurrogate
+    bytes += Number(unit > 0x7f) + Number(hasThree)
   }
   return bytes
-}
-
-/** Returns how many bytes a UTF-16 code unit takes in UTF-8, less one. */
-function moreThanOneByte(unit: number): number {
-  if (unit <= 0x7f) {
-    return 0
-  }
-  // Each half of a surrogate pair counts two of its four bytes.
-  const isSurrogate = unit >= 0xd800 && unit <= 0xdfff
-  if (unit <= 0x7ff || isSurrogate) {
-    return 1
-  }
-  return 2
 }

@@ -1,13 +1,10 @@
 import {
   DomainError,
   int64Max,
-  isSame,
   type PlantId,
   parsePlant,
   parsePlantId,
-  plantMembers,
 } from '@plant-store/domain'
-import { fullPlant } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 /** Returns the error with which a value is refused. */
@@ -88,18 +85,6 @@ describe('a refusal', () => {
     const words = faults.map(({ field, problem }) => `${field} ${problem}`)
     expect(message).toBe(words.join('; '))
   })
-
-  test('says in words what to mend', () => {
-    const numberAndSurrogate = refusalOf({ id: 1, tag: '\ud800' })
-    const numberAndZero = refusalOf({ id: 1n, name: 7, tag: '\0' })
-
-    expect(numberAndSurrogate.message).toBe(
-      'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text without lone surrogates',
-    )
-    expect(numberAndZero.message).toBe(
-      'name must be a string; tag must not contain U+0000',
-    )
-  })
 })
 
 describe('a plant whose id is already known', () => {
@@ -117,43 +102,5 @@ describe('a plant whose id is already known', () => {
 
     expect(message).toBe('id must equal 7; name is required; tag must be a string')
     expect(faultyFields({ id: null, name: 'a' }, seven)).toEqual(['id'])
-  })
-})
-
-describe('two plants', () => {
-  const monstera = { id: 1n, name: 'Monstera', tag: 'climber' }
-
-  test('are the same if every member is', () => {
-    expect(isSame(parsePlant(monstera), parsePlant(monstera))).toBe(true)
-  })
-
-  test.each([{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }])(
-    'differ if one has %o',
-    member => {
-      const other = parsePlant({ ...monstera, ...member })
-
-      expect(isSame(parsePlant(monstera), other)).toBe(false)
-    },
-  )
-})
-
-describe('the list of members', () => {
-  const members = Object.entries(plantMembers)
-
-  test('says of each whether it is an integer or a text', () => {
-    const values = Object.entries(fullPlant(1n, 'text'))
-    const kinds = values.map(([name, value]) => {
-      const kind = typeof value === 'bigint' ? 'integer' : 'text'
-      return `${name} is ${kind}`
-    })
-
-    expect(members.map(([name, { type }]) => `${name} is ${type}`)).toEqual(kinds)
-  })
-
-  test('says which a plant needs', () => {
-    const required = members.filter(([, { isRequired }]) => isRequired)
-    const names = required.map(([name]) => name)
-
-    expect(names).toEqual(faultyFields({}))
   })
 })

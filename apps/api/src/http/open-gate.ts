@@ -49,11 +49,11 @@ type UsedTokens = Pick<TokenRepository, 'find' | 'markUsed'>
 
 /** Returns the stored tokens together with those of the configuration. */
 function withConfigured(accessTokens: readonly string[], stored: UsedTokens): UsedTokens {
-  const entries = accessTokens.map((token, index) => {
+  const configured = new Map<TokenHash, AccessToken>()
+  for (const [index, token] of accessTokens.entries()) {
     const entry = { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() }
-    return [hashToken(token), entry] as const
-  })
-  const configured = new Map<TokenHash, AccessToken>(entries)
+    configured.set(hashToken(token), entry)
+  }
   return {
     find: async hash => configured.get(hash) ?? stored.find(hash),
     async markUsed(hash, usedAt) {

@@ -1,4 +1,4 @@
-import { Command, Option } from '@commander-js/extra-typings'
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
 import {
@@ -14,7 +14,6 @@ import { print } from '../output.ts'
 import { showProgress } from '../progress.ts'
 import { storeUrl } from '../store-in-environment.ts'
 import { counted, countedAll, duration } from '../words.ts'
-import { isSelected, searchedText } from './plant-filter.ts'
 
 export const exportPlants = new Command('export')
   .description('Write all plants, or selected ones, in order of id, as one snapshot.')
@@ -53,6 +52,27 @@ store.`,
   })
 
 type Options = ReturnType<typeof exportPlants.opts>
+
+/** Returns whether GET /plants would select the plant. */
+function isSelected({ name, tag }: Plant, options: Options): boolean {
+  if (options.tag !== undefined && tag !== options.tag) {
+    return false
+  }
+  const { nameContains = '' } = options
+  return nameContains === '' || lowerCase(name).includes(lowerCase(nameContains))
+}
+
+function searchedText(text: string): string {
+  if (text === '') {
+    throw new InvalidArgumentError('It must have at least one character.')
+  }
+  return text
+}
+
+/** Both databases change A to Z only. */
+function lowerCase(text: string): string {
+  return text.replaceAll(/[A-Z]/g, letter => letter.toLowerCase())
+}
 
 async function runExport(file: string, options: Options): Promise<void> {
   using interruption = new Interruption()

@@ -5,7 +5,6 @@ import { messageOf } from '@plant-store/engine'
 import { CommandError, exitCodes, Interruption } from '../command-error.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
-import type { FormatName } from '../formats/formats.ts'
 import { lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
 import { argument, filePath, inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
@@ -66,7 +65,8 @@ async function runImport(from: string, options: Options): Promise<void> {
   using interruption = new Interruption()
   const { signal } = interruption
   const lines = await openLines(from, plantReading, options, signal)
-  const rejectsPath = options.rejects ?? rejectsPathFor(from, lines.format)
+  const name = from === '-' ? 'plant-store' : from
+  const rejectsPath = options.rejects ?? `${name}.rejects.${lines.format}`
   refuseRejects(rejectsPath, from)
 
   using result = new ImportResult(rejectsPath, lines.reader)
@@ -99,11 +99,6 @@ async function runImport(from: string, options: Options): Promise<void> {
   if (hasRejects) {
     process.exitCode = exitCodes.incomplete
   }
-}
-
-function rejectsPathFor(from: string, format: FormatName): string {
-  const name = from === '-' ? 'plant-store' : from
-  return `${name}.rejects.${format}`
 }
 
 /** @throws CommandError if the rejects would replace the input or the store */

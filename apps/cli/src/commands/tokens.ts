@@ -143,12 +143,7 @@ export function fromNow(text: string): Date {
   return new Date(Date.now() + timeFromNow(text))
 }
 
-function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
-  return {
-    name,
-    scopes,
-    createdAt,
-    expiresAt: expiresAt ?? null,
-    lastUsedAt: lastUsedAt ?? null,
-  }
+function toJson(token: AccessToken) {
+  const { name, scopes, createdAt, expiresAt = null, lastUsedAt = null } = token
+  return { name, scopes, createdAt, expiresAt, lastUsedAt }
 }

@@ -152,23 +152,19 @@ class CsvReader<Item> implements Reader<Item> {
     }
 
     const header = this.#header
+    const { lineBytesMax, lineEnd, parse } = this.#reading
     const { records, rest } = this.#split(piece, header, isLast)
     this.#unfinished = [rest]
     const entries: Entry<Item>[] = []
     for (const record of records) {
-      const raw = withoutLineEnd(record.lines, this.#reading.lineEnd)
+      const raw = withoutLineEnd(record.lines, lineEnd)
       if (!isWithoutContent(raw, [header.separator])) {
-        entries.push(this.#judge(record, raw, header))
+        const read = () => parse(membersOf(record, header))
+        entries.push(judge({ line: this.#line, raw }, lineBytesMax, read))
       }
       this.#countLines(record.lines)
     }
     return entries
-  }
-
-  #judge(record: CsvRecord, raw: Buffer, header: Header): Entry<Item> {
-    const { lineBytesMax, parse: parseItem } = this.#reading
-    const read = () => parseItem(membersOf(record, header))
-    return judge({ line: this.#line, raw }, lineBytesMax, read)
   }
 
   /**

@@ -185,12 +185,6 @@ async function listCounted(
     plantCount = total
     return plants
   })
-  return { plants: items, ...next, total: totalOf(plantCount) }
-}
-
-function totalOf(plantCount: number): Total {
-  if (plantCount > totalMax) {
-    return `${totalMax}+`
-  }
-  return plantCount
+  const total: Total = plantCount > totalMax ? `${totalMax}+` : plantCount
+  return { plants: items, ...next, total }
 }
