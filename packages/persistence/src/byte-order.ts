@@ -2,21 +2,23 @@ import type { Migration } from '@plant-store/engine'
 import { sql } from 'kysely'
 
 /**
- * Returns a migration after which the indexes of columns are in the order of their bytes,
+ * Returns a migration after which the indexes of columns, by table, are in the order of their bytes,
  * as they always are on SQLite.
  *
  * On PostgreSQL they follow the language of the database otherwise. An upgrade of the
  * system's library may change that order, and entries of the index are then not found.
  */
-export function orderByBytes(table: string, columns: readonly string[]): Migration {
-  return async (db, { name }) => {
-    if (name !== 'postgres') {
-      return
-    }
-    for (const column of columns) {
-      await sql`
+export function orderByBytes(columns: Readonly<Record<string, string[]>>): Migration {
+  const changes = Object.entries(columns).flatMap(([table, names]) =>
+    names.map(
+      name => sql`
         alter table ${sql.table(table)}
-        alter column ${sql.ref(column)} type text collate "C"`.execute(db)
+        alter column ${sql.ref(name)} type text collate "C"`,
+    ),
+  )
+  return async (db, { name }) => {
+    for (const change of name === 'postgres' ? changes : []) {
+      await change.execute(db)
     }
   }
 }

@@ -27,19 +27,22 @@ export async function makePlace(name: (typeof databases)[number]): Promise<Place
 function makeFile(): Place {
   const folder = temporaryFolder()
   const file = join(folder.path, 'plants.db')
+  let database: Database.Database | undefined
   return {
     url: `file:${file}`,
     async ask(question) {
-      const database = new Database(file)
+      database ??= new Database(file)
       const statement = database.prepare<[], unknown[]>(question)
-      const rows = statement.reader ? statement.raw().all() : []
-      if (!statement.reader) {
-        statement.run()
+      if (statement.reader) {
+        return statement.raw().all()
       }
-      database.close()
-      return rows
+      statement.run()
+      return []
     },
-    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+    async [Symbol.asyncDispose]() {
+      database?.close()
+      folder[Symbol.dispose]()
+    },
   }
 }
 

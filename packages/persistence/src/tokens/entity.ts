@@ -7,7 +7,7 @@ import { tokenStatements } from './statements.ts'
 
 export const tokens: Entity<TokenRepository> = {
   tables: ['access_tokens'],
-  migrations: { 1: createTable, 2: orderByBytes('access_tokens', ['name', 'hash']) },
+  migrations: { 1: createTable, 2: orderByBytes({ access_tokens: ['name', 'hash'] }) },
   rows: null,
   restoredBy: { key: 'hash', name: 'name' },
   compile(dialect) {

@@ -5,6 +5,8 @@ import { orderByBytes } from '../byte-order.ts'
 import { createOutbox, createWebhookRepository } from './repository.ts'
 import { webhookStatements } from './statements.ts'
 
+const orderIdsByBytes = orderByBytes({ webhooks: ['id'], outbox: ['webhook'] })
+
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
   migrations: { 1: createTables, 2: orderIdsByBytes, 3: addEvents },
@@ -19,11 +21,6 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
       }),
     }
   },
-}
-
-async function orderIdsByBytes(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  await orderByBytes('webhooks', ['id'])(db, dialect)
-  await orderByBytes('outbox', ['webhook'])(db, dialect)
 }
 
 /**

@@ -65,10 +65,9 @@ export function createWebhookRepository(
     },
 
     async retry(id) {
-      let retriedRows: number
-      do {
-        retriedRows = await submit(statements.retryDeliveries, { id })
-      } while (retriedRows > 0)
+      while ((await submit(statements.retryDeliveries, { id })) > 0) {
+        // There may be more.
+      }
       return (await submit(statements.retry, { id })) > 0
     },
   }
