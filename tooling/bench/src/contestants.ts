@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
@@ -12,7 +11,7 @@ import {
   until,
 } from '@plant-store/harness'
 import { bun } from '@plant-store/harness/npm-program'
-import { fill } from './plants.ts'
+import { idOf, startImport, toLine, writeLines } from './plants.ts'
 
 type Command = readonly [string, ...string[]]
 
@@ -67,12 +66,9 @@ export async function start(
   const folder = stack.use(temporaryFolder()).path
   const file = join(folder, 'plants.db')
   if (plants > 0) {
-    await fill(file, plants)
-  }
-  const [program, ...args] = await command()
-  const missing = [program, ...args].find(each => !existsSync(each))
-  if (missing !== undefined) {
-    throw new Error(`${missing} is missing: run \`pnpm build\` first`)
+    const stored = join(folder, 'plants.ndjson')
+    writeLines(stored, plants, number => toLine(idOf(number), number, 20))
+    await startImport(file, stored).ended
   }
   const port = await freePort()
   const { PATH } = process.env
@@ -88,7 +84,7 @@ export async function start(
     },
     logFile: join(folder, 'log'),
   }
-  const server = stack.use(launch([program, ...args], options))
+  const server = stack.use(launch(await command(), options))
   const url = `http://127.0.0.1:${port}`
   const isReady = until(
     `${title} to start`,

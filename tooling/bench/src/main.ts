@@ -1,33 +1,19 @@
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { isInstalled } from '@plant-store/harness'
 import { bunVersion } from './contestants.ts'
 import { describeMachine, introductionOf } from './page.ts'
 import { parts } from './parts.ts'
 import { drawCreates, themes } from './picture.ts'
-import { sqliteVersion } from './plants.ts'
+import { queryOne } from './plants.ts'
 
-const usage = `pnpm bench [part …]   measures, and prints a table for each part; without parts all of them, into docs/benchmark.md
-  creates   compared with Fastify and better-sqlite3, and with Bun and bun:sqlite
-  reads     by id, compared with the same
-  pages     of 100 plants, compared with the same
-  fsyncs    what creates wait for; fails if an answer did not wait
-  import    of the command line, compared with sqlite3's`
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { help: { type: 'boolean' } },
-})
-const names = positionals.length === 0 ? Object.keys(parts) : positionals
-const unknown = names.find(name => !(name in parts))
-if (values.help || unknown !== undefined) {
-  console.log(unknown === undefined ? usage : `there is no part ${unknown}\n${usage}`)
-  process.exit(unknown === undefined ? 0 : 1)
+const wanted = process.argv.slice(2)
+const isWhole = wanted.length === 0
+const unknown = wanted.find(name => !(name in parts))
+if (unknown !== undefined) {
+  throw new Error(`there is no part ${unknown}, but ${Object.keys(parts).join(', ')}`)
 }
-const missing = ['wrk', 'sqlite3', 'strace'].filter(
-  tool => spawnSync(tool, ['--version']).error,
-)
+const missing = ['wrk', 'sqlite3', 'strace'].filter(tool => !isInstalled(tool))
 if (missing.length > 0) {
   throw new Error(`missing: apt-get install ${missing.join(' ')}`)
 }
@@ -35,22 +21,21 @@ if (missing.length > 0) {
 const effort = { rounds: 5, warmUpSeconds: 15, plantsInFile: 1_000_000 }
 const sections = [introductionOf(effort).trimEnd()]
 for (const [name, { title, run }] of Object.entries(parts)) {
-  if (names.includes(name)) {
+  if (isWhole || wanted.includes(name)) {
     sections.push(`## ${title}`, await run(effort))
   }
 }
-const machine = describeMachine({ SQLite: sqliteVersion(), Bun: await bunVersion() })
+const machine = describeMachine({
+  SQLite: queryOne('select sqlite_version()'),
+  Bun: await bunVersion(),
+})
 const page = `${[...sections, '## Machine', machine].join('\n\n')}\n`
 
-const isWhole = positionals.length === 0
-const root = join(import.meta.dirname, '../../..')
-const folder = join(root, isWhole ? 'docs' : 'tooling/bench/results')
-mkdirSync(folder, { recursive: true })
-writeFileSync(join(folder, 'benchmark.md'), page)
-if (names.includes('creates')) {
+console.log(page)
+if (isWhole) {
+  const docs = join(import.meta.dirname, '../../../docs')
+  writeFileSync(join(docs, 'benchmark.md'), page)
   for (const [name, theme] of Object.entries(themes)) {
-    writeFileSync(join(folder, `benchmark-${name}.svg`), drawCreates(page, theme))
+    writeFileSync(join(docs, `benchmark-${name}.svg`), drawCreates(page, theme))
   }
 }
-console.log(page)
-console.error(`written to ${folder}`)

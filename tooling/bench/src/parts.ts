@@ -1,15 +1,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  launch,
-  type Program,
-  startCommand,
-  temporaryFolder,
-  trace,
-} from '@plant-store/harness'
-import { contestants, ours, type Running, start } from './contestants.ts'
+import { launch, type Program, temporaryFolder, trace } from '@plant-store/harness'
+import { contestants, ours, start } from './contestants.ts'
 import { type Load, type Measured, measure } from './load.ts'
-import { countPlants, writeLines } from './plants.ts'
+import { countPlants, startImport, toLine, writeLines } from './plants.ts'
 import { formatDecimal, formatInteger, median, ratioOf, table } from './table.ts'
 
 /** The time for the measurements. */
@@ -41,30 +35,44 @@ export const parts: Readonly<Record<string, Part>> = {
   import: { title: 'Import', run: importFiles },
 }
 
-/** Measures contestants in turns, so that noise affects all of them alike. */
-async function compare(effort: Effort, asked: Load['request']): Promise<string> {
+/**
+ * Measures each in turn, so that noise affects all of them alike. Resolves to the results
+ * of each.
+ */
+async function inTurns<Measurable, Result>(
+  rounds: number,
+  all: readonly Measurable[],
+  measureOne: (one: Measurable) => Promise<Result>,
+): Promise<Result[][]> {
+  const results = all.map((): Result[] => [])
+  for (let round = 1; round <= rounds; round++) {
+    for (const [index, one] of all.entries()) {
+      results[index]?.push(await measureOne(one))
+    }
+    console.error(`round ${round} of ${rounds} is measured`)
+  }
+  return results
+}
+
+async function compare(effort: Effort, request: Load['request']): Promise<string> {
   // The durability modes differ only in writes, so reads are measured in one of them.
   const [compared, plants] =
-    asked === 'create' ? [contestants, 0] : [contestants.slice(0, 3), storedPlants]
+    request === 'create' ? [contestants, 0] : [contestants.slice(0, 3), storedPlants]
   await using stack = new AsyncDisposableStack()
-  const running: Running[] = []
+  const running = []
   for (const contestant of compared) {
     running.push(stack.use(await start(contestant, plants)))
   }
   for (const one of running) {
-    await measure(one, { request: asked, connections: 64 }, effort.warmUpSeconds)
+    await measure(one, { request, connections: 64 }, effort.warmUpSeconds)
   }
 
+  const titles = running.map(({ title }) => title)
   const rows: string[][] = []
   for (const connections of [1, 64]) {
-    const measured = running.map((): Measured[] => [])
-    for (let round = 1; round <= effort.rounds; round++) {
-      for (const [index, one] of running.entries()) {
-        measured[index]?.push(await measure(one, { request: asked, connections }))
-      }
-      console.error(`${asked}, ${connections} connections: round ${round} is measured`)
-    }
-    const titles = running.map(({ title }) => title)
+    const measured = await inTurns(effort.rounds, running, one =>
+      measure(one, { request, connections }),
+    )
     rows.push(...rowsOf(titles, `${connections}`, measured))
   }
   const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
@@ -77,16 +85,16 @@ function rowsOf(
   connections: string,
   measured: readonly (readonly Measured[])[],
 ): string[][] {
-  const shown = measured.map(results => {
-    const of = (name: keyof Measured) => median(results.map(result => result[name]))
-    const times = [of('p50Ms'), of('p99Ms'), of('processorMicros')]
-    return [formatInteger(of('perSecond')), ...times.map(formatDecimal)] as const
-  })
-  const [ourRate = ''] = shown[0] ?? []
-  return shown.map(([rate, ...times], index) => {
-    const ratio = index === 0 ? '' : ratioOf(ourRate, rate)
-    return [`${titles[index]}`, connections, rate, ratio, ...times]
-  })
+  const medians = (name: keyof Measured) =>
+    measured.map(results => median(results.map(result => result[name])))
+  const rates = medians('perSecond').map(formatInteger)
+  const times = (['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name =>
+    medians(name).map(formatDecimal),
+  )
+  return titles.map((title, row) => [
+    ...[title, connections, ...rates.slice(row, row + 1), ratioOf(rates, 0, row)],
+    ...times.map(each => `${each[row]}`),
+  ])
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */
@@ -115,61 +123,50 @@ async function countFsyncs(): Promise<string> {
   return `${words}\n\n${table(head, rows)}`
 }
 
-const inARow = (number: number) => BigInt(number)
 const scattered = (number: number) =>
   BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
-const ndjson = (idOf: (number: number) => bigint) => (number: number) =>
-  `{"id":${idOf(number)},"name":"Plant ${number}","tag":"tag-${number % 500}"}`
-// SQLite's shell gets the version of each row too, because only our import adds it.
 const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
+/** The lines of each file by their number. */
+const files: Readonly<Record<string, (number: number) => string>> = {
+  // SQLite's shell gets the version of each row too, because only our import adds it.
+  'rows.csv': number => `${csv(number + 1)},${number}`,
+  'plants.csv': number => (number === 0 ? 'id,name,tag' : csv(number)),
+  'plants.ndjson': number => toLine(number, number, 500),
+  'scattered.ndjson': number => toLine(scattered(number), number, 500),
+}
 
 async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string> {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
   const at = (name: string) => join(folder.path, name)
-  const lines: Readonly<Record<string, (number: number) => string>> = {
-    'rows.csv': number => `${csv(number)},${number}`,
-    'plants.csv': number => (number === 0 ? 'id,name,tag' : csv(number)),
-    'plants.ndjson': ndjson(inARow),
-    'scattered.ndjson': ndjson(scattered),
-  }
-  for (const [name, line] of Object.entries(lines)) {
-    await writeLines(at(name), name === 'plants.csv' ? 0 : 1, plantsInFile, line)
-  }
   const store = at('store.db')
-  const { PATH } = process.env
-  const insert = (name: string) =>
-    startCommand(['import', name], { databaseUrl: `file:${store}` })
-  const shell = ['pragma synchronous = full', `.import --csv ${at('rows.csv')} plants`]
-  const turns: readonly (readonly [title: string, run: () => Program])[] = [
-    [
-      "sqlite3's .import, CSV",
-      () => launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } }),
-    ],
-    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(
-      name => [`plant-store import, ${name}`, () => insert(at(name))] as const,
-    ),
-  ]
-  const runs = turns.map((): number[] => [])
-  for (let round = 1; round <= rounds; round++) {
-    for (const [row, [title, run]] of turns.entries()) {
-      for (const suffix of ['', '-wal', '-shm']) {
-        rmSync(store + suffix, { force: true })
-      }
-      // Creates the tables.
-      await insert('/dev/null').ended
-      runs[row]?.push(await time(run()))
-      if (countPlants(store) !== plantsInFile) {
-        throw new Error(`${title}: plants are missing`)
-      }
-    }
-    console.error(`import: round ${round} is measured`)
+  for (const [name, line] of Object.entries(files)) {
+    writeLines(at(name), plantsInFile + (name === 'plants.csv' ? 1 : 0), line)
   }
-  const seconds = runs.map(each => formatDecimal(median(each)))
-  const rows = turns.map(([title], row) => [
-    title,
-    seconds[row] ?? '',
-    row === 0 ? '' : ratioOf(seconds[row] ?? '', seconds[0] ?? ''),
+  const { PATH } = process.env
+  const importOne = async (name: string) => {
+    for (const suffix of ['', '-wal', '-shm']) {
+      rmSync(store + suffix, { force: true })
+    }
+    // Creates the tables.
+    await startImport(store, '/dev/null').ended
+    const shell = ['pragma synchronous = full', `.import --csv ${at(name)} plants`]
+    const seconds = await time(
+      name === 'rows.csv'
+        ? launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } })
+        : startImport(store, at(name)),
+    )
+    if (countPlants(store) !== plantsInFile) {
+      throw new Error(`${name}: plants are missing`)
+    }
+    return seconds
+  }
+  const names = Object.keys(files)
+  const measured = await inTurns(rounds, names, importOne)
+  const seconds = measured.map(each => formatDecimal(median(each)))
+  const rows = names.map((name, row) => [
+    row === 0 ? "sqlite3's .import, CSV" : `plant-store import, ${name}`,
+    ...[...seconds.slice(row, row + 1), ratioOf(seconds, row, 0)],
   ])
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
   return `${words}\n\n${table(['', 's', 'ours / sqlite3'], rows)}`

@@ -11,11 +11,6 @@ export const themes: Readonly<Record<'light' | 'dark', Theme>> = {
   dark: { text: '#f0f6fc', faintText: '#9198a1', ours: '#3fb950', others: '#57606a' },
 }
 
-interface Bar {
-  readonly name: string
-  readonly perSecond: number
-}
-
 const width = 720
 const barsLeft = 280
 const barWidthMax = 360
@@ -28,19 +23,27 @@ const top = 56
  * @param page the benchmark's page, which has the figures
  */
 export function drawCreates(page: string, theme: Theme): string {
-  const bars = barsOf(page)
-  const longest = Math.max(...bars.map(bar => bar.perSecond))
+  // The first table is that of the creates.
+  const [creates = ''] = page.split('## Reads')
+  const bars = Array.from(
+    creates.matchAll(/^\| ([^|]+) \| 64 \| ([\d,]+) \|/gm),
+    ([, name = '', figure = '']) => ({
+      name,
+      figure,
+      rate: Number(figure.replace(',', '')),
+    }),
+  )
+  const longest = Math.max(...bars.map(({ rate }) => rate))
   const height = top + bars.length * rowHeight + 8
 
-  const rows = bars.map((bar, index) => {
+  const rows = bars.map(({ name, figure, rate }, index) => {
     const y = top + index * rowHeight
-    const barWidth = Math.round((bar.perSecond / longest) * barWidthMax)
-    const isOurs = bar.name.startsWith('Plant store')
+    const barWidth = Math.round((rate / longest) * barWidthMax)
+    const isOurs = name.startsWith('Plant store')
     const weight = isOurs ? 'bold' : 'normal'
     const color = isOurs ? theme.ours : theme.others
-    const figure = bar.perSecond.toLocaleString('en')
     return [
-      `<text x="${barsLeft - 12}" y="${y + 17}" text-anchor="end" font-weight="${weight}">${bar.name}</text>`,
+      `<text x="${barsLeft - 12}" y="${y + 17}" text-anchor="end" font-weight="${weight}">${name}</text>`,
       `<rect x="${barsLeft}" y="${y}" width="${barWidth}" height="24" rx="3" fill="${color}"/>`,
       `<text x="${barsLeft + barWidth + 8}" y="${y + 17}" font-weight="${weight}">${figure}</text>`,
     ].join('\n')
@@ -52,18 +55,4 @@ export function drawCreates(page: string, theme: Theme): string {
 ${rows.join('\n')}
 </svg>
 `
-}
-
-/** Returns the rows of the first table of the page that are about 64 connections. */
-function barsOf(page: string): readonly Bar[] {
-  const section = /^## Creates\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? ''
-  const rows = section.matchAll(/^\| (?<name>[^|]+) \| 64 \| (?<perSecond>[\d,]+) \|/gm)
-  const bars = Array.from(rows, ({ groups = {} }) => ({
-    name: `${groups['name']}`,
-    perSecond: Number(groups['perSecond']?.replaceAll(',', '')),
-  }))
-  if (bars.length === 0) {
-    throw new Error('the page has no creates of 64 connections')
-  }
-  return bars
 }

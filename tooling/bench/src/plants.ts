@@ -1,8 +1,5 @@
-import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { pathToFileURL } from 'node:url'
-import { openStorage } from '@plant-store/persistence'
+import { writeFileSync } from 'node:fs'
+import { startCommand } from '@plant-store/harness'
 import Database from 'better-sqlite3'
 
 /**
@@ -13,48 +10,31 @@ import Database from 'better-sqlite3'
 export const idOf = (number: number) =>
   BigInt.asUintN(52, BigInt(number) * 0x9e3779b97f4a7n)
 
-/** Fills a store of ours with plants 0 to `count` - 1, directly in its tables. */
-export async function fill(file: string, count: number): Promise<void> {
-  await (await openStorage({ url: pathToFileURL(file).href }))[Symbol.asyncDispose]()
-  const db = new Database(file)
-  const insert = db.prepare('insert into plants (id, name, tag) values (?, ?, ?)')
-  db.transaction(() => {
-    for (let number = 0; number < count; number++) {
-      insert.run(idOf(number), `Plant ${number}`, `tag-${number % 20}`)
-    }
-  })()
-  db.close()
-}
+/** Returns the line of NDJSON of a plant, with one of this many tags. */
+export const toLine = (id: bigint | number, number: number, tags: number) =>
+  `{"id":${id},"name":"Plant ${number}","tag":"tag-${number % tags}"}`
 
-/** Returns the version of SQLite that ours and Fastify's stores run on. */
-export const sqliteVersion = () =>
-  new Database(':memory:')
-    .prepare<[], string>('select sqlite_version()')
-    .pluck()
-    .get() as string
-
-/** Returns the number of committed plants in a file. */
-export function countPlants(file: string): number {
-  const db = new Database(file, { readonly: true })
-  const count = db
-    .prepare<[], number>('select count(*) from plants')
-    .pluck()
-    .get() as number
-  db.close()
-  return count
-}
-
-/** Writes a file with a line for each number from `first` to `last`. */
+/** Writes a file with a line for each number from 0. */
 export function writeLines(
   file: string,
-  first: number,
-  last: number,
+  count: number,
   line: (number: number) => string,
-): Promise<void> {
-  const lines = function* () {
-    for (let number = first; number <= last; number++) {
-      yield `${line(number)}\n`
-    }
-  }
-  return pipeline(Readable.from(lines()), createWriteStream(file))
+) {
+  writeFileSync(file, Array.from({ length: count }, (_, n) => `${line(n)}\n`).join(''))
 }
+
+/** Starts our import of a file, which makes the store. */
+export const startImport = (store: string, file: string) =>
+  startCommand(['import', file], { databaseUrl: `file:${store}` })
+
+/** Returns the answer to a query that has one value. */
+export function queryOne<Value>(query: string, file = ':memory:'): Value {
+  const db = new Database(file, { readonly: file !== ':memory:' })
+  const value = db.prepare(query).pluck().get() as Value
+  db.close()
+  return value
+}
+
+/** Returns the number of committed plants in a file. */
+export const countPlants = (file: string) =>
+  queryOne<number>('select count(*) from plants', file)

@@ -2,12 +2,13 @@ const integers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 export const formatInteger = (value: number) => integers.format(value)
 export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1)
 
-/** Returns the ratio of two figures as they are shown, so that a reader gets the same. */
-export function ratioOf(figure: string, other: string): string {
-  const [value = 0, otherValue = 0] = [figure, other].map(text =>
-    Number(text.replaceAll(',', '')),
-  )
-  return `${(value / otherValue).toFixed(2)} ×`
+/**
+ * Returns the ratio of a row's figure to another's as both are shown, so that a reader
+ * gets the same, and nothing beside itself.
+ */
+export function ratioOf(figures: readonly string[], row: number, other: number): string {
+  const shown = (index: number) => Number(figures[index]?.replaceAll(',', ''))
+  return row === other ? '' : `${(shown(row) / shown(other)).toFixed(2)} ×`
 }
 
 /** Returns a Markdown table. Every column but the first is of numbers. */

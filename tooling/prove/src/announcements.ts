@@ -158,26 +158,29 @@ async function listen(seed: number, noteReceipt: () => void): Promise<Listener> 
   const random = createRandom(seed)
   const known = new Set<string>()
   const heard = new Map<bigint, Announced[]>()
+  const fails = (chance: number) => !listener.isKind && random.chance(chance)
+  const note = (webhookId: string, body: string) => {
+    if (known.has(webhookId)) {
+      return
+    }
+    known.add(webhookId)
+    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
+    const event = webhookId.split('_', 1)[0] as WebhookEvent
+    const announced = { event, value: toValue(JSON.parse(body)), webhookId }
+    heard.set(id, [...(heard.get(id) ?? []), announced])
+  }
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString()
-    const [, digits = ''] = /^\{"id":(-?\d+),/.exec(body) ?? []
-    const webhookId = `${request.headers['webhook-id']}`
-    if (!listener.isKind && random.chance(0.02)) {
+    if (fails(0.02)) {
       return void response.writeHead(500).end()
     }
-    if (!listener.isKind && random.chance(0.1)) {
+    if (fails(0.1)) {
       await sleep(random.below(50))
     }
     // Received all the same: whether the answer arrives is another matter.
-    if (!known.has(webhookId)) {
-      known.add(webhookId)
-      const id = BigInt(digits)
-      const event = webhookId.split('_', 1)[0] as WebhookEvent
-      const announced = { event, value: toValue(JSON.parse(body)), webhookId }
-      heard.set(id, [...(heard.get(id) ?? []), announced])
-    }
+    note(`${request.headers['webhook-id']}`, body)
     noteReceipt()
-    if (!listener.isKind && random.chance(0.02)) {
+    if (fails(0.02)) {
       request.socket.destroy()
     } else {
       response.end()

@@ -1,8 +1,9 @@
 import { chmodSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, temporaryFolder, until } from '@plant-store/harness'
-import { query } from '@plant-store/harness/postgres'
-import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
+import { History } from './history.ts'
+import { readStore } from './kill.ts'
+import { type Act, recorded } from './operations.ts'
 import { type Finding, figure } from './part.ts'
 import {
   missingPackages,
@@ -44,37 +45,27 @@ export async function runFailover(): Promise<Finding> {
       environment: { DATABASE_TIMEOUT: '3s' },
     }),
   )
-  const load = startLoad(program.client)
+  const history = new History()
+  const { counts } = history
+  const load = startLoad(recorded(program.operations, history))
   await sleep(loadMs)
   const primary = await primaryOf(nodes)
   const standby = nodes.find(node => node !== primary) as Node
-  const answeredBefore = load.answered.size
-  const killedAtMs = performance.now()
   const killed = await primary.kill()
+  const doneBefore = counts.done
   await until(
-    'a create on the new primary',
-    () => load.lastSuccessMs > killedAtMs + 2_000,
+    'creates on the new primary',
+    () => counts.done > doneBefore + clients,
     startTimeoutMs,
-  ).catch(error => load.failures.push((error as Error).message))
-  await sleep(loadMs)
-  await load.stop()
-
-  const kept = new Map(
-    (await query(standby.url, 'select id, name from plants')).map(({ id, name }) => [
-      BigInt(`${id}`),
-      name,
-    ]),
   )
-  const lost = [...load.answered].filter(id => kept.get(id) !== nameOf(id))
-  const failures = [
-    ...load.failures,
-    ...lost.map(id => `plant ${id} was answered and is not there`),
-  ]
+  await sleep(loadMs)
+  const failures = await load.stop()
+  const { done } = counts
   if ((await primaryOf([standby])) !== standby) {
     failures.push('the standby is not the primary now')
   }
-  if (load.answered.size <= answeredBefore) {
-    failures.push('no create was answered after the primary died')
+  for (const id of history.settle(await readStore(program.operations))) {
+    failures.push(`no order of events explains plant ${id}`)
   }
   if (!program.isRunning()) {
     failures.push('the program ended')
@@ -82,9 +73,9 @@ export async function runFailover(): Promise<Finding> {
   return {
     tried: [
       `a primary of ${killed} processes killed under ${clients} clients`,
-      `${figure(load.answered.size)} creates answered, ${figure(load.answered.size - answeredBefore)} of them afterwards`,
-      `${figure(load.refused)} times 503`,
-      `${(load.longestPauseMs / 1000).toFixed(1)} s without a create (ttl ${ttl} s)`,
+      `${figure(done)} creates answered, ${figure(done - doneBefore)} of them afterwards`,
+      `${figure(counts.refused + counts.unknown)} times 503`,
+      `${(load.longestPauseMs() / 1000).toFixed(1)} s without a create (ttl ${ttl} s)`,
     ].join('; '),
     times: 1,
     failures,
@@ -108,64 +99,34 @@ async function startCluster(stack: AsyncDisposableStack): Promise<readonly Node[
   return nodes
 }
 
-const nameOf = (id: bigint) => `Plant ${id}`
-
-const isRefusal = ({ status, headers }: Awaited<ReturnType<Client['ask']>>) =>
-  status === 503 && headers.has('retry-after')
-
-/**
- * Runs clients that create plants with ids of their own, and repeat a create that got
- * 503.
- */
-function startLoad(client: Client) {
-  let next = 1n
+/** Runs clients that create plants with ids of their own. */
+function startLoad(act: Act) {
+  let nextId = 1n
   let isOver = false
-  const load = {
-    answered: new Set<bigint>(),
-    failures: [] as string[],
-    refused: 0,
-    longestPauseMs: 0,
-    lastSuccessMs: performance.now(),
-    async stop() {
-      isOver = true
-      await working
-    },
-  }
-  const noteSuccess = (id: bigint) => {
-    const pauseMs = performance.now() - load.lastSuccessMs
-    load.answered.add(id)
-    load.longestPauseMs = Math.max(load.longestPauseMs, pauseMs)
-    load.lastSuccessMs = performance.now()
-  }
-  const create = async (id: bigint) => {
-    for (let attempt = 1; !isOver; attempt++) {
-      const answer = await client.ask('POST', '/plants', {
-        body: toJson({ id, name: nameOf(id) }),
-      })
-      if (answer.status === 200) {
-        noteSuccess(id)
-        return
-      }
-      // A create that got 503 may have been kept. Then the retry finds its id taken.
-      const { error } = jsonOf(answer) as { error: bigint }
-      const isKept = error === 40003n && attempt > 1
-      if (isKept) {
-        return
-      }
-      if (!isRefusal(answer)) {
-        throw new Error(`a create was answered with ${answer.status} ${answer.body}`)
-      }
-      load.refused++
-      await sleep(100)
-    }
-  }
+  let longestPauseMs = 0
+  let lastDoneMs = performance.now()
+  const failures: string[] = []
   const work = async () => {
     while (!isOver) {
-      await create(next++)
+      const id = nextId++
+      const { is } = await act('create', id, { name: `Plant ${id}` })
+      if (is === 'done') {
+        longestPauseMs = Math.max(longestPauseMs, performance.now() - lastDoneMs)
+        lastDoneMs = performance.now()
+      } else {
+        await sleep(100)
+      }
     }
   }
   const working = Promise.all(Array.from({ length: clients }, work)).catch(error =>
-    load.failures.push(error.message),
+    failures.push(error.message),
   )
-  return load
+  return {
+    longestPauseMs: () => longestPauseMs,
+    async stop() {
+      isOver = true
+      await working
+      return failures
+    },
+  }
 }

@@ -178,7 +178,10 @@ export class History {
     found: ReadonlyMap<bigint, Value>,
     start: ReadonlyMap<bigint, Value> = new Map(),
   ): bigint[] {
-    const ids = new Set([...this.#operations.map(({ id }) => id), ...found.keys()])
+    const ids = new Set([
+      ...this.#operations.map(({ id }) => id),
+      ...[...start.keys(), ...found.keys()],
+    ])
     this.#addReads(ids, found, this.#moment++)
     const byId = Map.groupBy(this.#operations, ({ id }) => id)
     this.#operations = []

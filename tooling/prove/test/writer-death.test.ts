@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { startServer, temporaryFolder } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { History } from '../src/history.ts'
-import { readRange } from '../src/kill.ts'
+import { readStore } from '../src/kill.ts'
 import { recorded } from '../src/operations.ts'
 import { startProgram } from '../src/program.ts'
 
@@ -27,12 +27,12 @@ test('a defect in the writer thread ends the program, and loses no answer', asyn
         if (is === 'unknown') {
           return
         }
-        if (history.counts.done >= 200) {
+        if (history.counts.done >= 50) {
           wellUnderWay.resolve()
         }
       }
     }
-    const working = Array.from({ length: 16 }, work)
+    const working = Array.from({ length: 8 }, work)
     await wellUnderWay.promise
     expect(await program.end('SIGUSR2')).toBe(1)
     await Promise.all(working)
@@ -45,13 +45,13 @@ test('a defect in the writer thread ends the program, and loses no answer', asyn
       },
     ])
   }
-  expect(history.counts.done).toBeGreaterThanOrEqual(200)
+  expect(history.counts.done).toBeGreaterThanOrEqual(50)
   expect(history.counts.unknown).toBeGreaterThan(0)
 
   await using program = await startProgram({ databaseUrl })
-  const stored = await readRange(program.operations, 0n, 2n ** 62n)
+  const stored = await readStore(program.operations)
   expect(history.settle(stored)).toEqual([])
-}, 60_000)
+})
 
 test('a server ends as well when nobody reads its log any more', async () => {
   using folder = temporaryFolder()
@@ -62,4 +62,4 @@ test('a server ends as well when nobody reads its log any more', async () => {
   })
   server.process.stdout.destroy()
   expect(await server.end('SIGUSR2')).toBe(1)
-}, 60_000)
+})

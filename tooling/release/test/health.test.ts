@@ -21,6 +21,7 @@ const container = `
     })
   })`
 
+/** Where the server of a container listens, and how it was started. */
 interface Contained {
   readonly host?: string
   readonly port?: string
@@ -29,65 +30,45 @@ interface Contained {
   readonly options?: readonly string[]
 }
 
-/** Resolves to the exit code beside a server that answers 200. */
-async function healthBeside(contained: (port: string) => Contained) {
-  const free = `${await freePort()}`
-  const { environment, options, ...given } = contained(free)
-  const listen = JSON.stringify({ host: '127.0.0.1', port: free, path: '', ...given })
-  const server = [process.execPath, '-e', container, health, listen]
-  const inContainer = ['--pid', '--fork', '--mount-proc', ...server]
-  const args = [...inContainer, 'serve', ...(options ?? [])]
-  return spawnSync('/usr/bin/unshare', args, {
-    env: { ...environment },
-    encoding: 'utf8',
-  })
+const PORT = `${await freePort()}`
+const noProxy = 'http://127.0.0.1:1'
+const containers: Readonly<Record<string, Contained>> = {
+  PORT: { environment: { PORT } },
+  'an empty PORT': {
+    ...{ host: '127.0.0.77', port: '3000' },
+    environment: { PORT: '', HOST: '127.0.0.77' },
+  },
+  'serve --port': { options: ['--port', PORT], environment: { PORT: '1' } },
+  'serve --port=': { options: [`--port=${PORT}`] },
+  'HOST=0.0.0.0': { host: '0.0.0.0', environment: { PORT, HOST: '0.0.0.0' } },
+  'HOST=[::]': { host: '::', environment: { PORT, HOST: '[::]' } },
+  'serve --host': { host: '127.0.0.3', options: ['--host', '127.0.0.3', '--port', PORT] },
+  'a path in BASE_URL': {
+    ...{ path: '/a', environment: { PORT, BASE_URL: 'https://plants.example/a/' } },
+  },
+  'a proxy for requests of Node': {
+    environment: {
+      ...{ PORT, NODE_USE_ENV_PROXY: '1' },
+      ...{ HTTP_PROXY: noProxy, http_proxy: noProxy },
+    },
+  },
 }
-
-const rows: readonly (readonly [string, (port: string) => Contained])[] = [
-  ['PORT', port => ({ environment: { PORT: port } })],
-  [
-    'an empty PORT',
-    () => ({
-      host: '127.0.0.77',
-      port: '3000',
-      environment: { PORT: '', HOST: '127.0.0.77' },
-    }),
-  ],
-  ['serve --port', port => ({ options: ['--port', port], environment: { PORT: '1' } })],
-  ['serve --port=', port => ({ options: [`--port=${port}`] })],
-  ['HOST=0.0.0.0', PORT => ({ host: '0.0.0.0', environment: { PORT, HOST: '0.0.0.0' } })],
-  ['HOST=[::]', PORT => ({ host: '::', environment: { PORT, HOST: '[::]' } })],
-  [
-    'serve --host',
-    port => ({ host: '127.0.0.3', options: ['--host', '127.0.0.3', '--port', port] }),
-  ],
-  [
-    'a path in BASE_URL',
-    PORT => ({
-      path: '/a',
-      environment: { PORT, BASE_URL: 'https://plants.example/a/' },
-    }),
-  ],
-  [
-    'a proxy for requests of Node',
-    PORT => ({
-      environment: {
-        PORT,
-        NODE_USE_ENV_PROXY: '1',
-        HTTP_PROXY: 'http://127.0.0.1:1',
-        http_proxy: 'http://127.0.0.1:1',
-      },
-    }),
-  ],
-]
 
 const mayUnshare =
   spawnSync('/usr/bin/unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0
 
-test.skipIf(!mayUnshare).each(rows)(
+test.skipIf(!mayUnshare).each(Object.entries(containers))(
   'a container is healthy with %s',
-  async (_, contained) => {
-    const { status, stderr } = await healthBeside(contained)
+  (_, { environment, options = [], ...given }) => {
+    // Beside a server that answers 200.
+    const listen = JSON.stringify({ host: '127.0.0.1', port: PORT, path: '', ...given })
+    const server = [process.execPath, '-e', container, health, listen, 'serve']
+    const args = ['--pid', '--fork', '--mount-proc', ...server, ...options]
+
+    const { status, stderr } = spawnSync('/usr/bin/unshare', args, {
+      env: { ...environment },
+      encoding: 'utf8',
+    })
 
     expect(status, stderr).toBe(0)
   },

@@ -4,7 +4,7 @@ import {
   toJson,
 } from '@plant-store/http/testing'
 import fc from 'fast-check'
-import { drawValue, drawWrong, drawWrongText, resolve } from './values.ts'
+import { draw } from './values.ts'
 
 /** A request, and whether the description calls it valid. */
 export interface DrawnRequest {
@@ -33,40 +33,35 @@ export function drawRequest(
   { schemas }: Description,
   { path: template, parameters, body }: DescribedOperation,
 ): fc.Arbitrary<DrawnRequest> {
-  const resolved = parameters.map(each => ({
-    ...each,
-    schema: resolve(schemas, each.schema),
-  }))
-  const bodySchema = body && resolve(schemas, body)
+  const drawn = parameters.map(each => ({ ...each, ...draw(schemas, each.schema) }))
   const textsIn = (place: 'path' | 'query') =>
     Object.fromEntries(
-      resolved
+      drawn
         .filter(parameter => parameter.in === place)
-        .map(({ name, schema }) => [name, drawValue(schema).map(String)]),
+        .map(({ name, right }) => [name, right.map(String)]),
     )
+  const bodies = body && draw(schemas, body)
   const valid: fc.Arbitrary<Parts> = fc.record({
     path: fc.record(textsIn('path')),
     query: fc.record(textsIn('query'), { requiredKeys: [] }).map(withoutCount),
     header: fc.constantFrom(...harmlessHeaders),
-    body: bodySchema ? drawValue(bodySchema).map(withUnknown) : fc.constant(undefined),
+    body: bodies ? bodies.right.map(withUnknown) : fc.constant(undefined),
   })
 
   const spoilt = (wrong: fc.Arbitrary<(parts: Parts) => Partial<Parts>>) =>
     fc
       .tuple(valid, wrong)
       .map(([parts, spoil]) => write(template, { ...parts, ...spoil(parts) }, false))
-  const wrongs = resolved
+  const wrongs = drawn
     .filter(parameter => parameter.in !== 'header')
-    .map(({ in: place, name, schema }) =>
+    .map(({ in: place, name, wrongText }) =>
       spoilt(
-        drawWrongText(schema).map(text => parts => ({
-          [place]: { ...parts[place], [name]: text },
-        })),
+        wrongText.map(text => parts => ({ [place]: { ...parts[place], [name]: text } })),
       ),
     )
-  if (bodySchema) {
-    const bodies = drawWrong(bodySchema).map(value => toJson({ value }).slice(9, -1))
-    wrongs.push(spoilt(bodies.map(body => () => ({ body }))))
+  if (bodies) {
+    const spoil = (value: unknown) => () => ({ body: toJson({ value }).slice(9, -1) })
+    wrongs.push(spoilt(bodies.wrong.map(spoil)))
   }
   const weight = Math.max(1, wrongs.length)
   const sound = valid.map(parts => write(template, parts, true))

@@ -44,7 +44,8 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
     let peakOfAllMib = 0
     for (const [name, load] of Object.entries(loads).slice(0, count)) {
       const fail = (what: string) => failures.push(`${name}: ${what}`)
-      const healthy = new HealthyClient(program.url, load)
+      let isOver = false
+      const asking = askHealthily(program, load, () => isOver, fail)
       let peakMib = 0
       const watching = setInterval(() => {
         peakMib = Math.max(peakMib, memoryMib(program))
@@ -53,8 +54,8 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
         fail(error.message)
         return 'failed'
       })
-      const wellServed = await healthy.stop()
-      healthy.failures.forEach(fail)
+      isOver = true
+      const wellServed = await asking
       clearInterval(watching)
       peakOfAllMib = Math.max(peakOfAllMib, peakMib)
       console.log(`  ${name}: ${outcome}; ${wellServed}, peak ${peakMib} MiB`)
@@ -89,63 +90,45 @@ async function storeNames(url: string): Promise<void> {
   }
 }
 
-/** Sends requests one after another, and expects an answer to each. */
-class HealthyClient {
-  readonly failures: string[] = []
-  readonly #url: string
-  readonly #load: Load
-  readonly #working: Promise<void>
-  #isOver = false
-  #answers = 0
-  #slowestMs = 0
-
-  constructor(url: string, load: Load) {
-    this.#url = url
-    this.#load = load
-    this.#working = this.#work()
-  }
-
-  /** Resolves to how well it was served. */
-  async stop(): Promise<string> {
-    this.#isOver = true
-    await this.#working
-    if (this.#answers === 0) {
-      this.failures.push('a healthy client got no answer at all')
-    }
-    return `${this.#answers} healthy answers, slowest ${Math.round(this.#slowestMs)} ms`
-  }
-
-  async #work(): Promise<void> {
-    while (!this.#isOver) {
-      try {
-        await this.#ask('POST', '/plants', toJson({ id: nextId(), name: 'healthy' }))
-        await this.#ask('GET', '/plants?limit=10')
-      } catch (error) {
-        this.failures.push(
-          `a healthy client was not answered: ${(error as Error).message}`,
-        )
-      }
-      await sleep(20)
-    }
-  }
-
-  async #ask(method: string, path: string, body: string | null = null): Promise<void> {
+/**
+ * Asks one request after another until the load is over, and expects an answer to each.
+ * Resolves to how well it was served.
+ */
+async function askHealthily(
+  { url }: TestedProgram,
+  { refusesNoReader }: Load,
+  isOver: () => boolean,
+  fail: (what: string) => void,
+): Promise<string> {
+  let answers = 0
+  let slowestMs = 0
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const ask = async (method: string, path: string, body: string | null = null) => {
     const startedMs = performance.now()
-    const answer = await fetch(`${this.#url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body,
-      signal: AbortSignal.timeout(healthyAnswerMsMax),
-    })
+    const signal = AbortSignal.timeout(healthyAnswerMsMax)
+    const answer = await fetch(url + path, { method, headers, body, signal })
     await answer.arrayBuffer()
-    this.#answers++
-    this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startedMs)
+    answers++
+    slowestMs = Math.max(slowestMs, performance.now() - startedMs)
     // 503 is right under more load than the program can handle.
-    const mayRefuse = method === 'POST' || !this.#load.refusesNoReader
-    if (!answer.ok && !(answer.status === 503 && mayRefuse)) {
-      this.failures.push(`a healthy ${method} was answered with ${answer.status}`)
+    const mayRefuse = answer.status === 503 && (method === 'POST' || !refusesNoReader)
+    if (!answer.ok && !mayRefuse) {
+      fail(`a healthy ${method} was answered with ${answer.status}`)
     }
   }
+  while (!isOver()) {
+    try {
+      await ask('POST', '/plants', toJson({ id: nextId(), name: 'healthy' }))
+      await ask('GET', '/plants?limit=10')
+    } catch (error) {
+      fail(`a healthy client was not answered: ${(error as Error).message}`)
+    }
+    await sleep(20)
+  }
+  if (answers === 0) {
+    fail('a healthy client got no answer at all')
+  }
+  return `${answers} healthy answers, slowest ${Math.round(slowestMs)} ms`
 }
 
 /** Waits until connections are gone and answers are quick again. */
