@@ -21,8 +21,6 @@ export interface Load {
   readonly statuses?: readonly number[]
   /** How many answers there must be if the server closes no connection. */
   readonly answers?: number
-  /** Whether the server must cut off nine of ten connections. */
-  readonly isCutOff?: true
   /** Whether the healthy client may not even get a 503 for a read. */
   readonly refusesNoReader?: true
 }
@@ -120,10 +118,7 @@ export const loads: Readonly<Record<string, Load>> = {
     ...{ connections: 20, first: [creates(2_000)], seconds: 1 },
     ...{ statuses: [200, 503], answers: 40_000 },
   },
-  'clients that never read': {
-    ...{ connections: 100, first: [get('/plants?limit=20', authorized).repeat(200)] },
-    ...{ seconds: 1, unread: true, isCutOff: true },
-  },
+  'clients that never read': unread(100, get('/plants?limit=20', authorized).repeat(200)),
   'requests behind one whose answer is not read': unread(
     1,
     `${longPages[0]}`,

@@ -15,7 +15,6 @@ export const openFiles = ({ pid }: Server): number =>
  * @throws Error if an answer is wrong or missing
  */
 export async function putLoad(server: Server, load: Load): Promise<string> {
-  const filesBefore = openFiles(server)
   using connections = new Connections(server.url, load)
   if (load.every === 'drain') {
     const endMs = performance.now() + load.seconds * 1_000
@@ -25,10 +24,6 @@ export async function putLoad(server: Server, load: Load): Promise<string> {
     await connections.send()
   }
 
-  if (load.isCutOff) {
-    const isCutOff = () => openFiles(server) - filesBefore <= load.connections / 10
-    await until('all but a tenth to be cut off', isCutOff, 60_000)
-  }
   const statuses = load.statuses ?? [200, 400, 401, 408, 413, 431, 503]
   const wrong = [...connections.counts.keys()].find(status => !statuses.includes(status))
   if (wrong !== undefined || connections.lackAnswers()) {
