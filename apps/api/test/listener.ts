@@ -1,11 +1,11 @@
-import { createServer, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { parsePlant } from '@plant-store/domain'
-import { listenLocally } from '@plant-store/harness'
 import { parseJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
+import { startPartner } from './partner.ts'
 
 /** Adds a webhook to the store, and listens for what it gets. */
 export async function listen(
@@ -18,7 +18,7 @@ export async function listen(
   const received: unknown[] = []
   /** The deliveries that the verifier refused. */
   const refused: unknown[] = []
-  const server = createServer(async (request, response) => {
+  const partner = await startPartner(async (request, response) => {
     const body = await text(request)
     try {
       verifier.verify(body, request.headers as Record<string, string>)
@@ -30,19 +30,11 @@ export async function listen(
     }
   })
   const id = mintWebhookId()
-  const url = `http://127.0.0.1:${await listenLocally(server)}/`
+  const { url } = partner
   await using storage = await openStorage({ url: databaseUrl })
   await storage.webhooks.add(
     { id, url, allowsPrivate: true, events: ['added'], createdAt: new Date() },
     secret,
   )
-  return {
-    id,
-    received,
-    refused,
-    [Symbol.dispose]() {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { ...partner, id, received, refused }
 }

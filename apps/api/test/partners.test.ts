@@ -1,10 +1,6 @@
-import { createServer, type RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { ExportResultCode } from '@opentelemetry/core'
 import { DomainError } from '@plant-store/domain'
-import { listenLocally } from '@plant-store/harness'
-import { openStorage } from '@plant-store/persistence'
-import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { pino } from 'pino'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { readConfig } from '../src/config.ts'
@@ -13,41 +9,9 @@ import { logFailures, startTracing } from '../src/telemetry/traces.ts'
 import { alone, ask, create, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { listen } from './listener.ts'
+import { makeKey, settingsOf, startPartner } from './partner.ts'
 
 // The services that the server asks: identity providers, collectors and listeners.
-
-async function startPartner(answer: RequestListener) {
-  const server = createServer(answer)
-  return {
-    url: `http://127.0.0.1:${await listenLocally(server)}/partner`,
-    [Symbol.dispose]() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-}
-
-const issuer = 'https://identity.example/'
-const audience = 'https://plants.example'
-
-async function makeKey() {
-  const { privateKey, publicKey } = await generateKeyPair('RS256')
-  const jwk = { ...(await exportJWK(publicKey)), kid: '1', alg: 'RS256' }
-  const sign = (sub: string, permissions = ['plants:read', 'plants:write']) =>
-    new SignJWT({ sub, permissions })
-      .setProtectedHeader({ alg: 'RS256', kid: '1' })
-      .setIssuer(issuer)
-      .setAudience(audience)
-      .setExpirationTime('1h')
-      .sign(privateKey)
-  return { jwk, sign }
-}
-
-const settingsOf = (jwksUrl: string) => ({
-  JWT_ISSUER: issuer,
-  JWT_AUDIENCE: audience,
-  JWT_JWKS_URL: jwksUrl,
-})
 
 /** A span, with its attributes beside its other members. */
 type Span = Readonly<Record<string, unknown>>
@@ -200,36 +164,6 @@ test("each request is a span of its caller's trace, with the store below", async
   expect(inStore).toMatchObject({ name: 'store find', parentSpanId: request?.['spanId'] })
   const secrets = /by PUT|changed|given-by-configuration/
   expect(JSON.stringify(collector.spans)).not.toMatch(secrets)
-})
-
-test('partners that hang or are missing delay no start and no stop', async () => {
-  await using database = await prepareDatabase()
-  using provider = await startPartner(() => {})
-  using listener = await listen(database.url, () => new Promise(() => {}))
-  const environment = {
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-    // The fetch of the keys would give up after 5 s.
-    SHUTDOWN_TIMEOUT: '4s',
-    ...settingsOf(provider.url),
-  }
-  await using server = await start(environment, { databaseUrl: database.url })
-  const key = await makeKey()
-  const waiting = create(server, 2, await key.sign('flora'))
-  expect((await create(server, 1)).status).toBe(200)
-  await expect.poll(() => listener.received).toEqual([1n])
-
-  expect(await server.end()).toBe(0)
-
-  expect((await waiting).text).toContain('50306')
-  const message = 'the collector takes no traces'
-  expect(server.log.filter(({ msg }) => msg === message)).toMatchObject([
-    { level: 'warn', reason: expect.stringContaining('ECONNREFUSED') },
-  ])
-  // The lease of the delivery that hangs was given back.
-  await using storage = await openStorage({ url: database.url })
-  const claim = { leaseMs: 60_000, rowsMax: 1, textBytesMax: 1 }
-  const claimed = await storage.webhooks.outbox.claim(claim)
-  expect(claimed?.webhook.id).toBe(listener.id)
 })
 
 test('a failing provider makes only JWTs unavailable, and the log says why', async () => {

@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
-import { type Entity, storesOf } from '@plant-store/engine'
 import {
   isInstalled,
   type LaunchedServer,
@@ -13,7 +12,6 @@ import {
   startServer,
 } from '@plant-store/harness'
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
-import { entities, inspectStore } from '@plant-store/persistence'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
 import { findPort } from '../src/http/listening.ts'
@@ -105,37 +103,6 @@ test(
     expect(kept).not.toContain(token.slice('plantstore_'.length))
   },
 )
-
-/** Creates a store as the first release did. */
-async function createOlderStore(url: string): Promise<void> {
-  const first = Object.entries<Entity>(entities).map(([name, entity]) => {
-    const compile = () => ({ statements: {}, port: () => ({}) })
-    return [name, { ...entity, compile, migrations: { 1: entity.migrations[1] } }]
-  })
-  await using _ = await storesOf(Object.fromEntries(first)).openStorage({ url })
-}
-
-test('a start migrates an older store', async () => {
-  const folder = temporaryFolder()
-  const databaseUrl = `file:${join(folder, 'plants.db')}`
-  await createOlderStore(databaseUrl)
-
-  await using server = await startServer({ databaseUrl })
-  // The terminal or the session of an operator has ended.
-  expect(await server.end('SIGHUP')).toBe(0)
-
-  const to = (await inspectStore(databaseUrl)).schemaVersion
-  expect(server.log).toMatchObject([
-    { level: 'warn', from: 1, to },
-    { msg: 'listening' },
-    {
-      msg: 'there is no access token: create one with npx --yes pnpm@12 plant-store token create --name NAME --scope write',
-    },
-    { msg: 'stopping', signal: 'SIGHUP' },
-    { msg: 'stopped' },
-  ])
-  expect(server.errors()).toBe('')
-})
 
 test('a server cannot listen on an address of nobody, in one line', async () => {
   // TEST-NET-1 (RFC 5737).

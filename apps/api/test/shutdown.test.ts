@@ -1,26 +1,70 @@
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { parsePlantListQuery } from '@plant-store/domain'
-import { openStorage } from '@plant-store/persistence'
+import { type Entity, storesOf } from '@plant-store/engine'
+import { startServer, temporaryFolder } from '@plant-store/harness'
+import { entities, inspectStore, openStorage } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
-import { alone, ask, connectRaw, createOver, start, token } from './ask.ts'
+import { alone, ask, connectRaw, create, createOver, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
+import { listen } from './listener.ts'
+import { makeKey, settingsOf, startPartner } from './partner.ts'
+
+/** Creates a store as the first release did. */
+async function createOlderStore(url: string): Promise<void> {
+  const first = Object.entries<Entity>(entities).map(([name, entity]) => {
+    const compile = () => ({ statements: {}, port: () => ({}) })
+    return [name, { ...entity, compile, migrations: { 1: entity.migrations[1] } }]
+  })
+  await using _ = await storesOf(Object.fromEntries(first)).openStorage({ url })
+}
 
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
+const provider = starting.use(await startPartner(() => {}))
+const listener = starting.use(await listen(database.url, () => new Promise(() => {})))
+const older = `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`
+await createOlderStore(older)
 const [program, balanced] = await Promise.all([
   start(
-    { HTTP_THREADS: '2', SHUTDOWN_DELAY: '200ms', SHUTDOWN_TIMEOUT: '5s' },
+    {
+      HTTP_THREADS: '2',
+      SHUTDOWN_DELAY: '200ms',
+      // The fetch of the keys gives up after 5 s, and requests are answered in 4.
+      SHUTDOWN_TIMEOUT: '5s',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      ...settingsOf(provider.url),
+    },
     { databaseUrl: database.url },
   ),
-  // Its delay is never over here.
-  start({ HTTP_THREADS: '2', SHUTDOWN_DELAY: '1h' }),
+  startServer({
+    databaseUrl: older,
+    // Its delay is never over here.
+    environment: { HTTP_THREADS: '2', SHUTDOWN_DELAY: '1h' },
+  }),
 ])
 starting.use(program)
 starting.use(balanced)
 const resources = starting.move()
 afterAll(() => resources.disposeAsync())
 
-test('a stop under load answers every request, and stores what it answers', async () => {
+test('a start migrates an older store, and says that nobody has a token', async () => {
+  const { schemaVersion: to } = await inspectStore(older)
+
+  await balanced.logged(
+    'there is no access token: create one with npx --yes pnpm@12 plant-store token create --name NAME --scope write',
+  )
+
+  const [migrated, listening] = balanced.log
+  expect(migrated).toMatchObject({ level: 'warn', from: 1, to })
+  expect(listening).toMatchObject({ msg: 'listening' })
+})
+
+test('a stop under load answers all, although partners hang or are missing', async () => {
+  const key = await makeKey()
+  const waiting = create(program, -2, await key.sign('flora'))
+  await create(program, 0)
+  await expect.poll(() => listener.received).toEqual([0n])
   // A batch whose client never ends.
   using batch = await connectRaw(program.url)
   batch.send(
@@ -55,17 +99,26 @@ test('a stop under load answers every request, and stores what it answers', asyn
   const answerToBatch = await batch.answer(undefined)
   expect(await ended).toBe(0)
 
+  expect((await waiting).text).toContain('50306')
   expect(`${answerToBatch.body}`).toMatch(/^\{"error":50303,/)
   const stopping = await program.logged('stopping')
   const stopped = await program.logged('stopped')
   expect(stopped.time - stopping.time).toBeGreaterThanOrEqual(200)
   expect(program.log.at(-1)).toBe(stopped)
-  expect(program.warnings()).toEqual([])
+  const warnings = program.warnings().map(({ msg, reason }) => `${msg}: ${reason}`)
+  expect([...new Set(warnings)].sort()).toEqual([
+    'the collector takes no traces: connect ECONNREFUSED 127.0.0.1:1',
+    expect.stringMatching(/^the identity provider's keys cannot be used: /),
+  ])
   // The WAL was taken into the database: it was closed, not left.
   expect(existsSync(`${database.url.slice('file:'.length)}-wal`)).toBe(false)
   await using storage = await openStorage({ url: database.url })
   const query = { ...parsePlantListQuery({ after: 0n }), limit: lastId }
   expect(await storage.plants.page(query)).toHaveLength(lastId)
+  // The lease of the delivery that hangs was given back.
+  const claim = { leaseMs: 60_000, rowsMax: 1, textBytesMax: 1 }
+  const claimed = await storage.webhooks.outbox.claim(claim)
+  expect(claimed?.webhook.id).toBe(listener.id)
 })
 
 test('clients whose balancer asks /readyz are all answered in a stop', async () => {
@@ -87,7 +140,7 @@ test('clients whose balancer asks /readyz are all answered in a stop', async () 
   }
 
   await Promise.all([balance(), ...Array.from({ length: 8 }, work)])
-  const late = await ask(balanced, 'GET /plants', { headers: alone })
+  const late = await ask(balanced, 'GET /openapi.json', { headers: alone })
 
   expect(new Set(statuses)).toEqual(new Set([200]))
   expect(late.status).toBe(200)

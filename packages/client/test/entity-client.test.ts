@@ -1,7 +1,7 @@
 import { createEntityClient, type ListQuery, type Version } from '@plant-store/client'
 import type { Int64 } from '@plant-store/domain'
 import { expect, test } from 'vitest'
-import { answer, die, startScriptedStore } from './scripted-store.ts'
+import { answer, die, scripted } from './scripted-store.ts'
 
 interface Garden {
   readonly id: Int64
@@ -12,7 +12,7 @@ test('another entity has its own path, rules, query and number for 404', async (
   const missing = answer(404, { error: 40411, message: 'there is no garden with id 7' })
   const inAnotherState = answer(412, { error: 41201, message: 'read it again' })
   const noSuchPath = answer(404, { error: 40401, message: 'nothing is at this path' })
-  await using store = await startScriptedStore([
+  await using store = await scripted([
     answer(200, '[{"id":7,"new":9007199254740993}]', {
       link: '</gardens?after=7>; rel="next"',
     }),

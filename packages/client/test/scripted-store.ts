@@ -13,9 +13,12 @@ export interface StoreRequest
 
 /**
  * A server that does with each request what the script says next, and fails on one too
- * many.
+ * many, and a client of it.
  */
-export async function startScriptedStore(script: readonly Step[]) {
+export async function scripted(
+  script: readonly Step[],
+  options: Partial<ClientOptions> = {},
+) {
   const requests: StoreRequest[] = []
   const server = createServer(async (request, response) => {
     const { method, url, headers } = request
@@ -32,8 +35,10 @@ export async function startScriptedStore(script: readonly Step[]) {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address() as AddressInfo
+  const baseUrl = `http://127.0.0.1:${address.port}`
   return {
-    baseUrl: `http://127.0.0.1:${address.port}`,
+    baseUrl,
+    client: createPlantClient({ baseUrl, token: 't', ...options }),
     requests,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -41,16 +46,6 @@ export async function startScriptedStore(script: readonly Step[]) {
       await once(server, 'close')
     },
   }
-}
-
-/** A scripted store, and a client of it. */
-export async function scripted(
-  script: readonly Step[],
-  options: Partial<ClientOptions> = {},
-) {
-  const store = await startScriptedStore(script)
-  const { baseUrl } = store
-  return { ...store, client: createPlantClient({ baseUrl, token: 't', ...options }) }
 }
 
 export function answer(
