@@ -122,6 +122,8 @@ describe('on a fresh clone', () => {
       expect(checked.code, checked.all).toBe(0)
       expect(tested.code, tested.all).toBe(0)
     },
+    // It builds and checks everything.
+    900_000,
   )
 
   test("a package's tests see its sources", async () => {

@@ -18,7 +18,7 @@ import { ask } from '../ask.ts'
 import { prepareDatabase } from '../database.ts'
 
 /** A night's run loads the store for a minute. */
-const seconds = Number(process.env['LISTENER_SECONDS'] ?? 3)
+const seconds = Number(process.env['LISTENER_SECONDS'] ?? 1)
 const clients = 8
 const ids = 40
 
