@@ -17,7 +17,6 @@ export { readStoreId } from './sqlite/store-id.ts'
 export {
   type Dialect,
   type PageText,
-  type PrecedingStatement,
   postgresDialect,
   sqliteDialect,
 } from './statements/dialect.ts'

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { storesOf } from '@plant-store/engine'
-import { createTestSchema } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { notes } from './example.ts'
-import { newFile } from './places.ts'
+import { databases, makePlace } from './places.ts'
 
 function textOf(file: string): string {
   return readFileSync(new URL(file, import.meta.url), 'utf8')
@@ -13,9 +12,8 @@ test('the example of the README is the one that is tested', () => {
   expect(textOf('../README.md')).toContain(`\`\`\`ts\n${textOf('example.ts')}\`\`\``)
 })
 
-test.each(['SQLite', 'PostgreSQL'])('the example works on %s', async database => {
-  await using schema = await createTestSchema()
-  const url = database === 'SQLite' ? `file:${newFile()}` : schema.url
+test.each(databases)('the example works on %s', async database => {
+  const { url } = await makePlace(database)
   await using storage = await storesOf({ notes }).openStorage({ url })
 
   await storage.notes.add({ id: 1n, text: 'first' })

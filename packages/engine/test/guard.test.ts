@@ -26,10 +26,11 @@ import {
   inspectStore,
   note,
   notesFrom,
+  openReader,
   openStorage,
   restoreStore,
 } from './notes.ts'
-import { changeBySql, createStore, looks, newFile, snapshot } from './places.ts'
+import { changeBySql, createStore, itemsOf, looks, newFile, snapshot } from './places.ts'
 
 const changesOf = (file: string) => readFileSync(file).readUInt32BE(24)
 
@@ -183,10 +184,10 @@ const ways: Readonly<Record<string, (path: string) => void>> = {
 const passCheck = () => sleep(20)
 const unavailable = { code: 'store-unavailable' }
 
-/** Returns the ids of the notes in a store that is opened again. */
+/** Returns the ids of the notes in a store, as the next process finds them. */
 async function idsAt(url: string): Promise<bigint[]> {
-  await using storage = await openStorage({ url })
-  const notes = await storage.notes.page(100)
+  await using reader = await openReader(url)
+  const notes = await itemsOf(reader.all('notes'))
   return notes.map(({ id }) => id)
 }
 
@@ -228,13 +229,13 @@ test.each([
     const outage = { ...unavailable, cause: { message: reason } }
     await expect(storage.check()).rejects.toMatchObject(outage)
   }
-  // The next start finds every change without help.
+  // The next process finds every change without help.
   const isWhole = suffix !== '' && way !== 'cut'
   if (!isWhole) {
     return
   }
   const ids = notesFrom(2, 49).map(({ id }) => id)
-  expect(await idsAt(url), 'the next start').toEqual(ids)
+  expect(await idsAt(url), 'the next process').toEqual(ids)
 })
 
 /** Creates a store of one note, a copy of it as it was before, and a backup. */

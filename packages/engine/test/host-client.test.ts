@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { assert, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
+import { wireMessage } from './proxy.ts'
 
 /** A certificate that nothing trusts, whose private key was thrown away. */
 const certificate = `-----BEGIN CERTIFICATE-----
@@ -130,17 +131,10 @@ describe('a failed attempt leaves no socket open', () => {
   })
 })
 
-/** Returns a message of PostgreSQL's protocol. */
-function messageOf(type: string, body: string): Buffer {
-  const message = Buffer.from(`${type}\0\0\0\0${body}`)
-  message.writeInt32BE(message.length - 1, 1)
-  return message
-}
-
-const errorOf = (text: string) => messageOf('E', `SFATAL\0VFATAL\0C28000\0M${text}\0\0`)
+const errorOf = (text: string) => wireMessage('E', `SFATAL\0VFATAL\0C28000\0M${text}\0\0`)
 
 /** The user is known, and the server is ready. */
-const letIn = Buffer.concat([messageOf('R', '\0\0\0\0'), messageOf('Z', 'I')])
+const letIn = Buffer.concat([wireMessage('R', '\0\0\0\0'), wireMessage('Z', 'I')])
 
 test('a key whose file is gone is the reason, and is read again later', async () => {
   const key = join(temporaryFolder(), 'key')

@@ -4,7 +4,6 @@ import {
   type Migration,
   type PageBounds,
   type Parameter,
-  type PrecedingStatement,
   postgresDialect,
   type Query,
   sqliteDialect,
@@ -40,12 +39,7 @@ const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
 
 type Page = PageBounds & { readonly from: bigint }
 
-/** @param preceding what precedes an insert on SQLite */
-export function statementsOf(
-  table: keyof Tables,
-  dialect: Dialect,
-  preceding?: PrecedingStatement<Note>,
-) {
+export function statementsOf(table: keyof Tables, dialect: Dialect) {
   const { name, tables, read, change } = dialect
   const db = tables<Tables>()
   const byId = { of: table, by: 'id' } as const
@@ -57,9 +51,7 @@ export function statementsOf(
     on conflict (id) do update set text = excluded.text, topic = excluded.topic`
   const { changeMany } = postgresDialect
   const ofSqlite = {
-    insert: preceding
-      ? sqliteDialect.changePrecededBy(preceding, byId, insert)
-      : sqliteDialect.change(byId, insert),
+    insert: sqliteDialect.change(byId, insert),
     save: sqliteDialect.change(byId, save),
   }
   const ofPostgres = {

@@ -5,12 +5,13 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
+import { migrateSqlite } from '../src/sqlite/schema.ts'
 import {
   backUpStore,
+  entities,
   inspectStore,
   openReader,
   openSalvage,
-  openStorage,
   restoreStore,
 } from './notes.ts'
 
@@ -68,9 +69,9 @@ export function changeBySql(file: string, statements: string): void {
   database.close()
 }
 
-/** Opens a new store, and closes it. */
+/** Starts on a file as `openStorage` does, without the thread of a writer. */
 export async function createStore(url: string): Promise<void> {
-  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  await migrateSqlite(url.slice('file:'.length), entities, { lockTimeoutMs: 5_000 })
 }
 
 function hashOf(file: string): string {

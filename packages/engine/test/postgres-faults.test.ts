@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Storage } from '@plant-store/engine'
+import type { MainStorage } from '@plant-store/engine'
 import {
   createDatabase,
   type PostgresServer,
@@ -35,7 +35,7 @@ const timeoutMs = 1_000
 
 let server: PostgresServer
 let database: TestDatabase
-let storage: Storage<Entered>
+let storage: MainStorage<Entered>
 
 const open = (url = database.url) => openStorage({ url, timeoutMs })
 
@@ -54,6 +54,9 @@ afterEach(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 test('a table that is locked for long delays no answer beyond the limit', async () => {
+  expect(storage.share(), 'each thread has the limit').toMatchObject({
+    server: { timeoutMs },
+  })
   await storage.notes.insert(note(1))
   await using other = await openSession()
   await other.query('begin; lock table notes in access exclusive mode')

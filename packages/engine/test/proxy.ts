@@ -177,11 +177,15 @@ function spoilt({ name, bytes }: Message): Buffer {
   }
   const isSimpleQuery = bytes.toString('latin1', 0, 1) === simpleQuery
   return isSimpleQuery
-    ? messageOf(simpleQuery, 'select pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0')
-    : messageOf('E', 'none\0\0\0\0\0')
+    ? wireMessage(
+        simpleQuery,
+        'select pg_cancel_backend(pg_backend_pid()), pg_sleep(60)\0',
+      )
+    : wireMessage('E', 'none\0\0\0\0\0')
 }
 
-function messageOf(type: string, body: string): Buffer {
+/** Returns a message of PostgreSQL's protocol. */
+export function wireMessage(type: string, body: string): Buffer {
   const message = Buffer.from(`${type}\0\0\0\0${body}`)
   message.writeInt32BE(message.length - 1, 1)
   return message

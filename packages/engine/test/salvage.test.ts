@@ -17,7 +17,7 @@ import {
   note,
   notesFrom,
 } from './notes.ts'
-import { changeBySql, newFile, openFilesIn } from './places.ts'
+import { changeBySql, itemsOf, newFile, openFilesIn } from './places.ts'
 
 /** A page that was cut off reads as zeros, and so as rows without a text. */
 function parseNote(row: Note): Note {
@@ -207,11 +207,8 @@ function changedFile(statements: string): string {
 
 async function salvaged(file: string) {
   await using salvage = await openSalvage(`file:${file}`)
-  const read: Note[] = []
   const ofNotes = salvage.of('notes')
-  for await (const each of ofNotes.all()) {
-    read.push(...each)
-  }
+  const read = await itemsOf(ofNotes.all())
   return { read, count: ofNotes.count, unread: ofNotes.unread() }
 }
 

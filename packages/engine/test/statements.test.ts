@@ -2,7 +2,7 @@ import { type Parameter, postgresDialect, sqliteDialect } from '@plant-store/eng
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { valuesOf } from '../src/statements/statement.ts'
-import { type Note, statementsOf, type Tables } from './notes.ts'
+import type { Note, Tables } from './notes.ts'
 
 describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {
   const db = dialect.tables<Tables>()
@@ -35,10 +35,15 @@ describe.each([sqliteDialect, postgresDialect])('on $name', dialect => {
 
 test('a statement that precedes an insert must take the same values', () => {
   const insertAfter = (...names: (keyof Note)[]) =>
-    statementsOf('notes', sqliteDialect, {
-      onlyIf: sql`select 1 from gardens`,
-      build: p => sql`insert into gardens select ${sql.join(names.map(name => p(name)))}`,
-    }).insert
+    sqliteDialect.changePrecededBy<Note>(
+      {
+        onlyIf: sql`select 1 from gardens`,
+        build: p =>
+          sql`insert into gardens select ${sql.join(names.map(name => p(name)))}`,
+      },
+      { of: 'notes', by: 'id' },
+      p => sql`insert into notes select ${p('id')}, ${p('text')}, ${p('topic')}`,
+    )
 
   const { preceding } = insertAfter('id', 'text', 'topic')
 

@@ -151,7 +151,7 @@ test('each outage of moved files begins and ends within a second', async () => {
     vi.advanceTimersByTime(1_000)
     const begun = await thread.answer()
     renameSync(`${folder}-moved`, folder)
-    vi.advanceTimersByTime(10_000)
+    vi.advanceTimersByTime(1_000)
     const ended = await thread.answer()
 
     const blockedBecause = expect.stringContaining('removed, moved or replaced')

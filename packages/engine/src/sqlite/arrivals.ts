@@ -17,14 +17,11 @@ export interface Group {
   readonly changes: readonly Change[]
 }
 
-/** A transaction with this many single changes takes no further group of them. */
-const transactionChangesMax = 1_000
-
 /**
- * The same for bulk changes. There are more of them, because a transaction writes a page
- * once for all its changes.
+ * A transaction with this many changes of a kind takes no further group of them. There
+ * are more bulk ones, because a transaction writes a page once for all its changes.
  */
-const bulkTransactionChangesMax = 8_000
+const transactionChangesMax = { single: 1_000, bulk: 8_000 }
 
 /**
  * How long changes are recent. After a recent single change, a transaction takes bulk
@@ -91,7 +88,7 @@ export class Arrivals {
   /** Returns the next group of the transaction, or `undefined` if it takes no other. */
   next(): Group | undefined {
     this.#askedMs = performance.now()
-    return this.#nextSingle() ?? this.#nextBulk()
+    return this.#take('single') ?? (this.#isBulkLate() ? undefined : this.#take('bulk'))
   }
 
   /**
@@ -124,30 +121,21 @@ export class Arrivals {
     return { single: this.#isRecent('single'), bulk: this.#isRecent('bulk') }
   }
 
-  #nextSingle(): Group | undefined {
-    if (this.#takenChanges.single >= transactionChangesMax) {
-      return undefined
-    }
-    return this.#take('single')
-  }
-
-  #nextBulk(): Group | undefined {
-    const isFirst = this.#takenChanges.bulk === 0
-    if (isFirst) {
+  /** Returns whether bulk changes have had their time while single ones may wait. */
+  #isBulkLate(): boolean {
+    if (this.#takenChanges.bulk === 0) {
       this.#bulkStartMs = this.#askedMs
-      return this.#take('bulk')
+      return false
     }
     const bulkMs = this.#askedMs - this.#bulkStartMs
-    const isSlow = bulkMs >= this.#commitMs
-    const isFull = this.#takenChanges.bulk >= bulkTransactionChangesMax
-    if (isFull || (isSlow && this.#isRecent('single'))) {
-      return undefined
-    }
-    return this.#take('bulk')
+    return bulkMs >= this.#commitMs && this.#isRecent('single')
   }
 
   /** Takes the first group of a kind that waits, or else one that has just arrived. */
   #take(kind: ChangeKind): Group | undefined {
+    if (this.#takenChanges[kind] >= transactionChangesMax[kind]) {
+      return undefined
+    }
     const group = this.#takeWaitingOf(kind) ?? this.#receiveOf(kind)
     if (group !== undefined) {
       this.#taken.push(group)
