@@ -89,9 +89,9 @@ test('random documents are read as a plain reader does', () => {
 
       expect(outcome(parseJsonRecord, text), text).toEqual(expected)
     }),
-    { numRuns: 5_000 },
+    { numRuns: 3_000 },
   )
-  expect(counts.get('valid')).toBeGreaterThan(500)
-  expect(counts.get('repeated member')).toBeGreaterThan(50)
-  expect(counts.get('syntax')).toBeGreaterThan(1_000)
+  expect(counts.get('valid')).toBeGreaterThan(300)
+  expect(counts.get('repeated member')).toBeGreaterThan(30)
+  expect(counts.get('syntax')).toBeGreaterThan(600)
 })

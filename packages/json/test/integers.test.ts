@@ -31,5 +31,5 @@ test('random numbers of every form are read as exact decimals are', () => {
   const property = fc.property(numbers, source => {
     expect(readNumber(source), source).toBe(exactMember(source))
   })
-  fc.assert(property, { numRuns: 10_000 })
+  fc.assert(property, { numRuns: 5_000 })
 })

@@ -112,7 +112,7 @@ test('a delivery is given up after three days', async () => {
   const outcomes = recordOutcomes(world)
   world.announce(1n)
 
-  await world.runFor(10 * dayMs)
+  await world.runFor(5 * dayMs)
 
   const waitsMs = outcomes().map(({ failed }) => failed?.retryInMs)
   expect(waitsMs.pop()).toBeUndefined()

@@ -52,7 +52,7 @@ test('every webhook gets every change, those of a plant in order', async () => {
       }
     },
   )
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, { numRuns: 200 })
 })
 
 const limits = { ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 }
