@@ -58,10 +58,14 @@ export async function readPage<
   const items = rows.slice(0, limit)
   const last = items.at(-1)
 
-  const bytes = rows.reduce((sum, row) => sum + textBytes(row), 0)
-  const hasNext = rows.length > limit || bytes >= textBytesMax
+  // Most pages are full, and need no count of their bytes.
+  const hasNext = rows.length > limit || bytesOf(rows) >= textBytesMax
   if (last === undefined || !hasNext) {
     return { items }
   }
   return { items, next: last.id }
+}
+
+function bytesOf(items: readonly object[]): number {
+  return items.reduce<number>((sum, item) => sum + textBytes(item), 0)
 }
