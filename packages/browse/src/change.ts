@@ -1,6 +1,9 @@
-import { NoAnswerError, type Plant, RefusedError } from '@plant-store/client'
-import { isSamePlant, plants, readPlant, type StoredPlant } from './plants.ts'
-import { isRefused, messageOf, signedIn } from './session.ts'
+import type { Plant, RefusedError } from '@plant-store/client'
+import { type Answer, readVersion } from '@plant-store/client/page'
+import { writeJsonRecord } from './json.ts'
+import { readItem, readPlant, type StoredPlant, send, toUrl } from './plants.ts'
+import { isRefused, messageOf } from './session.ts'
+import { toText } from './values.ts'
 
 /** A change of one plant. */
 export interface Change {
@@ -35,15 +38,17 @@ export async function attempt(
   onUncertain: (text: string) => void,
 ): Promise<Outcome> {
   try {
-    const stored = await signedIn(() => send(change, base))
+    const stored = await make(change, base)
     return { isDone: true, now: stored }
   } catch (error) {
-    const isUncertain = mayHaveChanged(error)
+    const isUncertain = (error as Partial<RefusedError>).mayHaveChanged === true
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {
       throw error
     }
-    const doubt = isUncertain ? 'It is unknown whether it was' : 'It was not'
-    const doubtful = `${doubt} ${participle(change)}`
+    const not = `It was not ${participle(change)}`
+    const doubtful = isUncertain
+      ? `It is unknown whether it was ${participle(change)}`
+      : not
     if (isUncertain) {
       onUncertain(`${doubtful}. Reading it again …`)
     }
@@ -52,28 +57,34 @@ export async function attempt(
     })
     const isDone = isSamePlant(now?.item, change.wanted)
     if (!isDone && now?.version === base?.version) {
-      throw new Error(`It was not ${participle(change)}: ${messageOf(error)}`)
+      throw new Error(`${not}: ${messageOf(error)}`)
     }
     return { isDone, now }
   }
 }
 
 /** A new plant is saved, too, because the store then recognises a repeated attempt. */
-async function send(
+function make(
   { id, wanted }: Change,
   base: StoredPlant | undefined,
 ): Promise<StoredPlant | undefined> {
-  if (wanted !== undefined) {
-    const condition = base ? { ifMatch: base.version } : { ifNoneMatch: '*' as const }
-    return plants.replace(wanted, condition)
+  const headers: Readonly<Record<string, string>> = base
+    ? { 'if-match': `"${base.version}"` }
+    : { 'if-none-match': '*' }
+  const request = { url: toUrl(id), headers, signal: undefined }
+  if (wanted === undefined) {
+    return send({ ...request, method: 'DELETE', read: () => undefined })
   }
-  await plants.remove(id, { ifMatch: base?.version })
-  return undefined
+  const body = writeJsonRecord({ ...wanted, id: undefined })
+  const read = (answer: unknown, whole: Answer) => ({
+    item: readItem(answer, id),
+    version: readVersion(whole),
+  })
+  return send({ ...request, method: 'PUT', body, read })
 }
 
-function mayHaveChanged(error: unknown): boolean {
-  return (
-    (error instanceof RefusedError || error instanceof NoAnswerError) &&
-    error.mayHaveChanged
-  )
+/** Returns whether two states of a plant have the same values, or both are none. */
+function isSamePlant(a: Plant | undefined, b: Plant | undefined): boolean {
+  const names = Object.keys({ ...a, ...b }) as (keyof Plant)[]
+  return names.every(name => toText(a?.[name]) === toText(b?.[name]))
 }

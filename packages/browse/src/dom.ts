@@ -9,8 +9,10 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return created
 }
 
+export function byId(id: string): HTMLElement
+export function byId<Type extends HTMLElement>(id: string, type: new () => Type): Type
 /** Returns the element of `browse.html` with this id. */
-export function byId<Type extends HTMLElement>(id: string, type: new () => Type): Type {
+export function byId(id: string, type = HTMLElement): HTMLElement {
   const existing = document.getElementById(id)
   if (!(existing instanceof type)) {
     throw new Error(`the page has no ${id}`)
@@ -71,24 +73,19 @@ export function removeDialog(dialog: HTMLDialogElement): void {
 /** The keys that press a button or close a dialog. */
 const actingKeys = ['Enter', ' ', 'Escape']
 
-/**
- * Lets a held key act only where it was pressed. The key that has opened a question would
- * otherwise answer it, too.
- */
-export function ignoreHeldKeys(): void {
-  let pressedOn: EventTarget | null = null
-  document.addEventListener(
-    'keydown',
-    event => {
-      if (!event.repeat) {
-        pressedOn = event.target
-        return
-      }
-      if (actingKeys.includes(event.key) && event.target !== pressedOn) {
-        event.preventDefault()
-        event.stopPropagation()
-      }
-    },
-    { capture: true },
-  )
-}
+let pressedOn: EventTarget | null = null
+
+// A held key acts only where it was pressed. The key that has opened a question would
+// otherwise answer it, too.
+document.addEventListener(
+  'keydown',
+  event => {
+    if (!event.repeat) {
+      pressedOn = event.target
+    } else if (actingKeys.includes(event.key) && event.target !== pressedOn) {
+      event.preventDefault()
+      event.stopPropagation()
+    }
+  },
+  { capture: true },
+)

@@ -32,20 +32,17 @@ export function createIdField(name: string, hint: string): Field<bigint | undefi
   }
 }
 
-/** What the store has of a member, and whether the plant is a new one. */
-interface Original {
-  readonly original: string | undefined
-  readonly isNew: boolean
-}
-
 /**
  * Returns the field of a text. If nobody edits it, it keeps its value, because a
  * `<textarea>` cannot hold every text: it has no CR.
+ *
+ * @param original what the store has, `undefined` if there is none
  */
 export function createTextField(
   name: string,
   hint: string,
-  { original = '', isNew }: Original,
+  isNew: boolean,
+  original = '',
 ): Field<string> {
   const control = element('textarea', { rows: 2, value: original })
   control.setSelectionRange(0, 0)
@@ -78,10 +75,11 @@ export function createTextField(
 export function createOptionalTextField(
   name: string,
   hint: string,
-  options: Original,
+  isNew: boolean,
+  original: string | undefined,
 ): Field<string | undefined> {
-  const field = createTextField(name, hint, options)
-  const keep = element('input', { type: 'checkbox', checked: options.original === '' })
+  const field = createTextField(name, hint, isNew, original)
+  const keep = element('input', { type: 'checkbox', checked: original === '' })
   if (keep.checked) {
     field.element.append(element('label', { className: 'hint' }, keep, ' “” empty text'))
   }
@@ -124,7 +122,7 @@ function createFrame(name: string, hint: string, control: Control) {
   const say = (text: string, isInvalid: boolean) => {
     note.textContent = text || hint
     note.className = text === '' ? 'hint' : 'problem'
-    control.setAttribute('aria-invalid', `${isInvalid}`)
+    control.ariaInvalid = `${isInvalid}`
   }
   control.addEventListener('input', () => say('', false))
   const label = element('label', { htmlFor: control.id }, name)

@@ -5,10 +5,10 @@ import type { Filter } from './plants.ts'
 import { integerProblem, readInteger, toCell } from './values.ts'
 
 const form = byId('filters', HTMLFormElement)
-const fieldset = byId('filter-fields', HTMLElement)
+const fieldset = byId('filter-fields')
 const fold = byId('fold', HTMLButtonElement)
 
-/** The labels of the fields above the table, in their order. */
+/** The labels of the fields above the table, in their order. The last is the search. */
 const labels: Readonly<Record<Filter, string>> = {
   after: 'From id',
   tag: 'tag',
@@ -98,7 +98,7 @@ function readFields(): Place | undefined {
     const isEdited = text !== shown
     const isNoId = text.trim() !== '' && readInteger(text) === undefined
     const isWrong = isEdited && name === 'after' && isNoId
-    input.setAttribute('aria-invalid', `${isWrong}`)
+    input.ariaInvalid = `${isWrong}`
     if (isWrong) {
       refuse(`${label} ${integerProblem(text)}.`)
       input.focus()
@@ -124,7 +124,7 @@ function toParameter(name: string, text: string): string | undefined {
 
 /** Folds the fields into a button, on a phone only. */
 function setFolded(isFolded: boolean): void {
-  fold.setAttribute('aria-expanded', `${!isFolded}`)
+  fold.ariaExpanded = `${!isFolded}`
 }
 
 form.addEventListener('submit', event => {
@@ -136,9 +136,7 @@ form.addEventListener('submit', event => {
   }
 })
 
-fold.addEventListener('click', () =>
-  setFolded(fold.getAttribute('aria-expanded') === 'true'),
-)
+fold.addEventListener('click', () => setFolded(fold.ariaExpanded === 'true'))
 
 // "/" goes to the search, as on other pages, unless somebody types it.
 document.addEventListener('keydown', event => {
@@ -148,6 +146,6 @@ document.addEventListener('keydown', event => {
   if (event.key === '/' && !isTyped && isOverList) {
     event.preventDefault()
     setFolded(false)
-    fields.find(({ name }) => name === 'name_contains')?.input.focus()
+    fields.at(-1)?.input.focus()
   }
 })

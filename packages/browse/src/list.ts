@@ -1,8 +1,14 @@
 import type { PlantListQuery } from '@plant-store/client'
 import { byId } from './dom.ts'
 import { clearMessages, refuse } from './messages.ts'
-import { type Place, pagesBefore, toFragment, withParameter } from './place.ts'
-import { plants } from './plants.ts'
+import {
+  type addVisit,
+  type Place,
+  pagesBefore,
+  toFragment,
+  withParameter,
+} from './place.ts'
+import { listPlants } from './plants.ts'
 import {
   clearTable,
   createRow,
@@ -11,14 +17,14 @@ import {
   showEmpty,
   showTable,
 } from './rows.ts'
-import { messageOf, signedIn, token } from './session.ts'
+import { messageOf, token } from './session.ts'
 
 /** The largest number of rows on a page of the list. */
 const rowsMax = 100
 
-const rowsLine = byId('rows', HTMLElement)
-const total = byId('total', HTMLElement)
-const range = byId('range', HTMLElement)
+const rowsLine = byId('rows')
+const totalLine = byId('total')
+const range = byId('range')
 const stop = byId('stop', HTMLButtonElement)
 const first = byId('first', HTMLButtonElement)
 const previous = byId('previous', HTMLButtonElement)
@@ -34,21 +40,20 @@ interface Progress {
   total: string
 }
 
-/** Called when the user goes to another page of a list. */
-export type OnGo = (place: Place, pagesBefore: readonly string[]) => void
-
 /**
  * The list in the table. It is read once at a time: another reading ends the one that is
  * under way, which then says nothing.
  */
 export class List {
-  readonly #onGo: OnGo
   /** The list that is in the table, or is being read. */
   #place: Place | undefined
   /** Ends the reading that is under way. */
   #reading = new AbortController()
 
-  constructor(onGo: OnGo) {
+  readonly #onGo: typeof addVisit
+
+  /** @param onGo called when the user goes to another page of the list */
+  constructor(onGo: typeof addVisit) {
     this.#onGo = onGo
   }
 
@@ -76,9 +81,9 @@ export class List {
     clearTable()
     showBusy(false)
     this.#showStatus('')
-    first.disabled = true
-    previous.disabled = true
-    next.disabled = true
+    for (const control of [first, previous, next]) {
+      control.disabled = true
+    }
   }
 
   /** Shows a list. If its reading was ended, what has ended it decides what is shown. */
@@ -118,9 +123,7 @@ export class List {
     let body: HTMLElement | undefined
     try {
       do {
-        const page = await signedIn(() =>
-          plants.list(toParameters(query, progress), signalOrStop),
-        )
+        const page = await listPlants(toParameters(query, progress), signalOrStop)
         // The rows of the previous list stay until the first page arrives.
         body ??= showTable()
         body.append(...page.items.map(plant => createRow(plant, place)))
@@ -128,7 +131,7 @@ export class List {
         progress.hasMore = page.next !== undefined
         progress.after = `${page.next ?? ''}`
         progress.total = `${page.total ?? ''}`
-        total.textContent = isSearch ? toSearchProgress(progress) : ''
+        totalLine.textContent = isSearch ? toSearchProgress(progress) : ''
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
       const isStoppedByUser = stopping.signal.aborted && !signal.aborted
@@ -142,7 +145,7 @@ export class List {
 
   #showStatus(text: string): void {
     rowsLine.textContent = text
-    total.textContent = ''
+    totalLine.textContent = ''
     range.textContent = ''
   }
 
@@ -165,8 +168,7 @@ export class List {
   #showEnd(place: Place, progress: Progress): void {
     const { rowCount, hasMore, after } = progress
     const noun = rowCount === 1 ? 'row' : 'rows'
-    rowsLine.textContent = `${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`
-    total.textContent = toTotal(progress.total)
+    this.#showStatus(`${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`)
     showBusy(false)
     stop.hidden = true
     if (rowCount === 0 && !hasMore) {
@@ -177,7 +179,7 @@ export class List {
     const startsBefore = pagesBefore()
     const isKnown = startOfThis === '' || startsBefore[0] === ''
     const rowsBefore = startOfThis === '' ? 0 : startsBefore.length * rowsMax
-    range.textContent = isKnown ? toRange(rowsBefore, progress) : ''
+    showTotal(progress, isKnown ? rowsBefore : undefined)
     const offer = (
       control: HTMLButtonElement,
       start: string | undefined,
@@ -205,25 +207,26 @@ function toSearchProgress({ after, rowCount }: Progress): string {
   return after === '' ? found : `Looked up to id ${after}, ${found}`
 }
 
-/** A total such as "10000+" is a text, because the store stops counting there. */
-function toTotal(total: string): string {
+/**
+ * Shows how many plants all pages have, and where the rows are among them, such as
+ * `101–200 of 10,000+`. A total such as "10000+" is where the store stops counting.
+ *
+ * @param rowsBefore the number of rows on the pages before, if it is known
+ */
+function showTotal(progress: Progress, rowsBefore: number | undefined): void {
+  const { total, rowCount } = progress
   if (total === '') {
-    return ''
+    return
   }
-  const end = total.endsWith('+') ? 'or more in all' : 'in all'
-  return `${toCount(total)} ${end}`
+  const [more, plus] = total.endsWith('+') ? [' or more', '+'] : ['', '']
+  const count = toCount(Number.parseInt(total, 10))
+  totalLine.textContent = `${count}${more} in all`
+  if (rowsBefore !== undefined && rowCount > 0) {
+    const [first, last] = [rowsBefore + 1, rowsBefore + rowCount].map(toCount)
+    range.textContent = `${first}–${last} of ${count}${plus}`
+  }
 }
 
-/** Returns where the rows of a page are in the list, such as `101–200 of 10,000+`. */
-function toRange(rowsBefore: number, { total, rowCount }: Progress): string {
-  if (total === '' || rowCount === 0) {
-    return ''
-  }
-  const first = toCount(rowsBefore + 1)
-  const last = toCount(rowsBefore + rowCount)
-  return `${first}–${last} of ${toCount(total)}${total.endsWith('+') ? '+' : ''}`
-}
-
-function toCount(count: string | number): string {
-  return Number.parseInt(`${count}`, 10).toLocaleString('en')
+function toCount(count: number): string {
+  return count.toLocaleString('en')
 }

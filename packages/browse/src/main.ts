@@ -1,5 +1,5 @@
-import { type Change, participle } from './change.ts'
-import { byId, ignoreHeldKeys } from './dom.ts'
+import { participle } from './change.ts'
+import { byId } from './dom.ts'
 import { describeFilters, showFilters } from './filters.ts'
 import { isExact } from './json.ts'
 import { List } from './list.ts'
@@ -17,9 +17,8 @@ import {
   replaceVisit,
   toList,
 } from './place.ts'
-import { PlantForm } from './plant-form.ts'
-import { askForScope, readPlant, type StoredPlant } from './plants.ts'
-import { askToDiscard } from './question.ts'
+import type { PlantForm } from './plant-form.ts'
+import { askForScope, readPlant, type StoredPlant, toTitle } from './plants.ts'
 import { failRow, findRow, focusRow, neighbourOf } from './rows.ts'
 import {
   hasOtherToken,
@@ -37,16 +36,11 @@ const list = new List(go)
 /** The forms that are shown, or wait hidden. */
 let forms: readonly PlantForm[] = []
 /** The form of the plant in the URL, if it is open. */
-let formOfUrl: FormOfUrl | undefined
+let formOfUrl: { readonly form: PlantForm; readonly place: Place } | undefined
 /** Ends the reading of the plant that is to be opened. */
 let opening = new AbortController()
 /** Whether a question is open that decides if a form is left. */
 let isLeaving = false
-
-interface FormOfUrl {
-  readonly form: PlantForm
-  readonly place: Place
-}
 
 /** Shows the place of the URL, once the user has agreed to leave what was typed. */
 async function show(): Promise<void> {
@@ -83,7 +77,7 @@ async function leaveForms(): Promise<boolean> {
 async function showPlace(place: Place): Promise<void> {
   const isNew = noteVisit(place)
   const listPlace = toList(place)
-  showFilters(listPlace, to => go(to, []))
+  showFilters(listPlace, go)
   const isListShown = list.isAt(listPlace)
   if (!isListShown || place.plant !== undefined) {
     clearMessages()
@@ -98,11 +92,12 @@ async function showPlace(place: Place): Promise<void> {
   }
   await list.show(listPlace)
   // Not before the list, which is what the user waits for.
+  loadForms().catch(() => {})
   await askForScope()
 }
 
 /** Goes to a place, or reads the list again if it is already there. */
-async function go(place: Place, pagesBefore: readonly string[]): Promise<void> {
+async function go(place: Place, pagesBefore: readonly string[] = []): Promise<void> {
   await historyRest()
   if (!isInUrl(place)) {
     addVisit(place, pagesBefore)
@@ -140,7 +135,6 @@ function showTitle(text: string): void {
 async function showPlant(place: Place): Promise<void> {
   opening.abort()
   opening = new AbortController()
-  const { signal } = opening
   const { plant } = place
   if (formOfUrl !== undefined) {
     return
@@ -150,41 +144,52 @@ async function showPlant(place: Place): Promise<void> {
   if (plant === undefined) {
     return
   }
-  if (plant === 'new') {
-    return showFormOfUrl(place, undefined)
-  }
   const id = readInteger(plant)
-  if (id === undefined) {
+  if (id === undefined && plant !== 'new') {
     refuse(`The id ${integerProblem(plant)}.`)
     return leaveRecord(place)
   }
-  const takeBack = tell(`Loading plant ${id} …`)
+  const takeBack = tell(`Loading ${toTitle(id).toLowerCase()} …`)
+  await openPlant(place, id, opening.signal)
+  takeBack()
+}
+
+/** Opens the form of a plant, or of a new one, unless the user has gone elsewhere. */
+async function openPlant(
+  place: Place,
+  id: bigint | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    const stored = await readPlant(id, signal)
+    const reading = id === undefined ? undefined : readPlant(id, signal)
+    const [stored, { PlantForm }] = await Promise.all([reading, loadForms()])
     signal.throwIfAborted()
-    if (stored === undefined) {
-      showGone(place, id)
-    } else {
-      showFormOfUrl(place, stored)
+    if (id !== undefined && stored === undefined) {
+      return showGone(place, id)
     }
+    formOfUrl = { form: openForm(PlantForm, stored), place }
+    const name = stored && toCell(stored.item.name, 60).textContent
+    showTitle(stored ? `${name} (${id})` : toTitle(id))
   } catch (error) {
     if (!signal.aborted) {
       showUnread(place, id, messageOf(error))
     }
-  } finally {
-    takeBack()
   }
 }
 
-function showFormOfUrl(place: Place, opened: StoredPlant | undefined): void {
-  formOfUrl = { form: openForm(opened), place }
-  const { id, name } = opened?.item ?? {}
-  showTitle(id === undefined ? 'New plant' : `${toCell(name, 60).textContent} (${id})`)
+/**
+ * Resolves to what the forms need, which comes after the list. Who opens a plant before
+ * waits for it.
+ */
+function loadForms() {
+  return import('./forms.ts').catch(() => {
+    throw new Error('the form did not come. Reload this page')
+  })
 }
 
-function openForm(opened: StoredPlant | undefined): PlantForm {
+function openForm(Form: typeof PlantForm, opened: StoredPlant | undefined): PlantForm {
   const id = opened?.item.id
-  const form = new PlantForm({
+  const form = new Form({
     opened,
     onClose(hasChanged) {
       leavePlaceOf(form)
@@ -193,14 +198,19 @@ function openForm(opened: StoredPlant | undefined): PlantForm {
         refreshList(id)
       }
     },
-    onDone: change => returnAfterChange(form, change),
+    onDone(change) {
+      const { id, wanted } = change
+      tell(`Plant ${id} is ${participle(change)}.`)
+      leavePlaceOf(form)
+      refreshList(wanted ? id : neighbourOf(id))
+    },
     onStep: stepTo,
     async openBeside(id) {
       const stored = await readPlant(id)
       if (stored === undefined) {
         throw new Error(`There is no plant ${id} any more.`)
       }
-      openForm(stored)
+      openForm(Form, stored)
     },
   })
   forms = [...forms.filter(each => each.state !== 'over'), form]
@@ -229,22 +239,14 @@ function showGone(place: Place, id: bigint): void {
   }
 }
 
-function showUnread(place: Place, id: bigint, reason: string): void {
+function showUnread(place: Place, id: bigint | undefined, reason: string): void {
   if (!failRow(id, `Not opened: ${reason}`)) {
-    refuse(`Plant ${id}: ${reason}`)
+    refuse(`${toTitle(id)}: ${reason}`)
   }
   // A place that needs a token is shown once there is one.
   if (token() !== '') {
     leaveRecord(place)
   }
-}
-
-/** Goes back to the list after a form's change was made, and reads it again. */
-function returnAfterChange(form: PlantForm, change: Change): void {
-  const { id, wanted } = change
-  tell(`Plant ${id} is ${participle(change)}.`)
-  leavePlaceOf(form)
-  refreshList(wanted ? id : neighbourOf(id))
 }
 
 async function refreshList(idToFocus: bigint | undefined): Promise<void> {
@@ -271,8 +273,11 @@ async function leaveRecord(place: Place): Promise<void> {
 
 async function leaveAndSignOut(): Promise<void> {
   const titles = forms.filter(form => form.isUnsaved).map(form => form.title)
-  if (titles.length > 0 && !(await askToDiscard(document.body, titles.join(', ')))) {
-    return
+  if (titles.length > 0) {
+    const { askToDiscard } = await loadForms()
+    if (!(await askToDiscard(document.body, titles.join(', ')))) {
+      return
+    }
   }
   signOut()
   await forget()
@@ -291,7 +296,7 @@ async function forget(): Promise<void> {
   await show()
 }
 
-newButton.addEventListener('click', () => go({ ...placeOfUrl(), plant: 'new' }, []))
+newButton.addEventListener('click', () => go({ ...placeOfUrl(), plant: 'new' }))
 signOutButton.addEventListener('click', leaveAndSignOut)
 signInButton.addEventListener('click', () => {
   clearMessages()
@@ -312,11 +317,10 @@ addEventListener('pageshow', event => {
   }
 })
 addEventListener('popstate', show)
-ignoreHeldKeys()
-const starting = byId('starting', HTMLElement)
+const starting = byId('starting')
 if (isExact) {
   starting.remove()
-  await show()
+  show()
 } else {
   starting.textContent =
     'This browser rounds large integers. Chromium 114, Firefox 135 and Safari 18.4 do not.'

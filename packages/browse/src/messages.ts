@@ -3,10 +3,14 @@ import type { PlantForm } from './plant-form.ts'
 
 /** The messages in the bar above the table, which stays in view. */
 
-const bar = byId('bar', HTMLElement)
-const happened = byId('happened', HTMLElement)
-const refusal = byId('refusal', HTMLElement)
-const unsaved = byId('unsaved', HTMLElement)
+const bar = byId('bar')
+const happened = byId('happened')
+const refusal = byId('refusal')
+const unsaved = byId('unsaved')
+
+/** The answers of somebody whose text is not saved. */
+export const goOn = 'Go on editing'
+export const discard = 'Discard what I typed'
 
 /** Grows with each message. A translated page has other texts than it was given. */
 let messageCount = 0
@@ -49,12 +53,12 @@ export function keepUnsaved(form: PlantForm, words: string): void {
     'p',
     {},
     `${words} `,
-    button('Go on editing', () => {
+    button(goOn, () => {
       line.remove()
       form.show()
     }),
     ' ',
-    button('Discard what I typed', () => {
+    button(discard, () => {
       line.remove()
       form.discard()
     }),

@@ -64,16 +64,13 @@ let fragmentShown = ''
  */
 export function noteVisit(place: Place): boolean {
   const known = history.state as Visit | null
-  const pagesOfSameList = isOfSameList(place) ? visit.pagesBefore : []
-  visit = known ?? { cameFrom: fragmentShown, pagesBefore: pagesOfSameList }
+  const isOfSameList =
+    toFragment(toList(place)) === toFragment(toList(readPlace(fragmentShown)))
+  const pagesBefore = isOfSameList ? visit.pagesBefore : []
+  visit = known ?? { cameFrom: fragmentShown, pagesBefore }
   fragmentShown = toFragment(place)
   history.replaceState(visit, '', fragmentShown)
   return known === null
-}
-
-function isOfSameList(place: Place): boolean {
-  const listShown = toList(readPlace(fragmentShown))
-  return toFragment(toList(place)) === toFragment(listShown)
 }
 
 /** Makes a place the next entry of the tab's history, after the one in the URL. */

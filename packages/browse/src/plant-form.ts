@@ -9,10 +9,10 @@ import {
   type Field,
 } from './field.ts'
 import { writeJsonRecord } from './json.ts'
-import { keepUnsaved } from './messages.ts'
+import { goOn, keepUnsaved } from './messages.ts'
 import { toFragment } from './place.ts'
-import { hints, type Members, type StoredPlant } from './plants.ts'
-import { ask, askToDiscard, compare, goOn } from './question.ts'
+import { hints, type Members, type StoredPlant, toTitle } from './plants.ts'
+import { ask, askToDiscard, compare } from './question.ts'
 import { idBeside } from './rows.ts'
 import { mayChange, messageOf } from './session.ts'
 import { toCell } from './values.ts'
@@ -68,14 +68,12 @@ export class PlantForm {
     const { opened } = options
     this.#options = options
     this.#base = opened
-    this.title = opened ? `Plant ${opened.item.id}` : 'New plant'
+    this.title = toTitle(opened?.item.id)
     this.#fields = createFields(opened?.item)
     this.#untouched = this.#typedNow()
     this.#setReadOnly(!this.#canSave)
-    const heading = element('h2', { translate: false }, this.title)
-    if (opened) {
-      heading.append(' ', toLabel(opened.item))
-    }
+    const label = opened !== undefined && toLabel(opened.item)
+    const heading = element('h2', { translate: false }, this.title, ' ', label)
     this.#dialog = createDialog(heading, () => this.#close())
     this.#dialog.classList.add('record')
     this.#dialog.append(this.#createForm(heading))
@@ -175,29 +173,27 @@ export class PlantForm {
 
   /** Returns the buttons that copy parts of the plant, and go to the ones beside it. */
   #createTools({ item }: StoredPlant): HTMLElement {
-    const createCopy = (name: string, toText: () => string) =>
+    const parts = {
+      id: `${item.id}`,
+      link: `${location.origin}${location.pathname}${toLink(item.id)}`,
+      JSON: writeJsonRecord(item),
+    }
+    const copies = Object.entries(parts).map(([name, text]) =>
       button(`Copy ${name}`, () => {
-        copyText(toText())
+        copyText(text)
         this.#progress.textContent = `The ${name} is copied.`
-      })
-    const createStep = (label: string, side: 'next' | 'previous') =>
-      button(label, () => {
+      }),
+    )
+    const steps = (['Previous', 'Next'] as const).map(side =>
+      button(`${side} plant`, () => {
         const id = idBeside(item.id, side)
         if (id !== undefined) {
           return this.#options.onStep(id)
         }
-        this.#progress.textContent = `No ${side} plant on this page of the list.`
-      })
-    const page = `${location.origin}${location.pathname}`
-    return element(
-      'div',
-      { className: 'tools' },
-      createCopy('id', () => `${item.id}`),
-      createCopy('link', () => `${page}${toLink(item.id)}`),
-      createCopy('JSON', () => writeJsonRecord(item)),
-      createStep('Previous plant', 'previous'),
-      createStep('Next plant', 'next'),
+        this.#progress.textContent = `No ${side.toLowerCase()} plant on this page of the list.`
+      }),
     )
+    return element('div', { className: 'tools' }, ...copies, ...steps)
   }
 
   #save(): void {
@@ -272,13 +268,13 @@ export class PlantForm {
     this.#progress.textContent = change.wanted ? 'Saving …' : 'Deleting …'
     this.#isSending = true
     this.#setReadOnly(true)
-    this.#dialog.setAttribute('aria-busy', 'true')
+    this.#dialog.ariaBusy = 'true'
     try {
       return await attempt(change, base, text => this.#alert.replaceChildren(text))
     } finally {
       this.#isSending = false
       this.#setReadOnly(false)
-      this.#dialog.removeAttribute('aria-busy')
+      this.#dialog.ariaBusy = null
       this.#progress.textContent = ''
     }
   }
@@ -319,11 +315,14 @@ export class PlantForm {
       this.#fail(heading, heading)
       return false
     }
-    const states = { opened: opened.item, now: now?.item, mine: change.wanted }
     const goAhead = change.wanted ? 'Save mine over it' : `Delete ${change.id}`
     const answer = await ask(this.#dialog, {
       heading,
-      content: compare(states),
+      content: compare(
+        ['when you opened it', opened.item],
+        ['now in the store', now?.item],
+        ['yours', change.wanted],
+      ),
       answers: [keep, goAhead, goOn],
       harmless: goOn,
       harmful: goAhead,
@@ -337,13 +336,13 @@ export class PlantForm {
 
   #failBecauseTaken(id: bigint): void {
     const link = element('a', { href: toLink(id), translate: false }, `id ${id} exists`)
-    link.addEventListener('click', event => {
+    link.onclick = event => {
       event.preventDefault()
-      const fail = (error: unknown) => this.#fail(messageOf(error))
-      this.#options.openBeside(id).catch(fail)
-    })
-    this.#fail(`Nothing was saved: id ${id} exists`)
-    this.#alert.replaceChildren('Nothing was saved: ', link)
+      this.#options.openBeside(id).catch(error => this.#fail(messageOf(error)))
+    }
+    const nothing = 'Nothing was saved: '
+    this.#fail(`${nothing}id ${id} exists`)
+    this.#alert.replaceChildren(nothing, link)
   }
 }
 
@@ -352,8 +351,8 @@ function createFields(plant: Plant | undefined) {
   const isNew = plant === undefined
   return {
     id: isNew ? createIdField('id', hints.id) : undefined,
-    name: createTextField('name', hints.name, { original: plant?.name, isNew }),
-    tag: createOptionalTextField('tag', hints.tag, { original: plant?.tag, isNew }),
+    name: createTextField('name', hints.name, isNew, plant?.name),
+    tag: createOptionalTextField('tag', hints.tag, isNew, plant?.tag),
   } satisfies Members<Field<unknown> | undefined>
 }
 

@@ -1,13 +1,6 @@
-import type {
-  EntityClient,
-  Plant,
-  PlantId,
-  PlantListQuery,
-  Versioned,
-} from '@plant-store/client'
-import { createOperations, createUncheckedSend } from '@plant-store/client/page'
+import type { Plant, PlantId, PlantListQuery, Versioned } from '@plant-store/client'
+import { createReads, createUncheckedSend, type Send } from '@plant-store/client/page'
 import { base, forbidChanges, isRefused, signedIn, token } from './session.ts'
-import { toText } from './values.ts'
 
 /**
  * A value for each member of a plant. Where one is missing, the page does not compile.
@@ -21,6 +14,11 @@ export type StoredPlant = Versioned<Plant>
 /** The parameters of a list that have a field above the table. */
 export type Filter = Exclude<keyof PlantListQuery, 'limit' | 'count'>
 
+/** Returns how users see a plant named. A new one has no id yet. */
+export function toTitle(id: bigint | undefined): string {
+  return id === undefined ? 'New plant' : `Plant ${id}`
+}
+
 /** What a field says about its member. */
 export const hints: Members<string> = {
   id: 'A whole number that no other plant has. It cannot be changed later.',
@@ -28,39 +26,42 @@ export const hints: Members<string> = {
   tag: 'The kind of plant, such as climber. Empty for none.',
 }
 
-/** The store. Members that only a newer page knows survive a save. */
-export const plants: EntityClient<Plant, PlantListQuery> = createOperations(
-  createUncheckedSend({ baseUrl: base, token, neverConnected: () => false }),
-  `${new URL('plants', base)}`,
+const sendUnasked = createUncheckedSend({
+  baseUrl: base,
+  token,
+  neverConnected: () => false,
+})
+
+/** Sends a request to the store, and asks for a token as long as it accepts none. */
+export const send: Send = request => signedIn(() => sendUnasked(request))
+
+const listUrl = `${new URL('plants', base)}`
+
+export const toUrl = (part: bigint | 'batch') => `${listUrl}/${part}`
+
+/** Returns the plant in an answer. Members that only a newer page knows survive a save. */
+export function readItem(value: unknown, id?: bigint): Plant {
+  return { id, ...(value as object) } as Plant
+}
+
+export const { list: listPlants, readVersioned } = createReads<Plant, PlantListQuery>(
+  send,
+  listUrl,
   {
-    parse: (value: unknown, id?: PlantId) => ({ id, ...(value as object) }) as Plant,
+    parse: readItem,
     parseId: id => id as PlantId,
     parseQuery: query => query,
   },
 )
 
 /** Resolves to a plant as it is now, or to `undefined` if there is none. */
-export async function readPlant(
+export function readPlant(
   id: bigint,
   signal?: AbortSignal,
 ): Promise<StoredPlant | undefined> {
-  try {
-    return await signedIn(() => plants.readVersioned(id, { signal }))
-  } catch (error) {
-    if (isRefused(error, 404)) {
-      return undefined
-    }
-    throw error
-  }
-}
-
-/** Returns whether two states of a plant have the same values. */
-export function isSamePlant(a: Plant | undefined, b: Plant | undefined): boolean {
-  if (a === undefined || b === undefined) {
-    return a === b
-  }
-  const names = Object.keys({ ...a, ...b }) as (keyof Plant)[]
-  return names.every(name => toText(a[name]) === toText(b[name]))
+  return readVersioned(id, { signal }).catch(error =>
+    isRefused(error, 404) ? undefined : Promise.reject(error),
+  )
 }
 
 /** The token whose scope was asked for. */
@@ -76,16 +77,15 @@ export async function askForScope(): Promise<void> {
     return
   }
   tokenAsked = tokenSent
-  const headers = {
-    authorization: `Bearer ${tokenSent}`,
-    'content-type': 'application/x-ndjson',
-  }
-  // A save will say why the store does not answer.
-  const answer = await fetch(new URL('plants/batch', base), {
-    method: 'POST',
-    headers,
-  }).catch(() => {})
-  if (answer?.status === 403 && token() === tokenSent) {
-    forbidChanges()
+  const url = toUrl('batch')
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const read = () => {}
+  try {
+    await sendUnasked({ method: 'POST', url, headers, signal: undefined, read })
+  } catch (error) {
+    // A save will say why the store does not answer.
+    if (isRefused(error, 403) && token() === tokenSent) {
+      forbidChanges()
+    }
   }
 }

@@ -1,6 +1,8 @@
 import type { Plant } from '@plant-store/client'
+import { findDifference, toExcerpt } from './difference.ts'
 import { button, createDialog, element, removeDialog } from './dom.ts'
-import { createSign, findDifference, toCell, toExcerpt, toText } from './values.ts'
+import { discard, goOn } from './messages.ts'
+import { createSign, toCell, toText } from './values.ts'
 
 /** A question, and its two or three answers. */
 export interface Question<Answer extends string> {
@@ -28,8 +30,8 @@ export function ask<Answer extends string>(
     const dialog = createDialog(title, () => end(harmless))
     dialog.className = 'question'
     const buttons = answers.map(answer => {
-      const choice = button(answer, () => end(answer))
-      choice.classList.toggle('danger', answer === harmful)
+      const className = answer === harmful ? 'danger' : ''
+      const choice = button(answer, () => end(answer), className)
       choice.autofocus = answer === harmless
       return choice
     })
@@ -38,9 +40,6 @@ export function ask<Answer extends string>(
     dialog.showModal()
   })
 }
-
-export const goOn = 'Go on editing'
-const discard = 'Discard what I typed'
 
 /** Asks before what was typed is lost. Resolves to whether it may be. */
 export async function askToDiscard(owner: HTMLElement, title: string): Promise<boolean> {
@@ -53,48 +52,36 @@ export async function askToDiscard(owner: HTMLElement, title: string): Promise<b
   return answer === discard
 }
 
-/** The states of a plant when two people have changed it. */
-export interface States {
-  readonly opened: Plant
-  /** It is `undefined` if the plant was removed. */
-  readonly now: Plant | undefined
-  /** It is `undefined` if the plant is to be deleted. */
-  readonly mine: Plant | undefined
-}
+/** A state of a plant, with the head of its column. */
+type State = readonly [head: string, plant: Plant | undefined]
 
-interface Column {
-  readonly label: string
-  readonly item: Plant | undefined
-}
-
-/** Returns a table with a row for each member, and a column for each state. */
-export function compare({ opened, now, mine }: States): readonly HTMLElement[] {
-  const all: readonly Column[] = [
-    { label: 'when you opened it', item: opened },
-    { label: 'now in the store', item: now },
-    { label: 'yours', item: mine },
-  ]
-  const columns = all.filter(({ item }) => item !== undefined)
-  const heads = columns.map(({ label }) => element('th', { scope: 'col' }, label))
+/**
+ * Returns a table with a row for each member, and a column for each state that there is.
+ * The first is that which the user has opened.
+ */
+export function compare(...all: readonly State[]): readonly HTMLElement[] {
+  const states = all.filter(([, plant]) => plant !== undefined)
+  const heads = states.map(([head]) => element('th', { scope: 'col' }, head))
   const head = element('tr', {}, element('td'), ...heads)
-  const isShown = (name: keyof Plant) =>
-    name !== 'id' && columns.some(({ item }) => item?.[name] !== undefined)
   // Also the members that only a newer page knows.
-  const names = Object.keys({ ...opened, ...now, ...mine }) as (keyof Plant)[]
-  const rows = names.filter(isShown).map(name => createRow(name, columns))
+  const { id: _, ...members } = Object.assign({}, ...states.map(([, plant]) => plant))
+  const names = Object.keys(members) as (keyof Plant)[]
+  const isShown = (name: keyof Plant) =>
+    states.some(([, plant]) => plant?.[name] !== undefined)
+  const rows = names.filter(isShown).map(name => createRow(name, states))
   const table = element('table', { className: 'states', translate: false })
   table.append(element('thead', {}, head), element('tbody', {}, ...rows))
   return [table, element('p', { className: 'hint' }, '* differs from what you opened')]
 }
 
-function createRow(name: keyof Plant, columns: readonly Column[]): HTMLElement {
-  const texts = columns.map(({ item }) => toText(item?.[name]))
+function createRow(name: keyof Plant, states: readonly State[]): HTMLElement {
+  const texts = states.map(([, plant]) => toText(plant?.[name]))
   const show = createShow(texts)
-  const cells = columns.map(({ label, item }, index) => {
+  const cells = states.map(([head, plant], index) => {
     const isChanged = texts[index] !== texts[0]
     const star = isChanged && element('b', {}, createSign(' *', ''))
-    const cell = element('td', {}, show(item?.[name], index > 0), star)
-    cell.dataset['label'] = label
+    const cell = element('td', {}, show(plant?.[name], index > 0), star)
+    cell.dataset['label'] = head
     return cell
   })
   return element('tr', {}, element('th', { scope: 'row' }, name), ...cells)

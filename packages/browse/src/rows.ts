@@ -8,9 +8,9 @@ import { createCode } from './session.ts'
 import { toCell } from './values.ts'
 
 const table = byId('table', HTMLTableElement)
-const emptyMessage = byId('empty', HTMLElement)
-const filters = byId('filters', HTMLElement)
-const newButton = byId('new', HTMLElement)
+const emptyMessage = byId('empty')
+const filters = byId('filters')
+const newButton = byId('new')
 
 /** The columns in their order. The name comes first, because people look for it. */
 const columns: Members<(plant: Plant, place: Place) => HTMLElement> = {
@@ -96,20 +96,19 @@ export function findRow(id: bigint | undefined): HTMLTableRowElement | undefined
 }
 
 /** Returns the id of the row on one side of this one, if there is one. */
-export function idBeside(id: bigint, side: 'next' | 'previous'): bigint | undefined {
-  const neighbour = findRow(id)?.[`${side}ElementSibling`]
-  return neighbour instanceof HTMLTableRowElement
-    ? BigInt(neighbour.dataset['id'] ?? '')
-    : undefined
+export function idBeside(id: bigint, side: 'Next' | 'Previous'): bigint | undefined {
+  const row = findRow(id)
+  const beside = side === 'Next' ? row?.nextElementSibling : row?.previousElementSibling
+  return beside instanceof HTMLElement ? BigInt(`${beside.dataset['id']}`) : undefined
 }
 
 /** Returns the id of the row after this one, or else of the row before it. */
 export function neighbourOf(id: bigint): bigint | undefined {
-  return idBeside(id, 'next') ?? idBeside(id, 'previous')
+  return idBeside(id, 'Next') ?? idBeside(id, 'Previous')
 }
 
 /** Says beside a row why it cannot be opened. Returns whether there is such a row. */
-export function failRow(id: bigint, text: string): boolean {
+export function failRow(id: bigint | undefined, text: string): boolean {
   const row = findRow(id)
   row?.querySelector('.problem')?.remove()
   const problem = element('p', { className: 'problem', role: 'alert' }, text)

@@ -151,7 +151,7 @@ function openSignIn(refusal: string): Promise<boolean> {
       keepToken(text)
       end(true)
     }
-    const label = element('label', {}, 'Access token', field)
+    const label = element('label', { className: 'field' }, 'Access token', field)
     const submit = element('button', { className: 'primary' }, 'Sign in')
     const isOverForm = document.querySelector('dialog.record') !== null
     const back = isOverForm && button('Go on editing', () => end(false))

@@ -296,6 +296,31 @@ describe('what is on its way is said', () => {
   })
 })
 
+test('a plant that is opened before its form has come waits for it', async ({
+  page,
+  openRow,
+  row,
+  reload,
+  status,
+  heading,
+}) => {
+  await page.route('**/forms.js', route => route.abort())
+  await reload()
+  await openRow()
+  const words = 'Not opened: the form did not come. Reload this page'
+  await shows(row('7').getByRole('alert'), words)
+
+  const released = Promise.withResolvers<void>()
+  await page.unrouteAll()
+  await page.route('**/forms.js', route => released.promise.then(() => route.continue()))
+  await reload()
+  await openRow()
+  await shows(status, 'Loading plant 7 …')
+  released.resolve()
+
+  await heading('Plant 7').waitFor()
+})
+
 /** Keeps the direction that each text area has when it gets its text. */
 function noteDirections(): void {
   const directions: string[] = []

@@ -1,5 +1,8 @@
-import { expect } from 'vitest'
+import { hasFirefox, startFirefox } from '@plant-store/harness/firefox'
+import { needs } from '@plant-store/harness/vitest'
+import { expect, test as vitestTest } from 'vitest'
 import { shows, test } from './page.ts'
+import { startStore } from './store.ts'
 
 test('what is asked for while the tab goes back is shown', {
   plants: [
@@ -59,6 +62,48 @@ test('the link to the list that is shown reads it again', async ({
   await expect.poll(ids).toEqual(['8'])
   expect(await page.evaluate(() => history.length)).toBe(lengthBefore)
 })
+
+vitestTest(
+  'Back that is refused asks once and stays, in Firefox, too',
+  {
+    ...needs('firefox-esr', hasFirefox),
+    // Firefox makes a profile before it starts, which is slow by nature.
+    timeout: 120_000,
+  },
+  async () => {
+    await using store = await startStore()
+    await store.fill([[7n, 'Ficus']])
+    await using firefox = await startFirefox()
+    const { open, evaluate, back } = firefox
+    const click = async (text: string) => {
+      const controls = "[...document.querySelectorAll('a, button')]"
+      const found = `${controls}.findLast(each => each.textContent === '${text}')`
+      await expect.poll(() => evaluate(`!!${found}`), { message: text }).toBe(true)
+      await evaluate(`${found}.click()`)
+    }
+    await open(`${store.url}/browse`)
+    await evaluate(`sessionStorage.setItem('/ token', '${store.token()}')`)
+    await open(`${store.url}/browse`)
+    await click('Ficus')
+    await click('Close')
+    await click('plants')
+    await click('Ficus')
+    await expect.poll(() => evaluate("!!document.querySelector('textarea')")).toBe(true)
+    await evaluate("document.querySelector('textarea').value = 'typed'")
+
+    await back()
+    await click('Go on editing')
+
+    const state = () =>
+      evaluate(
+        "[location.hash, document.querySelector('textarea')?.value, document.querySelectorAll('dialog').length].join()",
+      )
+    await expect.poll(state).toBe('#plants/7,typed,1')
+    await click('Close')
+    await click('Discard what I typed')
+    await expect.poll(state).toBe('#plants,,0')
+  },
+)
 
 /** Lets `history.back()` wait for `goBack()`. */
 function holdBack(): void {

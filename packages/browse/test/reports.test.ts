@@ -96,7 +96,7 @@ test('a record copies its parts, and leads to those beside it', {
 
 test('a start that fails says how to try again', async ({ page, rows, reload }) => {
   await shows(rows, '1 row')
-  await page.route('**/page.js', route => route.abort())
+  await page.route('**/chunk.js', route => route.abort())
   await reload()
   await shows(page.locator('#starting'), 'try again')
 })

@@ -120,33 +120,26 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   return createOperations(createSend(options), listUrl, options)
 }
 
-/** @param rules those of one entity, without its path */
-export function createOperations<Item extends Identified, Query extends ListQuery>(
+/** The rules of one entity, without its path. */
+type EntityRules<Item extends Identified, Query> = Omit<
+  EntityOptions<Item, Query>,
+  'path'
+>
+
+/** Returns the reads that the page at `/browse` needs, too. */
+export function createReads<Item extends Identified, Query extends ListQuery>(
   send: Send,
   listUrl: string,
-  { parse, parseId, parseQuery }: Omit<EntityOptions<Item, Query>, 'path'>,
-): EntityClient<Item, Query> {
-  const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
-  const readItem = (body: unknown, { headers }: Answer, id: Item['id']) => ({
-    item: parse(body, id),
-    version: readVersion(headers.get('etag')),
-  })
-  const client: EntityClient<Item, Query> = {
-    async create(input, { signal } = {}) {
-      const item = parse(input)
-      const body = writeJsonRecord(item)
-      const read = (answer: unknown) => parse(answer, item.id)
-      return send({ method: 'POST', url: listUrl, body, signal, read })
-    },
-    async read(input, { signal } = {}) {
-      const id = parseId(input)
-      const read = (body: unknown) => parse(body, id)
-      return send({ method: 'GET', url: itemUrl(id), signal, read })
-    },
+  { parse, parseId, parseQuery }: EntityRules<Item, Query>,
+): Pick<EntityClient<Item, Query>, 'readVersioned' | 'list'> {
+  return {
     async readVersioned(input, { signal } = {}) {
       const id = parseId(input)
-      const read = (body: unknown, answer: Answer) => readItem(body, answer, id)
-      return send({ method: 'GET', url: itemUrl(id), signal, read })
+      const read = (body: unknown, answer: Answer) => ({
+        item: parse(body, id),
+        version: readVersion(answer),
+      })
+      return send({ method: 'GET', url: `${listUrl}/${id}`, signal, read })
     },
     async list(query = {}, { signal } = {}) {
       const url = new URL(listUrl)
@@ -160,6 +153,29 @@ export function createOperations<Item extends Identified, Query extends ListQuer
       })
       return send({ method: 'GET', url: url.href, signal, read })
     },
+  }
+}
+
+function createOperations<Item extends Identified, Query extends ListQuery>(
+  send: Send,
+  listUrl: string,
+  rules: EntityRules<Item, Query>,
+): EntityClient<Item, Query> {
+  const { parse, parseId } = rules
+  const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
+  const client: EntityClient<Item, Query> = {
+    ...createReads(send, listUrl, rules),
+    async create(input, { signal } = {}) {
+      const item = parse(input)
+      const body = writeJsonRecord(item)
+      const read = (answer: unknown) => parse(answer, item.id)
+      return send({ method: 'POST', url: listUrl, body, signal, read })
+    },
+    async read(input, { signal } = {}) {
+      const id = parseId(input)
+      const read = (body: unknown) => parse(body, id)
+      return send({ method: 'GET', url: itemUrl(id), signal, read })
+    },
     async *pages(query = {}, options) {
       let { after } = query
       do {
@@ -172,7 +188,8 @@ export function createOperations<Item extends Identified, Query extends ListQuer
       const item = parse(input)
       const { id, ...rest } = item
       const read = (body: unknown, answer: Answer): Replaced<Item> => ({
-        ...readItem(body, answer, id),
+        item: parse(body, id),
+        version: readVersion(answer),
         created: answer.status === 201,
       })
       const request = { ...changeOf(options), url: itemUrl(id), read } as const
@@ -275,13 +292,13 @@ function isMissing(error: unknown): boolean {
 const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
 
 /**
- * Returns the version in an entity tag. A proxy that compresses may have made it weak, or
+ * Returns the version in the entity tag of an answer. A proxy that compresses may have made it weak, or
  * may have added the coding.
  *
  * @throws TypeError if it has none
  */
-function readVersion(etag: string | null): Version {
-  const tag = /^(?:W\/)?"(.*)"$/.exec(etag ?? '')?.[1]
+export function readVersion({ headers }: Answer): Version {
+  const tag = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
   const version = tag?.replace(codingSuffix, '')
   if (!isVersion(version)) {
     throw new TypeError('the answer must have the ETag of an item')

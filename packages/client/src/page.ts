@@ -4,5 +4,5 @@
  * of other runtimes. The package does not publish this entry.
  */
 
-export { createOperations } from './entity-client.ts'
-export { createUncheckedSend } from './send.ts'
+export { createReads, readVersion } from './entity-client.ts'
+export { type Answer, createUncheckedSend, type Send } from './send.ts'

@@ -12,8 +12,9 @@ function writePage(): URL {
   const folder = temporaryFolder(afterAll)
   const texts = {
     'browse.html': '<html>',
-    'page.js': 'run()',
     'page.css': 'p {}',
+    'chunk.js': 'run()',
+    'forms.js': 'open()',
   }
   for (const [file, text] of Object.entries(texts)) {
     writeFileSync(join(folder, file), text)
@@ -42,8 +43,9 @@ const files = [
   ['/docs/swagger-ui-bundle.js', javascript, /swagger/i],
   ['/docs/swagger-ui.css', css, /\.swagger-ui/],
   ['/browse', html, /<html/],
-  ['/browse/page.js', javascript, /run/],
   ['/browse/page.css', css, /p {}/],
+  ['/browse/chunk.js', javascript, /run/],
+  ['/browse/forms.js', javascript, /open/],
 ] as const
 
 test.each(files)(

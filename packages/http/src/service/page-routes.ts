@@ -40,7 +40,7 @@ const docs = {
 }
 
 const browse = {
-  files: ['browse.html', 'page.js', 'page.css'],
+  files: ['browse.html', 'page.css', 'chunk.js', 'forms.js'],
   policy: `${policy}; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'`,
 }
 
