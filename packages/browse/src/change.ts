@@ -16,16 +16,9 @@ export function participle({ wanted }: Change): string {
   return wanted ? 'saved' : 'deleted'
 }
 
-/** How an attempt to make a change ended. */
-export interface Outcome {
-  /** Otherwise the plant is no longer as it was read. */
-  readonly isDone: boolean
-  /** The plant as it is now, `undefined` if there is none. */
-  readonly now: StoredPlant | undefined
-}
-
 /**
- * Makes a change, and resolves to what became of it.
+ * Makes a change. Resolves to whether it is done, or else the plant is no longer as it
+ * was read, and to the plant as it is now, `undefined` if there is none.
  *
  * @param base the plant as it was read, `undefined` if there was none
  * @param onUncertain called before the plant is read again, with what is uncertain until
@@ -36,10 +29,9 @@ export async function attempt(
   change: Change,
   base: StoredPlant | undefined,
   onUncertain: (text: string) => void,
-): Promise<Outcome> {
+) {
   try {
-    const stored = await make(change, base)
-    return { isDone: true, now: stored }
+    return { isDone: true, now: await make(change, base) }
   } catch (error) {
     const isUncertain = (error as Partial<RefusedError>).mayHaveChanged === true
     if (!isUncertain && !isRefused(error, 412) && !isRefused(error, 404)) {

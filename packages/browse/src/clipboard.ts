@@ -28,11 +28,8 @@ document.addEventListener('copy', event => {
   for (const sign of signs) {
     sign.replaceWith(sign.dataset['stored'] ?? '')
   }
-  for (const cell of selected.querySelectorAll('td')) {
-    cell.prepend('\t')
-  }
-  for (const row of selected.querySelectorAll('tr')) {
-    row.prepend('\n')
+  for (const part of selected.querySelectorAll('td, tr')) {
+    part.prepend(part.matches('td') ? '\t' : '\n')
   }
   put(event, selected.textContent.trimStart())
 })

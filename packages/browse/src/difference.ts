@@ -18,16 +18,10 @@ import {
 const partCharactersMax = 100
 
 /**
- * Where two texts differ: after their first `start` characters, and before their last
- * `endLength`.
+ * Returns where two different texts differ: after their first `start` characters, and
+ * before their last `endLength`.
  */
-export interface Difference {
-  readonly start: number
-  readonly endLength: number
-}
-
-/** Returns where two different texts differ. */
-export function findDifference(a: string, b: string): Difference {
+export function findDifference(a: string, b: string) {
   const charactersOfA = [...a]
   const charactersOfB = [...b]
   const lengthMin = Math.min(charactersOfA.length, charactersOfB.length)
@@ -52,7 +46,7 @@ export function findDifference(a: string, b: string): Difference {
  */
 export function toExcerpt(
   value: unknown,
-  { start, endLength }: Difference,
+  { start, endLength }: ReturnType<typeof findDifference>,
   isMarked: boolean,
 ): HTMLElement {
   const text = toText(value)

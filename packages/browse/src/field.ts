@@ -99,11 +99,8 @@ function warningOf(text: string, original: string, isNew: boolean): string {
   if (original.includes('\r')) {
     return 'The stored text has other line breaks than LF. It is saved with LF.'
   }
-  if (isNew && text.endsWith('\n')) {
-    return 'The line break at the end is not saved.'
-  }
   if (text.endsWith('\n')) {
-    return 'The text ends in a line break, which is saved.'
+    return `The text ends in a line break, which is ${isNew ? 'not saved' : 'saved'}.`
   }
   if (text.trim() !== text) {
     return 'The text begins or ends with a space, which is saved.'

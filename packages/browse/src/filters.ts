@@ -4,9 +4,9 @@ import { type Place, withParameter } from './place.ts'
 import type { Filter } from './plants.ts'
 import { integerProblem, readInteger, toCell } from './values.ts'
 
-const form = byId('filters', HTMLFormElement)
+const form = byId('filters')
 const fieldset = byId('filter-fields')
-const fold = byId('fold', HTMLButtonElement)
+const fold = byId('fold')
 
 /** The labels of the fields above the table, in their order. The last is the search. */
 const labels: Readonly<Record<Filter, string>> = {
@@ -32,8 +32,7 @@ function createField(name: string, label: string) {
     input.focus()
     goTo(withParameter(shownPlace, name))
   })
-  clear.ariaLabel = `Clear ${label}`
-  clear.hidden = true
+  Object.assign(clear, { ariaLabel: `Clear ${label}`, hidden: true })
   fieldset.append(element('div', {}, element('label', {}, `${label} `, input), clear))
   // The value in the place, and the text of the input for it. The two differ if the input
   // cannot show the value.
@@ -140,10 +139,9 @@ fold.addEventListener('click', () => setFolded(fold.ariaExpanded === 'true'))
 
 // "/" goes to the search, as on other pages, unless somebody types it.
 document.addEventListener('keydown', event => {
-  const isTyped =
-    event.target instanceof Element && event.target.matches('input, textarea')
-  const isOverList = document.querySelector('dialog') === null
-  if (event.key === '/' && !isTyped && isOverList) {
+  const isElsewhere =
+    (event.target as Element).closest('input, textarea, dialog') !== null
+  if (event.key === '/' && !isElsewhere) {
     event.preventDefault()
     setFolded(false)
     fields.at(-1)?.input.focus()

@@ -23,7 +23,6 @@ export function writeJsonRecord(record: object): string {
 }
 
 function readExactly(_name: string, value: unknown, context?: { source: string }) {
-  const source = context?.source ?? ''
-  const isInteger = typeof value === 'number' && /^-?\d+$/.test(source)
-  return isInteger ? BigInt(source) : value
+  const isInteger = typeof value === 'number' && /^-?\d+$/.test(`${context?.source}`)
+  return isInteger ? BigInt(`${context?.source}`) : value
 }

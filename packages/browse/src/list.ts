@@ -25,7 +25,7 @@ const rowsMax = 100
 const rowsLine = byId('rows')
 const totalLine = byId('total')
 const range = byId('range')
-const stop = byId('stop', HTMLButtonElement)
+const stop = byId('stop')
 const first = byId('first', HTMLButtonElement)
 const previous = byId('previous', HTMLButtonElement)
 const next = byId('next', HTMLButtonElement)
@@ -79,7 +79,6 @@ export class List {
     this.#reading.abort()
     this.#place = undefined
     clearTable()
-    showBusy(false)
     this.#showStatus('')
     for (const control of [first, previous, next]) {
       control.disabled = true
@@ -91,7 +90,6 @@ export class List {
     this.#reading.abort()
     const reading = new AbortController()
     this.#reading = reading
-    showBusy(true)
     try {
       const progress = await this.#readPages(place, reading.signal)
       this.#showEnd(place, progress)
@@ -115,8 +113,7 @@ export class List {
     const isSearch = filters['name_contains'] !== undefined
     const stopping = new AbortController()
     stop.onclick = () => stopping.abort()
-    stop.hidden = !isSearch
-    this.#showStatus(isSearch ? 'Searching …' : 'Loading …')
+    this.#showStatus(isSearch ? 'Searching …' : 'Loading …', true, isSearch)
     // The store does not count the finds of a search.
     const query = isSearch ? filters : { ...filters, count: true }
     const signalOrStop = { signal: AbortSignal.any([signal, stopping.signal]) }
@@ -134,8 +131,8 @@ export class List {
         totalLine.textContent = isSearch ? toSearchProgress(progress) : ''
       } while (isSearch && progress.hasMore && progress.rowCount < rowsMax)
     } catch (error) {
-      const isStoppedByUser = stopping.signal.aborted && !signal.aborted
-      if (!isStoppedByUser) {
+      // Only the user's "Stop" is no failure.
+      if (signal.aborted || !stopping.signal.aborted) {
         throw error
       }
       body ??= showTable()
@@ -143,15 +140,15 @@ export class List {
     return progress
   }
 
-  #showStatus(text: string): void {
+  #showStatus(text: string, isBusy = false, canStop = false): void {
     rowsLine.textContent = text
     totalLine.textContent = ''
     range.textContent = ''
+    showBusy(isBusy)
+    stop.hidden = !canStop
   }
 
   #refuse(place: Place, error: unknown): void {
-    showBusy(false)
-    stop.hidden = true
     const words = messageOf(error)
     if (token() === '') {
       // The user has closed the question for a token. "Try again" would only ask it
@@ -167,10 +164,8 @@ export class List {
 
   #showEnd(place: Place, progress: Progress): void {
     const { rowCount, hasMore, after } = progress
-    const noun = rowCount === 1 ? 'row' : 'rows'
-    this.#showStatus(`${rowCount} ${noun}, ${hasMore ? 'more follow' : 'no more'}`)
-    showBusy(false)
-    stop.hidden = true
+    const rows = rowCount === 1 ? '1 row' : `${rowCount} rows`
+    this.#showStatus(`${rows}, ${hasMore ? 'more follow' : 'no more'}`)
     if (rowCount === 0 && !hasMore) {
       showEmpty(place)
     }
@@ -183,13 +178,13 @@ export class List {
     const offer = (
       control: HTMLButtonElement,
       start: string | undefined,
-      starts: readonly string[],
+      starts: readonly string[] = [],
     ) => {
       control.disabled = start === undefined
       const page = withParameter(place, 'after', start || undefined)
       control.onclick = () => this.#onGo(page, starts)
     }
-    offer(first, startOfThis === '' ? undefined : '', [])
+    offer(first, startOfThis === '' ? undefined : '')
     offer(previous, startsBefore.at(-1), startsBefore.slice(0, -1))
     offer(next, hasMore ? after : undefined, [...startsBefore, startOfThis])
     keepFocus()
@@ -203,8 +198,9 @@ function toParameters(query: object, { after, rowCount }: Progress): PlantListQu
 }
 
 function toSearchProgress({ after, rowCount }: Progress): string {
-  const found = `${rowCount} found`
-  return after === '' ? found : `Looked up to id ${after}, ${found}`
+  return after === ''
+    ? `${rowCount} found`
+    : `Looked up to id ${after}, ${rowCount} found`
 }
 
 /**

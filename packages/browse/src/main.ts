@@ -30,7 +30,7 @@ import {
 } from './session.ts'
 import { integerProblem, readInteger, toCell } from './values.ts'
 
-const newButton = byId('new', HTMLButtonElement)
+const newButton = byId('new')
 
 const list = new List(go)
 /** The forms that are shown, or wait hidden. */
@@ -161,15 +161,17 @@ async function openPlant(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    const reading = id === undefined ? undefined : readPlant(id, signal)
-    const [stored, { PlantForm }] = await Promise.all([reading, loadForms()])
+    const [stored, { PlantForm }] = await Promise.all([
+      id === undefined ? undefined : readPlant(id, signal),
+      loadForms(),
+    ])
     signal.throwIfAborted()
     if (id !== undefined && stored === undefined) {
       return showGone(place, id)
     }
     formOfUrl = { form: openForm(PlantForm, stored), place }
-    const name = stored && toCell(stored.item.name, 60).textContent
-    showTitle(stored ? `${name} (${id})` : toTitle(id))
+    const label = stored && `${toCell(stored.item.name, 60).textContent} (${id})`
+    showTitle(label ?? toTitle(id))
   } catch (error) {
     if (!signal.aborted) {
       showUnread(place, id, messageOf(error))

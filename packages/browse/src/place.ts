@@ -13,9 +13,9 @@ export function readPlace(fragment: string): Place {
 }
 
 export function toFragment({ plant, parameters }: Place): string {
-  const query = `${new URLSearchParams([...parameters])}`
+  const query = new URLSearchParams([...parameters])
   const path = plant === undefined ? '#plants' : `#plants/${plant}`
-  return query === '' ? path : `${path}?${query}`
+  return parameters.size === 0 ? path : `${path}?${query}`
 }
 
 export function placeOfUrl(): Place {

@@ -1,5 +1,5 @@
 import type { Plant } from '@plant-store/client'
-import { attempt, type Change, type Outcome, participle } from './change.ts'
+import { attempt, type Change, participle } from './change.ts'
 import { copyText } from './clipboard.ts'
 import { button, createDialog, element, removeDialog } from './dom.ts'
 import {
@@ -153,22 +153,23 @@ export class PlantForm {
       this.#save()
     }
     const save = element('button', { className: 'primary' }, 'Save')
-    const close = button('Close', () => this.#close())
     const remove = button('Delete', () => this.#delete(), 'danger')
     const buttons = element(
       'div',
       {},
       this.#canSave && save,
-      close,
+      button('Close', () => this.#close()),
       this.#progress,
       this.#canSave && opened !== undefined && remove,
     )
-    const form = element('form', { onsubmit, autocomplete: 'off', noValidate: true })
-    const tools = opened ? this.#createTools(opened) : ''
-    const fields = this.#allFields.map(field => field.element)
-    const footer = element('footer', {}, this.#alert, buttons)
-    form.append(heading, tools, ...fields, footer)
-    return form
+    return element(
+      'form',
+      { onsubmit, autocomplete: 'off', noValidate: true },
+      heading,
+      opened !== undefined && this.#createTools(opened),
+      ...this.#allFields.map(field => field.element),
+      element('footer', {}, this.#alert, buttons),
+    )
   }
 
   /** Returns the buttons that copy parts of the plant, and go to the ones beside it. */
@@ -213,7 +214,7 @@ export class PlantForm {
     const { item } = this.#base
     const { id } = item
     const answer = await ask(this.#dialog, {
-      heading: ['Delete ', toLabel(item), ` (${id})?`],
+      heading: element('span', {}, 'Delete ', toLabel(item), ` (${id})?`),
       answers: ['Keep it', `Delete ${id}`],
       harmless: 'Keep it',
       harmful: `Delete ${id}`,
@@ -263,7 +264,7 @@ export class PlantForm {
     }
   }
 
-  async #attempt(change: Change, base: StoredPlant | undefined): Promise<Outcome> {
+  async #attempt(change: Change, base: StoredPlant | undefined) {
     this.#alert.replaceChildren()
     this.#progress.textContent = change.wanted ? 'Saving …' : 'Deleting …'
     this.#isSending = true

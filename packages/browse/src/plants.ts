@@ -73,7 +73,7 @@ let tokenAsked = ''
  */
 export async function askForScope(): Promise<void> {
   const tokenSent = token()
-  if (tokenSent === '' || tokenSent === tokenAsked) {
+  if (tokenSent === tokenAsked) {
     return
   }
   tokenAsked = tokenSent

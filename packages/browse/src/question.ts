@@ -5,8 +5,8 @@ import { discard, goOn } from './messages.ts'
 import { createSign, toCell, toText } from './values.ts'
 
 /** A question, and its two or three answers. */
-export interface Question<Answer extends string> {
-  readonly heading: string | readonly (Node | string)[]
+interface Question<Answer extends string> {
+  readonly heading: Node | string
   readonly content?: readonly Node[]
   /** The buttons, from the left. */
   readonly answers: readonly Answer[]
@@ -26,7 +26,7 @@ export function ask<Answer extends string>(
       removeDialog(dialog)
       resolve(answer)
     }
-    const title = element('h2', { translate: false }, ...[heading].flat())
+    const title = element('h2', { translate: false }, heading)
     const dialog = createDialog(title, () => end(harmless))
     dialog.className = 'question'
     const buttons = answers.map(answer => {
@@ -76,28 +76,23 @@ export function compare(...all: readonly State[]): readonly HTMLElement[] {
 
 function createRow(name: keyof Plant, states: readonly State[]): HTMLElement {
   const texts = states.map(([, plant]) => toText(plant?.[name]))
-  const show = createShow(texts)
+  const difference = differenceOf(texts)
   const cells = states.map(([head, plant], index) => {
     const isChanged = texts[index] !== texts[0]
     const star = isChanged && element('b', {}, createSign(' *', ''))
-    const cell = element('td', {}, show(plant?.[name], index > 0), star)
+    const value = plant?.[name]
+    const shown = difference ? toExcerpt(value, difference, index > 0) : toCell(value)
+    const cell = element('td', {}, shown, star)
     cell.dataset['label'] = head
     return cell
   })
   return element('tr', {}, element('th', { scope: 'row' }, name), ...cells)
 }
 
-/** Returns how to show the values of a member: around their difference, if any. */
-function createShow([opened, ...changed]: readonly (string | undefined)[]): (
-  value: unknown,
-  isMarked: boolean,
-) => HTMLElement {
+/** Returns where the values of a member differ, `undefined` if nowhere. */
+function differenceOf([opened, ...changed]: readonly (string | undefined)[]) {
   // The first two matter most: what is stored now, and what would overwrite it.
   const [text = '', ...others] = [...changed, opened].map(each => each ?? '')
   const other = others.find(each => each !== text)
-  if (other === undefined) {
-    return value => toCell(value)
-  }
-  const difference = findDifference(text, other)
-  return (value, isMarked) => toExcerpt(value, difference, isMarked)
+  return other === undefined ? undefined : findDifference(text, other)
 }

@@ -42,11 +42,14 @@ export function clearTable(): void {
 export function showTable(): HTMLElement {
   const body = element('tbody')
   const heads = Object.keys(columns).map(name => {
-    const className = name === 'id' ? 'integer' : ''
-    return element('th', { scope: 'col', className }, name)
+    return element(
+      'th',
+      { scope: 'col', className: name === 'id' ? 'integer' : '' },
+      name,
+    )
   })
-  const head = element('thead', {}, element('tr', {}, ...heads))
   clearTable()
+  const head = element('thead', {}, element('tr', {}, ...heads))
   table.append(element('caption', {}, 'plants'), head, body)
   return body
 }

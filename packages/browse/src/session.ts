@@ -7,8 +7,8 @@ export const base = new URL('.', `${location.origin}${location.pathname}`)
 /** The key of the access token in the tab's storage. The API reference uses the same. */
 const key = `${base.pathname} token`
 
-export const signInButton = byId('sign-in', HTMLButtonElement)
-export const signOutButton = byId('sign-out', HTMLButtonElement)
+export const signInButton = byId('sign-in')
+export const signOutButton = byId('sign-out')
 
 /** The storage of the tab, `undefined` in a browser that blocks it. */
 const storage = findStorage()
@@ -45,9 +45,7 @@ function keepToken(text: string): void {
 
 /** Shows the button that signs in, or the one that signs out. */
 function showSession(): void {
-  const isSignedIn = token() !== ''
-  signInButton.hidden = isSignedIn
-  signOutButton.hidden = !isSignedIn
+  document.body.classList.toggle('signed-in', token() !== '')
 }
 
 tokenInMemory = token()
@@ -129,7 +127,6 @@ function openSignIn(refusal: string): Promise<boolean> {
     const heading = element('h2', {}, 'Sign in')
     const end = (isGiven: boolean) => {
       removeDialog(dialog)
-      showSession()
       resolve(isGiven)
     }
     const dialog = createDialog(heading, () => end(false))
@@ -153,15 +150,15 @@ function openSignIn(refusal: string): Promise<boolean> {
     }
     const label = element('label', { className: 'field' }, 'Access token', field)
     const submit = element('button', { className: 'primary' }, 'Sign in')
-    const isOverForm = document.querySelector('dialog.record') !== null
+    const isOverForm = document.querySelector('.record') !== null
     const back = isOverForm && button('Go on editing', () => end(false))
-    const buttons = element('footer', {}, submit, back)
-    const form = element('form', { onsubmit }, heading, alert, label, buttons)
+    const footer = element('footer', {}, submit, back)
+    const form = element('form', { onsubmit }, heading, alert, label, footer)
     dialog.append(form, ...createHelp())
     document.body.append(dialog)
     dialog.showModal()
-    // The dialog has its own.
-    signInButton.hidden = true
+    // Another page of the tab may have signed out.
+    showSession()
   })
 }
 

@@ -83,7 +83,7 @@ const signs: Readonly<Record<string, string>> = {
 }
 
 export function toCode(character: string): string {
-  const code = character.codePointAt(0) ?? 0
+  const code = Number(character.codePointAt(0))
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 

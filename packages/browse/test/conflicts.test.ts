@@ -1,26 +1,37 @@
 import { plant } from '@plant-store/domain/testing'
 import { expect } from 'vitest'
-import { type Opened, shows, test } from './page.ts'
+import {
+  button,
+  cells,
+  dialog,
+  heading,
+  member,
+  openRow,
+  press,
+  replace,
+  shows,
+  states,
+  status,
+  store,
+  stored,
+  test,
+} from './page.ts'
 
 /** Types a name of plant 7. */
-async function edit({ openRow, member }: Opened): Promise<void> {
+async function edit(): Promise<void> {
   await openRow()
   await member('name').fill('mine')
 }
 
-const namesIn = ({ page }: Opened) =>
-  page.locator('.states tbody tr').first().locator('td').allTextContents()
-
-test('a change by another is shown, beside what was typed, and can be kept', async opened => {
-  const { press, heading, member, cells, dialog, stored, replace } = opened
-  await edit(opened)
+test('a change by another is shown, beside what was typed, and can be kept', async () => {
+  await edit()
   await replace(7n, 'theirs')
 
   await press('Save')
 
   const words = 'Plant 7 was changed since you opened it. Nothing was saved.'
   await heading(words).waitFor()
-  expect(await namesIn(opened)).toEqual(['Ficus', 'theirs *', 'mine *'])
+  expect(await states()).toEqual(['Ficus', 'theirs *', 'mine *', 'tree', '– *', 'tree'])
   await press('Go on editing')
   expect(await member('name').inputValue()).toBe('mine')
   await press('Save')
@@ -30,9 +41,8 @@ test('a change by another is shown, beside what was typed, and can be kept', asy
   expect(await stored(7n)).toEqual({ id: 7n, name: 'theirs' })
 })
 
-test('a change by another is overwritten only in the version that was shown', async opened => {
-  const { press, button, status, stored, replace } = opened
-  await edit(opened)
+test('a change by another is overwritten only in the version that was shown', async () => {
+  await edit()
   await replace(7n, 'theirs')
   await press('Save')
   await button('Save mine over it').waitFor()
@@ -40,16 +50,14 @@ test('a change by another is overwritten only in the version that was shown', as
 
   await press('Save mine over it')
 
-  const states = ['Ficus', 'theirs·again *', 'mine *']
-  await expect.poll(() => namesIn(opened)).toEqual(states)
+  await expect.poll(states).toContain('theirs·again *')
   expect(await stored(7n)).toEqual({ id: 7n, name: 'theirs again' })
   await press('Save mine over it')
   await shows(status, 'Plant 7 is saved.')
   expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
 })
 
-test('a change by another is asked about before a plant is deleted', async opened => {
-  const { press, openRow, heading, status, stored, replace } = opened
+test('a change by another is asked about before a plant is deleted', async () => {
   await openRow()
   await replace(7n, 'theirs')
   await press('Delete')
@@ -58,22 +66,21 @@ test('a change by another is asked about before a plant is deleted', async opene
 
   const words = 'Plant 7 was changed since you opened it. Nothing was deleted.'
   await heading(words).waitFor()
-  expect(await namesIn(opened)).toEqual(['Ficus', 'theirs *'])
+  expect(await states()).toEqual(['Ficus', 'theirs *', 'tree', '– *'])
   await press('Delete 7')
   await shows(status, 'Plant 7 is deleted.')
   expect(await stored(7n)).toBeUndefined()
 })
 
-test('a change by another is asked about if it was a removal', async opened => {
-  const { press, heading, status, stored, store } = opened
-  await edit(opened)
+test('a change by another is asked about if it was a removal', async () => {
+  await edit()
   await store.fill([])
 
   await press('Save')
 
   const words = 'Plant 7 was removed since you opened it. Nothing was saved.'
   await heading(words).waitFor()
-  expect(await namesIn(opened)).toEqual(['Ficus', 'mine *'])
+  expect(await states()).toEqual(['Ficus', 'mine *', 'tree', 'tree'])
   await press('Save mine over it')
   await shows(status, 'Plant 7 is saved.')
   expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
@@ -81,8 +88,7 @@ test('a change by another is asked about if it was a removal', async opened => {
 
 test('a conflict looks different wherever its texts differ', {
   plants: [[7n, 'one tag', `${'x'.repeat(5_000)}a${'x'.repeat(5_000)}`]],
-}, async opened => {
-  const { openRow, press, member, heading, replace, states } = opened
+}, async () => {
   const long = 'x'.repeat(5_000)
   await openRow()
   await member('name').fill('one tag ')

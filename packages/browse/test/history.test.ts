@@ -1,7 +1,25 @@
 import { hasFirefox, startFirefox } from '@plant-store/harness/firefox'
 import { needs } from '@plant-store/harness/vitest'
 import { expect, test as vitestTest } from 'vitest'
-import { shows, test } from './page.ts'
+import {
+  dialog,
+  empty,
+  filter,
+  follow,
+  goTo,
+  hash,
+  heading,
+  ids,
+  member,
+  openRow,
+  page,
+  press,
+  rows,
+  shows,
+  status,
+  store,
+  test,
+} from './page.ts'
 import { startStore } from './store.ts'
 
 test('what is asked for while the tab goes back is shown', {
@@ -10,7 +28,7 @@ test('what is asked for while the tab goes back is shown', {
     [8n, 'eight'],
   ],
   prepare: holdBack,
-}, async ({ page, openRow, press, filter, status, hash, empty }) => {
+}, async () => {
   await openRow()
   await press('Delete')
   await press('Delete 7')
@@ -26,7 +44,7 @@ test('what is asked for while the tab goes back is shown', {
 
 test('Back that is refused goes back once, also to an unknown entry', {
   place: '#plants?tag=none',
-}, async ({ page, goTo, openRow, press, member, heading, hash, dialog, rows }) => {
+}, async () => {
   await goTo('#plants')
   await shows(rows, '1 row')
   // Firefox leaves such an entry after a click on a link to the place that is shown.
@@ -46,13 +64,7 @@ test('Back that is refused goes back once, also to an unknown entry', {
   expect(await dialog.count()).toBe(0)
 })
 
-test('the link to the list that is shown reads it again', async ({
-  page,
-  rows,
-  follow,
-  ids,
-  store,
-}) => {
+test('the link to the list that is shown reads it again', async () => {
   await shows(rows, '1 row')
   const lengthBefore = await page.evaluate(() => history.length)
   await store.fill([[8n, 'eight']])

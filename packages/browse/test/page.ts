@@ -27,16 +27,18 @@ interface Options {
   readonly timeout?: number
 }
 
-export type Opened = Awaited<ReturnType<typeof open>>
+/** Acts on the tab. */
+export type Steps = () => Promise<unknown>
 
-/** Acts on a page that is open. */
-export type Steps = (opened: Opened) => Promise<unknown>
+/** Returns plants with ids from 0. Every tenth has a tag. */
+export const many = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, n): PlantParts => [BigInt(n), `n${n}`, n % 10 === 0 ? 't&=#' : undefined],
+  )
 
-/** Three pages of plants, from id 0. */
-export const several = Array.from(
-  { length: 250 },
-  (_, n): PlantParts => [BigInt(n), `n${n}`],
-)
+/** Three pages of plants, without tags. */
+export const several = many(250).map(([id, name]): PlantParts => [id, name])
 
 /** One store and one profile for all files of a worker, which run one after another. */
 let shared: ReturnType<typeof startShared> | undefined
@@ -51,9 +53,32 @@ async function startShared() {
   await context.newPage()
   const anchor = await context.newPage()
   await anchor.goto(`${store.url}/browse`)
-  const kept = context.pages()
-  return { store, context, kept, token: store.token() }
+  return { store, context, kept: context.pages(), token: store.token() }
 }
+
+/** What follows is of the tab and the store of the test that runs. */
+export let page: Page
+export let store: Awaited<ReturnType<typeof startStore>>
+/** A token that may change plants. */
+export let token: string
+/** The URLs that were asked for. */
+export let requested: string[]
+/** The page without a dialog. Below one nothing takes the focus, so a text would be lost. */
+let list: Locator
+export let dialog: Locator
+/** The uppermost dialog of a record. */
+export let form: Locator
+export let problem: Locator
+export let alert: Locator
+export let tokenField: Locator
+export let signInAlert: Locator
+/** The line that says what has happened, and what the table shows. */
+export let status: Locator
+export let rows: Locator
+export let total: Locator
+export let empty: Locator
+export let unsaved: Locator
+export let refusal: Locator
 
 /**
  * Tests the page in a tab of its own. Its console also complains about what the policy
@@ -65,20 +90,42 @@ export function test(name: string, ...given: [Steps] | [Options, Steps]): void {
   const settings = { ...needs('chromium', hasBrowser), ...(timeout && { timeout }) }
   vitestTest(name, settings, async () => {
     shared ??= startShared()
-    await using opened = await open(await shared, options)
-    await steps(opened)
+    const { context, kept, ...rest } = await shared
+    store = rest.store
+    token = rest.token
+    page = await context.newPage()
+    try {
+      const complaints = await open(options)
+      await steps()
+      expect(complaints, 'what the console says').toEqual([])
+    } finally {
+      const tabs = context.pages().filter(tab => !kept.includes(tab))
+      await Promise.all(tabs.map(tab => tab.close()))
+    }
   })
 }
 
-async function open({ store, context, kept, token }: Shared, options: Options) {
+/** Opens the page, and returns a list that gets what its console complains about. */
+async function open(options: Options): Promise<readonly string[]> {
   const { plants = [[7n, 'Ficus', 'tree']], place = '', viewport, prepare } = options
   await store.fill(plants)
-  const page = await context.newPage()
+  list = page.locator('body:not(:has(dialog))')
+  dialog = page.getByRole('dialog')
+  form = page.locator('dialog.record').last()
+  problem = form.locator('.problem').first()
+  alert = form.getByRole('alert')
+  tokenField = page.getByLabel('Access token')
+  signInAlert = page.locator('.sign-in').getByRole('alert')
+  status = page.getByRole('status').first()
+  rows = page.locator('#rows')
+  total = page.locator('#total')
+  empty = page.locator('#empty')
+  unsaved = page.locator('#unsaved')
+  refusal = page.locator('#refusal')
+  const complaints = watch()
   if (viewport) {
     await page.setViewportSize(viewport)
   }
-  const requested: string[] = []
-  const complaints = watch(page, requested)
   if (!options.isSignedOut) {
     await page.addInitScript(keepToken, token)
   }
@@ -86,29 +133,8 @@ async function open({ store, context, kept, token }: Shared, options: Options) {
     await page.addInitScript(prepare)
   }
   await page.goto(`${store.url}/browse${place}`)
-  return {
-    page,
-    requested,
-    token,
-    store,
-    ...createFinders(page),
-    ...createHolds(page),
-    /** Changes a plant as another client does. */
-    replace: (...parts: PlantParts) => store.plants.replace(plant(...parts)),
-    stored: (id: bigint): Promise<Plant | undefined> =>
-      store.plants.find(parsePlantId(id)).then(
-        ({ plant }) => plant,
-        () => undefined,
-      ),
-    async [Symbol.asyncDispose]() {
-      const tabs = context.pages().filter(tab => !kept.includes(tab))
-      await Promise.all(tabs.map(tab => tab.close()))
-      expect(complaints, 'what the console says').toEqual([])
-    },
-  }
+  return complaints
 }
-
-type Shared = Awaited<ReturnType<typeof startShared>>
 
 /** Signs the tab in, before the page is loaded for the first time. */
 function keepToken(token: string): void {
@@ -118,9 +144,9 @@ function keepToken(token: string): void {
   }
 }
 
-/** Returns a list that gets what the page's console complains about. */
-function watch(page: Page, requested: string[]): readonly string[] {
+function watch(): readonly string[] {
   const complaints: string[] = []
+  requested = []
   page.on('request', request => requested.push(request.url()))
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
@@ -134,95 +160,95 @@ function watch(page: Page, requested: string[]): readonly string[] {
   return complaints
 }
 
-function createFinders(page: Page) {
-  // If there are several, the last one is in the uppermost dialog.
-  const named = (role: 'button' | 'link', name: string) =>
-    page.getByRole(role, { name, exact: true })
-  const button = (name: string) => named('button', name).last()
-  // Below a dialog nothing takes the focus, so a text that is filled in would be lost.
-  const list = page.locator('body:not(:has(dialog))')
-  const form = page.locator('dialog.record').last()
-  const row = (id: string) => list.locator(`#table tr[data-id="${id}"]`)
-  return {
-    button,
-    dialog: page.getByRole('dialog'),
-    /** The uppermost dialog of a record, and its field of a member. */
-    form,
-    problem: form.locator('.problem').first(),
-    alert: form.getByRole('alert'),
-    member: (name: string) => form.getByLabel(name, { exact: true }),
-    tokenField: page.getByLabel('Access token'),
-    signInAlert: page.locator('.sign-in').getByRole('alert'),
-    /** The line that says what has happened, and what the table shows. */
-    status: page.getByRole('status').first(),
-    rows: page.locator('#rows'),
-    total: page.locator('#total'),
-    empty: page.locator('#empty'),
-    unsaved: page.locator('#unsaved'),
-    refusal: page.locator('#refusal'),
-    ids: () => page.locator('#table td.integer').allTextContents(),
-    /** The name and the tag of each row. */
-    cells: () => page.locator('#table tbody :is(th, td:not(.integer))').allTextContents(),
-    /** The values in a conflict. */
-    states: () => page.locator('.states tbody td').allTextContents(),
-    row,
-    link: (id: string) => row(id).locator('a').first(),
-    openRow: (id = '7') => row(id).locator('a').first().click(),
-    press: (name: string) => button(name).click(),
-    follow: (name: string) => named('link', name).click(),
-    /** The row that has the focus, or else the text of the element that has it. */
-    focused: () =>
-      page.evaluate(() => {
-        const { activeElement } = document
-        const focusedRow = activeElement?.closest('tr')
-        return focusedRow?.dataset['id'] ?? activeElement?.textContent
-      }),
-    hash: () => new URL(page.url()).hash,
-    goTo: (place: string) => page.evaluate(to => location.assign(to), place),
-    /**
-     * Reloads the page once it shows its list. The browser drops the reload if the page
-     * still goes back in its history, because a form was closed.
-     */
-    async reload() {
-      await list.waitFor()
-      await page.waitForURL(url => !url.hash.includes('/'))
-      await page.reload()
-    },
-    filter: (name: string) => list.locator('#filters').getByLabel(name, { exact: true }),
-    heading: (name: string | RegExp) => page.getByRole('heading', { name }),
-  }
+/** Changes a plant as another client does. */
+export const replace = (...parts: PlantParts) => store.plants.replace(plant(...parts))
+
+export const stored = (id: bigint): Promise<Plant | undefined> =>
+  store.plants.find(parsePlantId(id)).then(
+    ({ plant }) => plant,
+    () => undefined,
+  )
+
+// If there are several, the last one is in the uppermost dialog.
+export const button = (name: string) =>
+  page.getByRole('button', { name, exact: true }).last()
+
+export const press = (name: string) => button(name).click()
+
+export const follow = (name: string) =>
+  page.getByRole('link', { name, exact: true }).last().click()
+
+/** Returns the field of a member in the uppermost dialog. */
+export const member = (name: string) => form.getByLabel(name, { exact: true })
+
+export const filter = (name: string) =>
+  list.locator('#filters').getByLabel(name, { exact: true })
+
+export const heading = (name: string | RegExp) => page.getByRole('heading', { name })
+
+export const ids = () => page.locator('#table td.integer').allTextContents()
+
+/** Returns the name and the tag of each row. */
+export const cells = () =>
+  page.locator('#table tbody :is(th, td:not(.integer))').allTextContents()
+
+/** Returns the values in a conflict. */
+export const states = () => page.locator('.states tbody td').allTextContents()
+
+export const row = (id: string) => list.locator(`#table tr[data-id="${id}"]`)
+
+export const link = (id: string) => row(id).locator('a').first()
+
+export const openRow = (id = '7') => link(id).click()
+
+/** Returns the id of the row that has the focus, or else the text of what has it. */
+export const focused = () =>
+  page.evaluate(() => {
+    const { activeElement } = document
+    return activeElement?.closest('tr')?.dataset['id'] ?? activeElement?.textContent
+  })
+
+export const hash = () => new URL(page.url()).hash
+
+export const goTo = (place: string) => page.evaluate(to => location.assign(to), place)
+
+/**
+ * Reloads the page once it shows its list. The browser drops the reload if the page still
+ * goes back in its history, because a form was closed.
+ */
+export async function reload(): Promise<void> {
+  await list.waitFor()
+  await page.waitForURL(url => !url.hash.includes('/'))
+  await page.reload()
 }
 
-function createHolds(page: Page) {
-  /** Decides what becomes of the requests of plants with a method. */
-  const answer = (method: string, act: (route: Route) => Promise<unknown>) =>
-    page.route(/\/plants\/-?\d+$/, route =>
-      route.request().method() === method ? act(route) : route.fallback(),
-    )
-  return {
-    answer,
-    /** Holds such requests back until the returned function is called. */
-    async hold(method: string, then: 'continue' | 'abort' = 'continue') {
-      const released = Promise.withResolvers<void>()
-      await answer(method, async route => {
-        await released.promise
-        await route[then]()
-      })
-      return () => released.resolve()
-    },
-    /** Holds a key long enough for it to be repeated. */
-    async holdKey(key: string) {
-      for (let count = 0; count < 5; count++) {
-        await page.keyboard.down(key)
-      }
-      await page.keyboard.up(key)
-    },
-  }
+/** Decides what becomes of the requests of plants with a method. */
+export const answer = (method: string, act: (route: Route) => Promise<unknown>) =>
+  page.route(/\/plants\/-?\d+$/, route =>
+    route.request().method() === method ? act(route) : route.fallback(),
+  )
+
+/** Holds such requests back until the returned function is called. */
+export async function hold(method: string, then: 'continue' | 'abort' = 'continue') {
+  const released = Promise.withResolvers<void>()
+  await answer(method, async route => {
+    await released.promise
+    await route[then]()
+  })
+  return () => released.resolve()
 }
 
-export async function signIn(page: Page, token: string): Promise<void> {
-  await page.getByLabel('Access token').fill(token)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+/** Holds a key long enough for it to be repeated. */
+export async function holdKey(key: string): Promise<void> {
+  for (let count = 0; count < 5; count++) {
+    await page.keyboard.down(key)
+  }
+  await page.keyboard.up(key)
+}
+
+export async function signIn(to: string): Promise<void> {
+  await tokenField.fill(to)
+  await press('Sign in')
 }
 
 /** Waits until an element has a text. */

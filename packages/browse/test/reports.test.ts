@@ -1,11 +1,30 @@
 import { expect } from 'vitest'
-import { shows, test } from './page.ts'
+import {
+  button,
+  filter,
+  follow,
+  form,
+  hash,
+  heading,
+  ids,
+  member,
+  openRow,
+  page,
+  press,
+  reload,
+  rows,
+  shows,
+  status,
+  store,
+  test,
+  tokenField,
+} from './page.ts'
 
 const big = 2n ** 53n + 1n
 
 test('a page kept in memory forgets what it showed after a sign-out', {
   plants: [[7n, 'SECRET']],
-}, async ({ page, rows, tokenField }) => {
+}, async () => {
   await shows(rows, '1 row')
   await page.evaluate(() => {
     sessionStorage.clear()
@@ -25,7 +44,7 @@ for (const [tag, sign] of [
       [8n, 'eight', ''],
     ],
     place: `#plants?tag=${tag}`,
-  }, async ({ filter, press, rows, hash }) => {
+  }, async () => {
     await shows(rows, '1 row')
     expect(await filter('tag').getAttribute('placeholder')).toBe(sign)
     await press('Show')
@@ -36,14 +55,7 @@ for (const [tag, sign] of [
   })
 }
 
-test('"/" goes to the search, and Ctrl+Enter saves', async ({
-  page,
-  rows,
-  filter,
-  openRow,
-  member,
-  status,
-}) => {
+test('"/" goes to the search, and Ctrl+Enter saves', async () => {
   await shows(rows, '1 row')
   await page.keyboard.press('/')
   await page.keyboard.type('a/b')
@@ -59,7 +71,7 @@ test('a click on a tag shows its plants, and the title names what is shown', {
     [7n, 'Ficus', 'tree'],
     [8n, 'eight'],
   ],
-}, async ({ page, follow, ids, hash, openRow }) => {
+}, async () => {
   await follow('tree')
   await expect.poll(ids).toEqual(['7'])
   expect(hash()).toBe('#plants?tag=tree')
@@ -73,7 +85,7 @@ test('a record copies its parts, and leads to those beside it', {
     [big, 'Ficus', 'tree'],
     [big + 1n, 'last'],
   ],
-}, async ({ page, openRow, press, heading, form, store }) => {
+}, async () => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   await openRow(`${big}`)
   const parts = {
@@ -94,14 +106,14 @@ test('a record copies its parts, and leads to those beside it', {
   await heading(`Plant ${big}`).waitFor()
 })
 
-test('a start that fails says how to try again', async ({ page, rows, reload }) => {
+test('a start that fails says how to try again', async () => {
   await shows(rows, '1 row')
   await page.route('**/chunk.js', route => route.abort())
   await reload()
   await shows(page.locator('#starting'), 'try again')
 })
 
-test('a URL with a name and password works', async ({ page, rows }) => {
+test('a URL with a name and password works', async () => {
   await shows(rows, '1 row')
   const { host } = new URL(page.url())
   await page.goto(`http://user:secret@${host}/browse`)
@@ -110,7 +122,7 @@ test('a URL with a name and password works', async ({ page, rows }) => {
 
 test('a record is printed once and whole', {
   plants: [[7n, 'Ficus', 'a line\n'.repeat(200)]],
-}, async ({ page, openRow, member, button }) => {
+}, async () => {
   await openRow()
   const tag = member('tag')
   await tag.waitFor()
