@@ -48,6 +48,17 @@ describe('one plant', () => {
     expect(stored).toEqual(plant(1n, 'first'))
   })
 
+  test('is replaced without a condition, or made', async () => {
+    const store = openStore()
+    await store.replace(plant(1n, 'first'))
+
+    const { created } = await store.replace(plant(1n, 'second'))
+
+    expect(created).toBe(false)
+    const { plant: stored } = await store.find(id(1n))
+    expect(stored).toEqual(plant(1n, 'second'))
+  })
+
   test('is neither found nor removed once it was removed', async () => {
     const store = openStore()
     await store.create(plant(1n))
