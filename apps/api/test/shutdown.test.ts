@@ -105,11 +105,13 @@ test('a stop under load answers all, although partners hang or are missing', asy
   const stopped = await program.logged('stopped')
   expect(stopped.time - stopping.time).toBeGreaterThanOrEqual(200)
   expect(program.log.at(-1)).toBe(stopped)
-  const warnings = program.warnings().map(({ msg, reason }) => `${msg}: ${reason}`)
-  expect([...new Set(warnings)].sort()).toEqual([
-    'the collector takes no traces: connect ECONNREFUSED 127.0.0.1:1',
-    expect.stringMatching(/^the identity provider's keys cannot be used: /),
+  const warnings = program.warnings()
+  expect([...new Set(warnings.map(({ msg }) => msg))].sort()).toEqual([
+    'the collector takes no traces',
+    "the identity provider's keys cannot be used",
   ])
+  const reason = expect.stringContaining('ECONNREFUSED')
+  expect(warnings).toContainEqual(expect.objectContaining({ level: 'warn', reason }))
   // The WAL was taken into the database: it was closed, not left.
   expect(existsSync(`${database.url.slice('file:'.length)}-wal`)).toBe(false)
   await using storage = await openStorage({ url: database.url })

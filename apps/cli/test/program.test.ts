@@ -62,7 +62,7 @@ test('serve --check says what a start would do, and changes nothing', async () =
   expect(faulty).toEqual({
     code: 1,
     stdout: '',
-    stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: /dev/null is not a file\n`,
+    stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: the store /dev/null cannot be opened: /dev/null is not a file\n`,
   })
   expect(readdirSync(place.folder)).toEqual([])
 })

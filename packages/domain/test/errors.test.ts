@@ -32,10 +32,9 @@ test('its own are, and say what they are', () => {
   expect(`${error}`).toBe('DomainError: taken')
 })
 
-test('an error has the cause that it was given, and no other', () => {
+test('an error has the cause that it was given', () => {
   const cause = new Error('the disk is full')
-  expect(
-    new DomainError('store-unavailable', 'the store is failing', { cause }).cause,
-  ).toBe(cause)
-  expect(Object.hasOwn(new DomainError('id-taken', 'it is taken'), 'cause')).toBe(false)
+  const error = new DomainError('store-unavailable', 'the store is failing', { cause })
+
+  expect(error.cause).toBe(cause)
 })

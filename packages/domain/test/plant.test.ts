@@ -52,11 +52,14 @@ describe('a plant', () => {
     expect(parsePlant(withInheritedTag)).toEqual({ id: 1n, name: 'a' })
   })
 
-  test('is an object', () => {
-    const faults = [{ field: 'plant', problem: 'must be an object' }]
+  test.each([undefined, null, 1n, 'text', true, [], [{}], () => {}])(
+    'is not %o',
+    value => {
+      const faults = [{ field: 'plant', problem: 'must be an object' }]
 
-    expect(refusalOf(null)).toMatchObject({ code: 'invalid-plant', faults })
-  })
+      expect(refusalOf(value)).toMatchObject({ code: 'invalid-plant', faults })
+    },
+  )
 })
 
 describe('a refusal', () => {

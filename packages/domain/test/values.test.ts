@@ -5,7 +5,6 @@ import {
   int64Min,
   int64Problem,
   isInt64,
-  isRecord,
   pageLimitProblem,
   parsePlantId,
   textBytes,
@@ -82,22 +81,6 @@ test.each([
 ])('no page has the limit %s', limit => {
   expect(pageLimitProblem(limit)).toBe('must be an integer from 1 to 1000')
 })
-
-test.each([
-  { what: 'an empty object', value: {} },
-  { what: 'an object', value: { id: 1n } },
-  { what: 'an object without a prototype', value: Object.create(null) },
-  { what: 'an object with inherited members', value: Object.create({ id: 1n }) },
-])('$what is a record', ({ value }) => {
-  expect(isRecord(value)).toBe(true)
-})
-
-test.each([undefined, null, 1n, 'text', true, [], [{}], () => {}])(
-  '%o is no record',
-  value => {
-    expect(isRecord(value)).toBe(false)
-  },
-)
 
 test('the sources have no power of a bigint, which Babel makes a Math.pow', () => {
   const folder = new URL('../src/', import.meta.url)

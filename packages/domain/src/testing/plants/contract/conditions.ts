@@ -39,24 +39,6 @@ export const conditions: readonly PlantRepositoryCase[] = [
     },
   },
   {
-    name: 'resolves to the version of what was saved, until the next change',
-    async run(repository) {
-      const saved = await savedVersion(repository, plant(1n, 'a'))
-      await repository.save(plant(2n))
-      assert.equal(await repository.insert(plant(1n, 'b')), 'id-taken')
-      const afterSave = await repository.find(plantId(1n))
-      assert.deepEqual(afterSave, { plant: plant(1n, 'a'), version: saved })
-
-      const replaced = await repository.saveIf(plant(1n, 'b'), saved)
-      const afterReplacing = await repository.find(plantId(1n))
-      assert.deepEqual(afterReplacing, { plant: plant(1n, 'b'), version: replaced })
-
-      const created = await repository.saveIf(plant(3n), undefined)
-      const afterCreating = await repository.find(plantId(3n))
-      assert.deepEqual(afterCreating, { plant: plant(3n), version: created })
-    },
-  },
-  {
     name: 'saves over the expected version only, and nothing but that',
     async run(repository) {
       const versionBefore = await savedVersion(repository, fullPlant(1n, 'a'))
