@@ -292,8 +292,8 @@ function isMissing(error: unknown): boolean {
 const codingSuffix = /(?:--?|;)(?:gzip|br|zstd|deflate)$/
 
 /**
- * Returns the version in the entity tag of an answer. A proxy that compresses may have made it weak, or
- * may have added the coding.
+ * Returns the version in the entity tag of an answer. A proxy that compresses may have
+ * made it weak, or may have added the coding.
  *
  * @throws TypeError if it has none
  */
