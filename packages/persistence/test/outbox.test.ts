@@ -1,4 +1,4 @@
-import { postgresDialect, type Runner, sqliteDialect } from '@plant-store/engine'
+import { postgresDialect, sqliteDialect } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import {
@@ -9,7 +9,6 @@ import {
 } from '@plant-store/webhooks'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { createOutbox } from '../src/webhooks/repository.ts'
 import { webhookStatements } from '../src/webhooks/statements.ts'
 import { databases, plant, plantId, useStore } from './places.ts'
 
@@ -61,6 +60,24 @@ describe.each(databases)('on %s a webhook', name => {
     expect(await webhooks.outbox.figures()).toEqual([])
     expect(await store.place.ask('select position from outbox limit 1')).toEqual([])
   })
+
+  test('with nothing due is released, and the next one is tried', async () => {
+    const { webhooks, plants } = store.storage
+    const claim = (textBytesMax: number) =>
+      webhooks.outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax })
+    await addWebhook(store.storage, many)
+    await addWebhook(store.storage, none)
+    await plants.insert(plant(1))
+
+    // No text fits, as if another courier had sent all.
+    const nothing = await claim(0)
+    const tried = await store.place.ask('select id from webhooks where leased_at > 0')
+    const claims = [await claim(1_000), await claim(1_000)]
+
+    expect(nothing).toBeUndefined()
+    expect(tried).toHaveLength(2)
+    expect(claims.map(each => each?.webhook.id).toSorted()).toEqual([many, none])
+  })
 })
 
 describe.each(databases)('on %s', name => {
@@ -92,45 +109,6 @@ describe.each(databases)('on %s', name => {
     }
     expect(due).toContain('outbox_retries')
   })
-})
-
-test('a claim releases a webhook with nothing due, and tries the next', async () => {
-  const statements = webhookStatements(sqliteDialect)
-  const rowsBy: Readonly<Record<string, readonly object[]>> = {
-    due: [
-      { id: 'gone', events: 'added', lease: 'lease of gone' },
-      { id: 'next', events: 'added', lease: 'lease of next' },
-    ],
-    gone: [],
-    next: [{ position: 7n, version: 1n, id: 1n, name: 'a', tag: null }],
-  }
-  const submitted: [name: string, values: object][] = []
-  const names = new Map<unknown, string>(
-    Object.entries(statements).map(([name, statement]) => [statement, name]),
-  )
-  const runner: Pick<Runner, 'submit' | 'read'> = {
-    async submit(statement, values) {
-      submitted.push([`${names.get(statement)}`, values])
-      return 1
-    },
-    async read(_, values) {
-      const { id = 'due' } = values as { id?: string }
-      return rowsBy[id] as never
-    },
-  }
-  const outbox = createOutbox(runner as Runner, statements)
-
-  const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
-
-  expect(claim?.webhook.id).toBe('next')
-  expect(claim?.deliveries.map(({ id }) => id)).toEqual([7n])
-  expect(submitted).toMatchObject([
-    ['lease', { id: 'gone', lastLease: 'lease of gone', leaseMs: 60_000n }],
-    ['release', { id: 'gone', delivered: 0n, failed: 0n, stops: 0n, claimInMs: 0n }],
-    ['lease', { id: 'next', lastLease: 'lease of next', lease: claim?.lease }],
-  ])
-  const [leased, released] = submitted.map(([, values]) => values)
-  expect(released).toHaveProperty('lease', (leased as { lease: string }).lease)
 })
 
 test('on PostgreSQL adding a webhook waits for changes that are being made', async () => {

@@ -54,7 +54,6 @@ describe('the plants of a tag', () => {
     expect(sizes).toEqual(Array(10).fill(50))
     const rowsRead = `select idx_tup_read::int as count from pg_stat_user_indexes
       where indexrelname = 'plants_by_tag' and schemaname = current_schema()`
-    const counts = () => own.query(rowsRead)
-    await expect.poll(counts).toEqual([{ count: 500 }])
+    await expect.poll(() => own.query(rowsRead)).toEqual([{ count: 500 }])
   })
 })

@@ -21,12 +21,12 @@ test.each([
 })
 
 test.each([
-  { what: 'an empty text', text: '' },
-  { what: 'one digit less', text: '0'.repeat(15) },
-  { what: 'one digit more', text: '0'.repeat(17) },
-  { what: 'a letter before it', text: `x${'0'.repeat(16)}` },
-  { what: 'a letter behind it', text: `${'0'.repeat(16)}x` },
-  { what: 'capitals', text: 'A'.repeat(16) },
-])('$what is no version, and equals none', ({ text }) => {
+  ['an empty text', ''],
+  ['one digit less', '0'.repeat(15)],
+  ['one digit more', '0'.repeat(17)],
+  ['a letter before it', `x${'0'.repeat(16)}`],
+  ['a letter behind it', `${'0'.repeat(16)}x`],
+  ['capitals', 'A'.repeat(16)],
+])('%s is no version, and equals none', (_, text) => {
   expect(fromVersion(text as Version)).toBeNull()
 })
