@@ -92,7 +92,9 @@ export type ColumnType = 'bigint' | 'text'
 
 /** The type of each column of such rows. */
 export type ColumnsOf<Row> = {
-  readonly [Name in keyof Row & string]: Row[Name] extends bigint ? 'bigint' : 'text'
+  readonly [Name in keyof Row & string]: NonNullable<Row[Name]> extends bigint
+    ? 'bigint'
+    : 'text'
 }
 
 /** The name of a statement and its values, as plain data that can cross threads. */
