@@ -246,10 +246,10 @@ test('a token that may only read is said to, before somebody types', {
 
   await openRow()
   expect(await member('name').getAttribute('readonly')).toBe('')
-  await press('Close')
   for (const name of ['Save', 'Delete', 'New']) {
     expect(await button(name).count(), name).toBe(0)
   }
+  await press('Close')
   await press('Sign out')
   await signIn(token)
   await button('New').waitFor()

@@ -20,7 +20,7 @@ import {
 /** Types a name of plant 7. */
 async function edit(): Promise<void> {
   await openRow()
-  await member('name').fill('mine')
+  await member('name').fill('my plant')
 }
 
 test('a change by another is shown, beside what was typed, and can be kept', async () => {
@@ -31,9 +31,16 @@ test('a change by another is shown, beside what was typed, and can be kept', asy
 
   const words = 'Plant 7 was changed since you opened it. Nothing was saved.'
   await heading(words).waitFor()
-  expect(await states()).toEqual(['Ficus', 'theirs *', 'mine *', 'tree', '– *', 'tree'])
+  expect(await states()).toEqual([
+    'Ficus',
+    'theirs *',
+    'my·plant *',
+    'tree',
+    '– *',
+    'tree',
+  ])
   await press('Go on editing')
-  expect(await member('name').inputValue()).toBe('mine')
+  expect(await member('name').inputValue()).toBe('my plant')
   await press('Save')
   await press('Keep what is there')
   await expect.poll(cells).toEqual(['theirs', '–'])
@@ -46,15 +53,15 @@ test('a change by another is overwritten only in the version that was shown', as
   await replace(7n, 'theirs')
   await press('Save')
   await button('Save mine over it').waitFor()
-  await replace(7n, 'theirs again')
+  await replace(7n, 'my  plant')
 
   await press('Save mine over it')
 
-  await expect.poll(states).toContain('theirs·again *')
-  expect(await stored(7n)).toEqual({ id: 7n, name: 'theirs again' })
+  await expect.poll(states).toContain('my ·plant *')
+  expect(await stored(7n)).toEqual({ id: 7n, name: 'my  plant' })
   await press('Save mine over it')
   await shows(status, 'Plant 7 is saved.')
-  expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
+  expect(await stored(7n)).toEqual(plant(7n, 'my plant', 'tree'))
 })
 
 test('a change by another is asked about before a plant is deleted', async () => {
@@ -72,7 +79,9 @@ test('a change by another is asked about before a plant is deleted', async () =>
   expect(await stored(7n)).toBeUndefined()
 })
 
-test('a change by another is asked about if it was a removal', async () => {
+test('a change by another is asked about if it was a removal', {
+  plants: [[7n, 'Ficus']],
+}, async () => {
   await edit()
   await store.fill([])
 
@@ -80,10 +89,10 @@ test('a change by another is asked about if it was a removal', async () => {
 
   const words = 'Plant 7 was removed since you opened it. Nothing was saved.'
   await heading(words).waitFor()
-  expect(await states()).toEqual(['Ficus', 'mine *', 'tree', 'tree'])
+  expect(await states()).toEqual(['Ficus', 'my·plant *'])
   await press('Save mine over it')
   await shows(status, 'Plant 7 is saved.')
-  expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
+  expect(await stored(7n)).toEqual(plant(7n, 'my plant'))
 })
 
 test('a conflict looks different wherever its texts differ', {

@@ -1,4 +1,3 @@
-import { plant } from '@plant-store/domain/testing'
 import { expect } from 'vitest'
 import {
   alert,
@@ -18,6 +17,7 @@ import {
   openRow,
   page,
   press,
+  refusal,
   reload,
   replace,
   row,
@@ -27,7 +27,6 @@ import {
   shows,
   status,
   store,
-  stored,
   test,
   tokenField,
   unsaved,
@@ -143,7 +142,7 @@ test('reload asks when something was typed', async () => {
     dialog.dismiss()
   })
 
-  await page.evaluate(() => setTimeout(() => location.reload()))
+  await page.evaluate('setTimeout(() => location.reload())')
   await expect.poll(() => asked).toEqual(['beforeunload'])
 
   expect(await member('name').inputValue()).toBe('typed')
@@ -237,7 +236,9 @@ test('a form takes no text while it saves, and keeps what comes', async () => {
 
   await shows(alert, 'Saved without what was typed meanwhile')
   expect(await member('name').inputValue()).toBe('more')
-  expect(await stored(7n)).toEqual(plant(7n, 'mine', 'tree'))
+  await press('Close')
+  await press('Discard what I typed')
+  await expect.poll(cells).toEqual(['mine', 'tree'])
 })
 
 test('the list says that it loads', { plants: several }, async () => {
@@ -264,16 +265,15 @@ test('a plant that is opened before its form has come waits for it', async () =>
   await page.route('**/forms.js', route => route.abort())
   await reload()
   await openRow()
-  const words = 'Not opened: the form did not come. Reload this page'
-  await shows(row('7').getByRole('alert'), words)
+  await shows(row('7').getByRole('alert'), 'Not opened: the form did not come. Reload')
+  expect(await refusal.textContent()).toBe('')
 
-  const released = Promise.withResolvers<void>()
-  await page.unrouteAll()
+  const released = Promise.withResolvers()
   await page.route('**/forms.js', route => released.promise.then(() => route.continue()))
   await reload()
   await openRow()
   await shows(status, 'Loading plant 7 …')
-  released.resolve()
+  released.resolve(0)
 
   await heading('Plant 7').waitFor()
 })
