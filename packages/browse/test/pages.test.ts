@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import {
   button,
   filter,
+  goTo,
   hash,
   ids,
   many,
@@ -13,6 +14,7 @@ import {
   requested,
   rows,
   shows,
+  status,
   store,
   test,
   total,
@@ -132,3 +134,15 @@ function noteSpeech(): void {
     options,
   )
 }
+
+test('the list that was asked for last ends the reading of one before', async () => {
+  await page.route(/tag=tree/, () => {})
+  const ended = page.waitForEvent('requestfailed')
+
+  await goTo('#plants?tag=tree')
+  await shows(status, 'Loading …')
+  await goTo('#plants')
+
+  await shows(rows, '1 row')
+  expect((await ended).url()).toContain('tag=tree')
+})

@@ -84,10 +84,10 @@ test('a transaction that cannot begin gives back what it had received', ({ expec
   // Node delivers this one later, and begins another transaction with it.
   single.send('arrives later')
 
-  const groups = arrivals.takeAll()
+  const groups = arrivals.takeFailedAndWaiting()
 
   expect(groups.map(nameOf)).toEqual(['first', 'bulk'])
-  expect(arrivals.isEmpty()).toBe(true)
+  expect(arrivals.hasWaiting()).toBe(false)
 })
 
 test('single changes overtake bulk ones, of which one group follows', ({ expect }) => {

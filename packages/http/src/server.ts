@@ -7,7 +7,7 @@ import { describeInterface } from './description.ts'
 import { createErrorHandler, type FailureLog } from './errors/error-response.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
-import { checkTokens, createAuthentication } from './request/authenticate.ts'
+import { checkAccess, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
 import { addFacts } from './request/facts.ts'
 import { checkHeaderSections } from './request/header-section.ts'
@@ -84,7 +84,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     answerPreflights(app)
   }
   checkHeaderSections(app)
-  checkTokens(app, authenticate)
+  checkAccess(app, authenticate)
   refuseUnknownPaths(app)
   finishAnswers(app, answerBudget)
   closeAfterEarlyAnswers(app)

@@ -97,7 +97,7 @@ test('bytes above 16 KiB are counted twice until they are dropped', () => {
 
   // These bytes come before the body is counted.
   send(16 * 1024)
-  body.count(budget, false)
+  body.startCounting(budget, false)
   expect(hold, '16 KiB').toHaveBeenLastCalledWith(0)
 
   send(1)
@@ -111,7 +111,7 @@ test('a whole body is counted until its answer has left', () => {
   const { stream, body, send } = createBody()
   const { hold, budget } = createBudget()
 
-  body.count(budget, false)
+  body.startCounting(budget, false)
   send(20_000)
   stream.emit('end')
   body.take(20_000)

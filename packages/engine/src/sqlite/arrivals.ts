@@ -72,8 +72,9 @@ export class Arrivals {
     this.#waiting.push({ sender, kind, changes })
   }
 
-  isEmpty(): boolean {
-    return this.#waiting.length === 0
+  /** Whether a group waits. Ports may hold others that were not received. */
+  hasWaiting(): boolean {
+    return this.#waiting.length > 0
   }
 
   /** Begins a transaction: receives all groups that have arrived. */
@@ -109,7 +110,7 @@ export class Arrivals {
    * Removes and returns the groups of a failed transaction and all that wait, which would
    * meet the same lock or disk, and have waited already.
    */
-  takeAll(): readonly Group[] {
+  takeFailedAndWaiting(): readonly Group[] {
     const groups = [...this.#taken, ...this.#waiting]
     this.#taken = []
     this.#waiting = []
@@ -156,6 +157,7 @@ export class Arrivals {
   #receiveOf(kind: ChangeKind): Group | undefined {
     for (const [sender, kindOfSender] of this.#senders) {
       if (kindOfSender === kind && this.#receiveFrom(sender)) {
+        // It is the last that waits.
         return this.#waiting.pop()
       }
     }

@@ -124,8 +124,8 @@ export function prepareAll(
 }
 
 /**
- * Makes a change. Returns how many rows it affected, and how many the preceding statement
- * did.
+ * Makes a change. Returns how many rows it affected, where one that was replaced counts
+ * twice, and how many the preceding statement affected.
  */
 export type PreparedChange = (values: readonly Value[]) => {
   readonly rows: number

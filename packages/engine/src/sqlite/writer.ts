@@ -197,7 +197,7 @@ export class Writer {
 
   /** Commits the groups that wait. Those that do not fit follow after other events. */
   #commitWaiting(): void {
-    if (this.#arrivals.isEmpty()) {
+    if (!this.#arrivals.hasWaiting()) {
       return
     }
 
@@ -209,7 +209,7 @@ export class Writer {
     if (isFull) {
       sleep(pauseMs)
     }
-    if (!this.#arrivals.isEmpty()) {
+    if (this.#arrivals.hasWaiting()) {
       setImmediate(() => this.#commitWaiting())
     }
   }
@@ -234,7 +234,7 @@ export class Writer {
       return isFull
     } catch (error) {
       const reason = this.#onFailedTransaction(error)
-      for (const { sender } of this.#arrivals.takeAll()) {
+      for (const { sender } of this.#arrivals.takeFailedAndWaiting()) {
         post(sender, { reason })
       }
       return false

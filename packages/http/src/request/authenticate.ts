@@ -37,7 +37,7 @@ export type Authenticate = (
  * @throws Error while a route is added that does not declare its scope, because it must
  *   not be open
  */
-export function checkTokens(app: FastifyInstance, authenticate: Authenticate): void {
+export function checkAccess(app: FastifyInstance, authenticate: Authenticate): void {
   app.addHook('onRoute', ({ url, config }) => {
     if (config?.scope === undefined) {
       throw new Error(`the route ${url} does not declare its scope`)
@@ -72,7 +72,7 @@ function scopeOf(request: FastifyRequest): RouteScope {
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    // A gate judges one scope. If any will do, `judgeFailure` admits a token that
+    // A gate judges one scope. If any will do, `rethrowUnlessAnyScope` admits a token that
     // lacks this one.
     const judgedScope = scope === 'any' ? 'plants:read' : scope
     try {
@@ -84,9 +84,9 @@ export function createAuthentication(gate: Gate): Authenticate {
       }
       return admission
         .then(holder => noteHolder(request, holder))
-        .catch(thrown => judgeFailure(thrown, request, scope))
+        .catch(thrown => rethrowUnlessAnyScope(thrown, request, scope))
     } catch (thrown) {
-      judgeFailure(thrown, request, scope)
+      rethrowUnlessAnyScope(thrown, request, scope)
     }
   }
 }
@@ -99,7 +99,7 @@ function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
  * @throws Error always, unless the token only lacks the scope and any scope will do. It
  *   is an error, because Fastify takes a falsy value for success.
  */
-function judgeFailure(
+function rethrowUnlessAnyScope(
   thrown: unknown,
   request: AuthenticatedRequest,
   scope: Scope | 'any',

@@ -33,7 +33,7 @@ export function acceptBodies(
     const isAwaited = expectationOf(request) !== undefined
     const fault = faultOfFields(request, mediaType)
     if (fault === undefined) {
-      body.count(budget, isAwaited)
+      body.startCounting(budget, isAwaited)
       take(request, body, done)
       return
     }

@@ -41,8 +41,8 @@ const nothing: Buffer = Buffer.alloc(0)
  *
  * - Arriving, from its header section on. It has room for 16 KiB, which every connection
  *   may use.
- * - Counted, from `count` on. It has the same room. More bytes than that count twice,
- *   because an answer may repeat them.
+ * - Counted, from `startCounting` on. It has the same room. More bytes than that count
+ *   twice, because an answer may repeat them.
  * - Read, once counted, from `waitForMore` on. Its reader sets the room, and takes the
  *   bytes in order, once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
@@ -124,7 +124,7 @@ export class Body {
    * @param budget counts the memory for this body, twice because the answer may repeat it
    * @param isAwaited whether the client waits for 100 Continue before it sends the body
    */
-  count(budget: Budget, isAwaited: boolean): void {
+  startCounting(budget: Budget, isAwaited: boolean): void {
     this.#budget = budget
     this.#isAwaited = isAwaited
     this.#setHeld()
