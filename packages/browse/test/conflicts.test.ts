@@ -29,8 +29,7 @@ test('a change by another is shown, beside what was typed, and can be kept', asy
 
   await press('Save')
 
-  const words = 'Plant 7 was changed since you opened it. Nothing was saved.'
-  await heading(words).waitFor()
+  await heading('Plant 7 was changed since you opened it. Nothing was saved.').waitFor()
   expect(await states()).toEqual([
     'Ficus',
     'theirs *',
@@ -71,8 +70,7 @@ test('a change by another is asked about before a plant is deleted', async () =>
 
   await press('Delete 7')
 
-  const words = 'Plant 7 was changed since you opened it. Nothing was deleted.'
-  await heading(words).waitFor()
+  await heading('Plant 7 was changed since you opened it. Nothing was deleted.').waitFor()
   expect(await states()).toEqual(['Ficus', 'theirs *', 'tree', '– *'])
   await press('Delete 7')
   await shows(status, 'Plant 7 is deleted.')
@@ -87,27 +85,26 @@ test('a change by another is asked about if it was a removal', {
 
   await press('Save')
 
-  const words = 'Plant 7 was removed since you opened it. Nothing was saved.'
-  await heading(words).waitFor()
+  await heading('Plant 7 was removed since you opened it. Nothing was saved.').waitFor()
   expect(await states()).toEqual(['Ficus', 'my·plant *'])
   await press('Save mine over it')
   await shows(status, 'Plant 7 is saved.')
   expect(await stored(7n)).toEqual(plant(7n, 'my plant'))
 })
 
+const long = 'x'.repeat(5_000)
+
 test('a conflict looks different wherever its texts differ', {
-  plants: [[7n, 'one tag', `${'x'.repeat(5_000)}a${'x'.repeat(5_000)}`]],
+  plants: [[7n, 'one tag', `${long}a${long}`]],
 }, async () => {
-  const long = 'x'.repeat(5_000)
   await openRow()
   await member('name').fill('one tag ')
   await member('tag').fill(`${long}b${long}`)
   await replace(7n, 'one  tag', `${long}а${long}`)
   await press('Save')
 
-  await heading('Plant 7 was changed since you opened it.').waitFor()
-  const context = 'x'.repeat(100)
-  const excerpt = (sign: string) => `… ${context}${sign}${context} …`
+  await button('Save mine over it').waitFor()
+  const excerpt = (sign: string) => `… ${'x'.repeat(100)}${sign}${'x'.repeat(100)} …`
   expect(await states()).toEqual([
     'one tag',
     'one ·tag *',

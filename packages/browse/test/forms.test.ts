@@ -21,12 +21,10 @@ import {
   reload,
   replace,
   row,
-  rows,
   type Steps,
   several,
   shows,
   status,
-  store,
   test,
   tokenField,
   unsaved,
@@ -239,15 +237,6 @@ test('a form takes no text while it saves, and keeps what comes', async () => {
   await press('Close')
   await press('Discard what I typed')
   await expect.poll(cells).toEqual(['mine', 'tree'])
-})
-
-test('the list says that it loads', { plants: several }, async () => {
-  await shows(rows, '100 rows, more follow')
-  const release = store.holdListsAfter(0)
-  await press('Next')
-  await expect.poll(() => rows.textContent()).toBe('Loading …')
-  release()
-  await shows(rows, '100 rows, more follow')
 })
 
 test('a record says that it loads, also on a translated page', async () => {
