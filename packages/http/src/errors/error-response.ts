@@ -1,8 +1,5 @@
 import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { changedTagAdvice } from '../request/conditions.ts'
-import { factsOf, requestIdField } from '../request/facts.ts'
 import { failures, RequestError, type RequestErrorCode } from './error-numbers.ts'
 
 export interface Failure {
@@ -82,40 +79,3 @@ const fastifyFailures: ReadonlyMap<unknown, RequestErrorCode> = new Map([
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported-media-type'],
   ['FST_ERR_BAD_URL', 'bad-target'],
 ])
-
-/** Tells of failures that are worth a line in the log. */
-export interface FailureLog {
-  readonly error: (details: object, message: string) => void
-  readonly debug: (details: object, message: string) => void
-}
-
-/** Returns Fastify's error handler. */
-export function createErrorHandler(logger: FailureLog) {
-  return (cause: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const { status, headers, body, isDefect } = toFailure(cause)
-    const details = { reqId: request.id, err: cause }
-    if (isDefect) {
-      logger.error(details, 'failed to answer')
-    } else if (status === 503) {
-      // Clients can cause any number of these. The main thread logs the reason once.
-      logger.debug(details, 'could not serve')
-    }
-
-    const facts = factsOf(request)
-    facts.errorNumber = body.error
-    const advice = status === 412 ? changedTagAdvice(request.headers['if-match']) : ''
-    const message = `${body.message}${facts.failureSuffix ?? ''}${advice}`
-    // Fastify closes after each fault of a body. `closeAfterEarlyAnswers` does only if
-    // the rest of it is still on its way. What Node's response already has, stays.
-    if (!reply.raw.hasHeader('connection')) {
-      reply.removeHeader('connection')
-    }
-    reply
-      .code(status)
-      .headers({ ...headers, [requestIdField]: request.id })
-      .type('application/json')
-      // Without it, Fastify would add a charset.
-      .serializer(JSON.stringify)
-      .send({ error: body.error, message })
-  }
-}
