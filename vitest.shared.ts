@@ -18,9 +18,9 @@ export default {
   // module.
   test: {
     isolate: false,
-    // More than processors, as tests mostly wait. Vitest reads it in the configuration of
-    // each project.
-    maxWorkers: 6,
+    // One more than the processors of a small machine, as tests also wait. Each further
+    // worker loads all modules again. Vitest reads it in the configuration of each project.
+    maxWorkers: 3,
     // One event has 30 s, which is plenty on a busy machine, and a test two of them. What
     // is slow by nature has a limit of its own, with the reason beside it.
     testTimeout: 60_000,

@@ -5,8 +5,4 @@ import shared, { freshBuild } from '../../vitest.shared.ts'
 // Files that share a worker share its store (`test/page.ts`), and all share one browser.
 const globalSetup = [freshBuild, '@plant-store/harness/browser-setup']
 
-// The browser keeps both processors busy. Each further worker starts two processes of it.
-// Projects with fewer workers run in a group of their own, after the others.
-export default mergeConfig(shared, {
-  test: { globalSetup, maxWorkers: 3, sequence: { groupOrder: 1 } },
-})
+export default mergeConfig(shared, { test: { globalSetup } })
