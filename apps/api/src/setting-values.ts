@@ -100,6 +100,7 @@ function listOf<Item extends string>(
     if (!items.every(isItem)) {
       throw new Error(`must be ${expectation}`)
     }
+    // `isItem` has judged each.
     return items as Item[]
   }
 }

@@ -1,4 +1,4 @@
-/** What somebody needs who opens a plant. The page fetches it once the list is shown. */
+/** The forms of plants. The page fetches this file once the list is shown. */
 
 export { PlantForm } from './plant-form.ts'
 export { askToDiscard } from './question.ts'

@@ -180,8 +180,8 @@ async function openPlant(
 }
 
 /**
- * Resolves to what the forms need, which comes after the list. Who opens a plant before
- * waits for it.
+ * Fetches the forms, after the list. A user who opens a plant before they have come waits
+ * for them.
  */
 function loadForms() {
   return import('./forms.ts').catch(() => {

@@ -39,7 +39,9 @@ const listUrl = `${new URL('plants', base)}`
 
 export const toUrl = (part: bigint | 'batch') => `${listUrl}/${part}`
 
-/** Returns the plant in an answer. Members that only a newer page knows survive a save. */
+/**
+ * Returns the plant in an answer. Members that only a newer page knows survive a save.
+ */
 export function readItem(value: unknown, id?: bigint): Plant {
   return { id, ...(value as object) } as Plant
 }

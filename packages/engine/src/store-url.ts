@@ -149,8 +149,9 @@ function parseServerUrl(url: string): StoreLocation {
 }
 
 /**
- * Splits a URL into hosts and all else, as libpq does: several hosts have commas between them, a parameter
- * replaces what stands before the `?`, and a + is a +. The URL standard has other rules.
+ * Splits a URL into hosts and all else, as libpq does: several hosts have commas between
+ * them, a parameter replaces what stands before the `?`, and a + is a +. The URL standard
+ * has other rules.
  *
  * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
  * a password, and a message would show that as the name of the database.

@@ -2,11 +2,13 @@ import type { Migration } from '@plant-store/engine'
 import { sql } from 'kysely'
 
 /**
- * Returns a migration after which the indexes of columns, by table, are in the order of their bytes,
+ * Returns a migration after which the indexes of columns are in the order of their bytes,
  * as they always are on SQLite.
  *
  * On PostgreSQL they follow the language of the database otherwise. An upgrade of the
  * system's library may change that order, and entries of the index are then not found.
+ *
+ * @param columns their names by table
  */
 export function orderByBytes(columns: Readonly<Record<string, string[]>>): Migration {
   const changes = Object.entries(columns).flatMap(([table, names]) =>

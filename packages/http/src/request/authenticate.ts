@@ -72,8 +72,8 @@ function scopeOf(request: FastifyRequest): RouteScope {
 export function createAuthentication(gate: Gate): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    // A gate judges one scope. If any will do, `rethrowUnlessAnyScope` admits a token that
-    // lacks this one.
+    // A gate judges one scope. If any will do, `rethrowUnlessAnyScope` admits a token
+    // that lacks this one.
     const judgedScope = scope === 'any' ? 'plants:read' : scope
     try {
       const token = bearerToken(headers.authorization)

@@ -7,7 +7,7 @@ import type { VersionedRow } from './tables.ts'
 const { now, change, changeMany } = postgresDialect
 const { saveIf, remove, removeIf } = changesOn(postgresDialect)
 
-/** Returns the changes of plants as PostgreSQL gets them, announced to webhooks or not. */
+/** Returns the changes of plants as PostgreSQL gets them, announced or not. */
 export const postgresChanges = () => ({
   announced: changesBy(announcing),
   silent: changesBy(

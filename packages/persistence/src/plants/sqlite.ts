@@ -18,7 +18,7 @@ import type { VersionedRow } from './tables.ts'
 const { now, change, changeOr, changePrecededBy } = sqliteDialect
 const { saveIf, remove, removeIf } = changesOn(sqliteDialect)
 
-/** Returns the changes of plants as SQLite gets them, announced to webhooks or not. */
+/** Returns the changes of plants as SQLite gets them, announced or not. */
 export const sqliteChanges = () => ({
   announced: changesBy(announcing),
   silent: changesBy((_event, _rows, build) => change(byId, build)),
