@@ -56,16 +56,16 @@ test('lines that cannot be written wait up to a bound, then are counted', async 
 })
 
 test.each([
-  ['json', /^\{"level":"warn","time":\d+,"msg":"a \{\\"level\\":\\"info\\""\}\n$/],
-  ['journal', /^<4>\{"level":"warn",.*\}\n$/],
-  ['pretty', /^\[[\d:.]+\] WARN: a \{"level":"info"\n$/],
-] as const)('LOG_FORMAT chooses %s', async (logFormat, line) => {
+  ['json', /^\{"level":"warn","time":\d+,"msg":"a\\u009b\{\\"level\\":\\"info\\""\}\n$/],
+  ['journal', /^<4>\{"level":"warn",.*a\\u009b.*\}\n$/],
+  ['pretty', /^\[[\d:.]+\] WARN: a\\u009b\{"level":"info"\n$/],
+] as const)('LOG_FORMAT chooses printable %s', async (logFormat, line) => {
   const path = join(temporaryFolder(), 'log')
   const fd = openSync(path, 'w')
   onTestFinished(() => closeSync(fd))
   const log = await openLog({ logLevel: 'info', logFormat }, fd)
 
-  log.logger.warn('a {"level":"info"')
+  log.logger.warn('a\u009b{"level":"info"')
   log.logger.debug('b')
 
   expect(await log.written()).toBe(true)

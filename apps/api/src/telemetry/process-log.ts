@@ -1,3 +1,4 @@
+import { printable } from '@plant-store/engine'
 import type { AnsweredRequest } from '@plant-store/http/server'
 import { pino } from 'pino'
 import sonicBoom from 'sonic-boom'
@@ -8,7 +9,7 @@ const { SonicBoom } = sonicBoom
 
 /** Load the functions that write lines of JSON in a format. */
 const formats = {
-  json: async () => (lines: string) => lines,
+  json: async () => printableLines,
   journal: async () => journalLines,
   // Only this format needs the library.
   pretty: async () => (await import('./pretty-log.ts')).prettyLines,
@@ -89,9 +90,17 @@ const priorities: Readonly<Record<string, number>> = {
   trace: 7,
 }
 
+/**
+ * Escapes what a terminal would obey and JSON may contain. The texts in the lines keep
+ * their meaning.
+ */
+function printableLines(lines: string): string {
+  return lines.replaceAll(/[\x7f-\uffff]+/g, printable)
+}
+
 /** Puts the priority before each line, as systemd's journal reads it (sd-daemon(3)). */
 export function journalLines(lines: string): string {
-  return lines.replaceAll(
+  return printableLines(lines).replaceAll(
     /^\{"level":"(\w+)"/gm,
     (start, level) => `<${priorities[level]}>${start}`,
   )
