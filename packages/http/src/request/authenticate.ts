@@ -121,7 +121,7 @@ function rethrowUnlessAnyScope(
 }
 
 const expectedForm =
-  'the header field Authorization must be "Bearer", a space and the access token'
+  'the header field Authorization must be "Bearer", a space and the access token, with "=" only at its end'
 
 /** Returns the error, which names the form of the header field if that is at fault. */
 function withForm(error: AccessError, authorization: string | undefined): AccessError {

@@ -23,6 +23,7 @@ const malformedTokens: readonly ChangedToken[] = [
   { why: 'a whole field', change: token => `Bearer ${token}` },
   { why: 'in quotes', change: token => `"${token}"` },
   { why: 'in angle brackets', change: token => `<${token}>` },
+  { why: 'padded in the middle', change: token => `a=.${token}` },
 ]
 
 export const accessCases: readonly ContractCase[] = [
@@ -105,7 +106,7 @@ export const accessCases: readonly ContractCase[] = [
 
       const answer = await client.ask('GET', '/plants', { token })
 
-      assertFailure(answer, 40102, 'Authorization must be "Bearer", a space')
+      assertFailure(answer, 40102, 'access token, with "=" only at its end')
       assert.match(challengeOf(answer), invalidToken)
     },
   ),
