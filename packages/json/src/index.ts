@@ -34,12 +34,18 @@ export function parseJsonRecord(text: string): unknown {
  * Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back.
  * Leaves out what JSON cannot say, as `JSON.stringify` does: `undefined`, functions and
  * symbols.
+ *
+ * @throws TypeError for an array
  */
 export function writeJsonRecord(record: object): string {
+  if (Array.isArray(record)) {
+    throw new TypeError('an array is no record')
+  }
+
   let text = '{'
   let separator = ''
   // This is twice as fast as with `Object.entries`, for an export of millions.
-  for (const name in record) {
+  for (const name of Object.keys(record)) {
     const value = writeValue(record[name as keyof typeof record])
     if (value === undefined) {
       continue

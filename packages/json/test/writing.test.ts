@@ -18,9 +18,11 @@ test('a record is read back as written, every digit and text', () => {
 })
 
 test('a record leaves out what JSON cannot say, as JSON.stringify does', () => {
-  const record = { id: 1n, a: () => 1, b: { toJSON() {} }, c: undefined }
+  const own = { id: 1n, a: () => 1, b: { toJSON() {} }, c: undefined }
+  const record = Object.assign(Object.create({ inherited: 1 }), own)
 
   expect(writeJsonRecord(record)).toBe('{"id":1}')
+  expect(() => writeJsonRecord([record])).toThrow('an array is no record')
 })
 
 test('the least int64 keeps its digits, and a text its quotes', () => {
