@@ -316,6 +316,9 @@ function changeOf({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
   if (ifMatch !== undefined && !isVersion(ifMatch)) {
     throw new TypeError('ifMatch must be a Version')
   }
+  if (ifNoneMatch !== undefined && ifNoneMatch !== '*') {
+    throw new TypeError('ifNoneMatch must be "*"')
+  }
   const headers: Readonly<Record<string, string>> = {
     ...(ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }),
     ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),

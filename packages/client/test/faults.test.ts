@@ -271,13 +271,15 @@ describe('what cannot be sent is not tried again', () => {
 })
 
 test.each(['', '"', 'a", "b', 'a\r\nb: c'] as Version[])(
-  '%j is no version, and is not sent',
+  '%j is no condition, and is not sent',
   async ifMatch => {
     await using store = await scripted([])
     const { client } = store
 
     await expect(client.replace(plant, { ifMatch })).rejects.toThrow(TypeError)
     await expect(client.remove(1n, { ifMatch })).rejects.toThrow(TypeError)
+    const ifNoneMatch = ifMatch as never
+    await expect(client.replace(plant, { ifNoneMatch })).rejects.toThrow(TypeError)
     expect(store.requests).toEqual([])
   },
 )
