@@ -31,9 +31,8 @@ export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
 export type PlantInput = Input<Plant>
 
 /** The parameters of a list in plain values. `count` adds `total` to the page. */
-export type PlantListQuery = Input<
-  Partial<Pick<domain.PlantListQuery, domain.PlantListParameter>>
->
+export interface PlantListQuery
+  extends Input<Partial<Pick<domain.PlantListQuery, domain.PlantListParameter>>> {}
 
 export function createPlantClient(options: ClientOptions): PlantClient {
   const path = '/plants'

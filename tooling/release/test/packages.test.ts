@@ -180,14 +180,14 @@ async function compile(
 
 // TypeScript can write a type into a declaration only if it has a name there.
 test.each([
-  ['client', () => consumerFolder, ['dom']],
-  ['domain', () => folder, []],
-  ['json', () => folder, []],
+  ['client', () => consumerFolder, ['dom'], 'all.createPlantClient(undefined as never)'],
+  ['domain', () => folder, [], 'all.createPlantUseCases(undefined as never)'],
+  ['json', () => folder, [], 'all'],
 ])('%s needs no types of Node or after es2022, and names its own', async (...row) => {
-  const [name, cwd, lib] = row
+  const [name, cwd, lib, made] = row
   const file = `emitted-${name}.ts`
   const code = `import * as all from '@plant-store/${name}'
-export const copies = { ...all }
+export const copies = [{ ...all }, { ...${made} }]
 type Results<Value> = { [Name in keyof Value]: Value[Name] extends (...given: never) => infer Result ? Awaited<Result> : never }
 export const results = undefined as unknown as Results<typeof all>`
   const options = {
