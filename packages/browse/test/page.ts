@@ -30,15 +30,12 @@ interface Options {
 /** Acts on the tab. */
 export type Steps = () => Promise<unknown>
 
-/** Returns plants with ids from 0. Every tenth has a tag. */
+/** Returns plants with ids from 0. */
 export const many = (count: number) =>
-  Array.from(
-    { length: count },
-    (_, n): PlantParts => [BigInt(n), `n${n}`, n % 10 === 0 ? 't&=#' : undefined],
-  )
+  Array.from({ length: count }, (_, n): PlantParts => [BigInt(n), `n${n}`])
 
-/** Three pages of plants, without tags. */
-export const several = many(250).map(([id, name]): PlantParts => [id, name])
+/** Three pages of plants. */
+export const several = many(250)
 
 /** One store and one profile for all files of a worker, which run one after another. */
 let shared: ReturnType<typeof startShared> | undefined

@@ -66,17 +66,6 @@ test('a list is read page by page, and keeps its place in the URL', {
   await shows(refusal, 'From id takes digits and a minus sign only.')
 })
 
-test('a list is filtered, and its pages are of the filter', {
-  plants: many(2_500),
-}, async () => {
-  await filter('tag').fill('t&=#')
-  await press('Show')
-  await showsIds(0, 990)
-  await press('Next')
-  await showsIds(1000, 1990)
-  await shows(total, '250 in all')
-})
-
 test('the page is small, and its forms come after the first rows', async () => {
   await expect.poll(() => requested.at(-1)).toContain('/plants/batch')
   const files = requested.map(url => new URL(url).pathname.replace(/^\/browse\//, ''))

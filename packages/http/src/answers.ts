@@ -31,8 +31,8 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
 }
 
 /**
- * Forbids to keep what the store says. The files of /browse and /docs have a
- * Cache-Control of their own, which lets browsers keep them. So do failures.
+ * Forbids to keep what the store says. The files of /browse and /docs, and failures, have
+ * a Cache-Control of their own.
  */
 function keepFromCaches(reply: FastifyReply): void {
   if (!reply.hasHeader('cache-control')) {

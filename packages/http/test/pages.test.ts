@@ -49,7 +49,7 @@ const files = [
 ] as const
 
 test.each(files)(
-  'the file %s of a page is cached, limited and compressed',
+  'the file %s of a page is tagged, limited and compressed',
   async (path, mediaType, content) => {
     const url = service.url + path
 
@@ -75,7 +75,7 @@ test.each(files)(
           'referrer-policy': 'no-referrer',
         }),
         'x-content-type-options': 'nosniff',
-        'cache-control': 'no-cache',
+        'cache-control': isDocument ? 'no-store' : 'no-cache',
         vary: 'accept-encoding',
       })
       expect(await answer.text(), accepted).toMatch(content)

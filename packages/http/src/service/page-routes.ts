@@ -60,6 +60,14 @@ function addPage(
   { files, policy }: { readonly files: readonly string[]; readonly policy: string },
   folder: URL,
 ): void {
+  const ofDocument = {
+    'content-security-policy': policy,
+    'cross-origin-opener-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    // Firefox would keep a document in memory together with the storage of its tab. Back
+    // would then show it with the token that the user has signed out of.
+    'cache-control': 'no-store',
+  }
   app.get(`/${name}/`, open, (_request, reply) => reply.redirect(`../${name}`))
   for (const file of files) {
     const url = file === `${name}.html` ? `/${name}` : `/${name}/${file}`
@@ -73,13 +81,8 @@ function addPage(
       const isCompressed = acceptsGzip(request.headers['accept-encoding'])
       const { content, version } = isCompressed ? compressed() : plain()
       reply.headers({
-        ...(!isPart && {
-          'content-security-policy': policy,
-          'cross-origin-opener-policy': 'same-origin',
-          'referrer-policy': 'no-referrer',
-        }),
+        ...(isPart ? { 'cache-control': 'no-cache' } : ofDocument),
         'x-content-type-options': 'nosniff',
-        'cache-control': 'no-cache',
         etag: toEntityTag(version),
       })
       addVary(reply, 'accept-encoding')
