@@ -35,13 +35,17 @@ const plants = [
   [9n, 'nine'],
 ] as const
 
-/** Saves another name of plant 5, closes its form, and types in that of plant 9. */
-const saveAndGoOn: Steps = async () => {
+/** Saves another name of plant 5, closes its form, and opens that of plant 9. */
+const saveAndOpen: Steps = async () => {
   await openRow('5')
   await member('name').fill('mine')
   await press('Save')
   await press('Close')
   await openRow('9')
+}
+
+const saveAndGoOn: Steps = async () => {
+  await saveAndOpen()
   await member('name').fill('typed')
 }
 
@@ -248,6 +252,20 @@ test('a record says that it loads, also on a translated page', async () => {
   release()
   await heading('Plant 7').waitFor()
   await expect.poll(() => happened.textContent()).toBe('')
+})
+
+test('a message stays when an older one is taken back', { plants }, async () => {
+  const releaseSave = await hold('PUT')
+  const released = Promise.withResolvers()
+  await page.route('**/plants/9', route => released.promise.then(() => route.continue()))
+  await saveAndOpen()
+  releaseSave()
+  await shows(status, 'Plant 5 is saved.')
+
+  released.resolve(0)
+
+  await heading('Plant 9').waitFor()
+  await shows(status, 'Plant 5 is saved.')
 })
 
 test('a plant that is opened before its form has come waits for it', async () => {

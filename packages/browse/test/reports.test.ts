@@ -123,10 +123,12 @@ test('a URL with a name and password works', async () => {
 test('a record is printed once and whole', {
   plants: [[7n, 'Ficus', 'a line\n'.repeat(200)]],
 }, async () => {
+  await shows(rows, '1 row')
+  await page.emulateMedia({ media: 'print' })
+  expect(await filter('tag').isVisible(), 'a filter').toBe(false)
   await openRow()
   const tag = member('tag')
   await tag.waitFor()
-  await page.emulateMedia({ media: 'print' })
   const hidden = await tag.evaluate(field => field.scrollHeight - field.clientHeight)
   expect(hidden).toBe(0)
   expect(await page.locator('#table').isVisible(), 'the list').toBe(false)

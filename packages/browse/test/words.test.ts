@@ -5,7 +5,6 @@ import {
   empty,
   filter,
   form,
-  hash,
   heading,
   ids,
   openRow,
@@ -109,14 +108,6 @@ test('a filter and a search without a match say what was sought', {
   await filter('name contains').fill('none')
   await press('Show')
   await shows(empty, 'Looked for name contains none')
-})
-
-test('a bookmark of a record that is gone shows its list', {
-  place: '#plants/8?tag=tree',
-}, async () => {
-  await shows(refusal, 'There is no plant 8.')
-  await shows(rows, '1 row, no more')
-  await expect.poll(hash).toBe('#plants?tag=tree')
 })
 
 test('a browser that blocks storage keeps the token in memory', {
