@@ -93,7 +93,7 @@ test('a caller who gives up during a wait leaves no timer behind', async () => {
   const caller = new AbortController()
   const { signal } = caller
   const answer = busy({ 'retry-after': '20' })
-  const fetch = async () => answer()
+  const fetch = vi.fn(async () => answer())
   const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch })
 
   const reading = expect(client.read(1n, { signal })).rejects.toBe('gone')
@@ -103,4 +103,7 @@ test('a caller who gives up during a wait leaves no timer behind', async () => {
   caller.abort('gone')
   await reading
   expect(vi.getTimerCount()).toBe(0)
+
+  await expect(client.read(1n, { signal })).rejects.toBe('gone')
+  expect(fetch).toHaveBeenCalledOnce()
 })
