@@ -3,6 +3,7 @@ import {
   alert,
   button,
   cells,
+  dialog,
   filter,
   focused,
   follow,
@@ -280,9 +281,11 @@ test('a plant that is opened before its form has come waits for it', async () =>
   await reload()
   await openRow()
   await shows(status, 'Loading plant 7 …')
+  await goTo('#plants/new')
   released.resolve(0)
 
-  await heading('Plant 7').waitFor()
+  await heading('New plant').waitFor()
+  expect(await dialog.count()).toBe(1)
 })
 
 /** Keeps the direction that each text area has when it gets its text. */
