@@ -82,13 +82,24 @@ export async function stopServer(
   app: FastifyInstance,
   timeoutMs: number,
 ): Promise<number> {
-  const open = connectionsOf(app.server)
+  const { server } = app
+  const open = connectionsOf(server)
   let unanswered = 0
+  let isGraceOver = false
+  // Node closes as idle what is still sending the end of an answer.
+  const { closeIdleConnections } = server
+  server.closeIdleConnections = () => {
+    isGraceOver = true
+  }
   const looking = setInterval(() => {
-    for (const { socket, current } of open.values()) {
-      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs) {
+    const sending = [...open.values()].filter(({ current }) => current?.writableEnded)
+    for (const { socket } of sending) {
+      if (socket.timeout !== stalledTimeoutMs) {
         socket.setTimeout(stalledTimeoutMs)
       }
+    }
+    if (isGraceOver && sending.length === 0) {
+      closeIdleConnections.call(server)
     }
   }, lookEveryMs)
   const cutting = setTimeout(() => {
