@@ -29,7 +29,10 @@ import {
 const script = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const axe = readFileSync(script, 'utf8')
 
-/** Both have all colors, each has one of the layouts. The low one is enlarged to 400 %. */
+/**
+ * Both have all colors, each has one of the layouts. The low one is that of a window
+ * which is enlarged to 400 %.
+ */
 const views = [
   { width: 1200, height: 740, colorScheme: 'light' },
   { width: 320, height: 256, colorScheme: 'dark' },

@@ -269,7 +269,7 @@ test('a message stays when an older one is taken back', { plants }, async () => 
   await shows(status, 'Plant 5 is saved.')
 })
 
-test('a plant that is opened before its form has come waits for it', async () => {
+test('a form that does not come is said, and a late one opens once', async () => {
   await page.route('**/forms.js', route => route.abort())
   await reload()
   await openRow()

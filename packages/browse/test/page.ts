@@ -60,7 +60,10 @@ export let store: Awaited<ReturnType<typeof startStore>>
 export let token: string
 /** The URLs that were asked for. */
 export let requested: string[]
-/** The page without a dialog. Below one nothing takes the focus, so a text would be lost. */
+/**
+ * The page without a dialog. Below one nothing takes the focus, so a text would be
+ * lost.
+ */
 let list: Locator
 export let dialog: Locator
 /** The uppermost dialog of a record. */

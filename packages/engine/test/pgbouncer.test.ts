@@ -16,7 +16,10 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Starts a pgbouncer with these settings, and resolves to the URL of the database behind. */
+/**
+ * Starts a pgbouncer with these settings, and resolves to the URL of the database
+ * behind.
+ */
 async function startPooled(settings: Readonly<Record<string, string>>) {
   const all = { pool_mode: 'transaction', ...settings }
   const pooler = await startPgbouncer(inject('postgresUrl'), all)

@@ -68,7 +68,9 @@ interface Result {
   readonly exceptionDetails?: { readonly text: string }
 }
 
-/** Returns a function that sends a command of the protocol, and resolves to its result. */
+/**
+ * Returns a function that sends a command of the protocol, and resolves to its result.
+ */
 function createSend(socket: WebSocket) {
   const waiting = new Map<number, PromiseWithResolvers<Result>>()
   socket.addEventListener('message', ({ data }) => {
