@@ -157,3 +157,19 @@ test('bodies and answers up to 16 KiB are not counted', async () => {
   assertFailure(counted, 50305)
   expect(answer.status, 'a plant of 16 KiB less a byte').toBe(200)
 })
+
+test('a full memory refuses answers from 16 KiB on, and no shorter ones', async () => {
+  await using service = await startService({ limits: { heldBytesMax: 12 * mib } })
+  const { client, plants } = service
+  const nameBytes = 16 * 1024 - toJson({ id: 2n, name: '' }).length
+  await plants.insert(longPlant(1n, 6 * mib))
+  await plants.insert(plant(2n, 'x'.repeat(nameBytes)))
+  await plants.insert(plant(3n, 'x'.repeat(nameBytes - 1)))
+  await askWithoutReading(service, '/plants/1')
+
+  const counted = await client.ask('GET', '/plants/2')
+  const uncounted = await client.ask('GET', '/plants/3')
+
+  assertFailure(counted, 50305)
+  expect(uncounted.status).toBe(200)
+})
