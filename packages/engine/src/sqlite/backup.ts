@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import Database from 'better-sqlite3'
+import Sqlite, { type Database } from 'better-sqlite3'
 import type { Entities } from '../entity.ts'
 import {
   isUnreadable,
@@ -81,7 +81,7 @@ interface Copy extends CopyOptions {
  * What a restore replaces: a store that no other process has open, a file that SQLite
  * cannot read, or nothing.
  */
-type OldStore = Database.Database | 'unreadable' | undefined
+type OldStore = Database | 'unreadable' | undefined
 
 /**
  * How many pages are copied in one turn of the event loop, which takes a few
@@ -229,7 +229,7 @@ function failure(summary: string, cause: unknown): Error {
  *
  * @param old the exclusive connection to the store, which is closed
  */
-async function copyInto(old: Database.Database, copy: Copy): Promise<boolean> {
+async function copyInto(old: Database, copy: Copy): Promise<boolean> {
   const { name: store } = old
   // Without a WAL, the copy keeps others out. With one, it would share the store with a
   // server that starts in the meantime.
@@ -269,7 +269,7 @@ async function writeCopy(copy: Copy, file: string, other: string): Promise<void>
   createFileLike(file, other)
   await copyPages(file, copy)
   copy.signal?.throwIfAborted()
-  const connection = new Database(file)
+  const connection = new Sqlite(file)
   connection.pragma('journal_mode = delete')
   connection.close()
   giveCopyItsId(file, copy)
@@ -280,7 +280,7 @@ function giveCopyItsId(file: string, { storeId }: Copy): void {
   if (storeId === undefined) {
     return
   }
-  const connection = new Database(file)
+  const connection = new Sqlite(file)
   setStoreId(connection, storeId)
   connection.close()
 }
@@ -326,7 +326,7 @@ async function openBackup(file: string, entities: Entities): Promise<SqliteSnaps
 }
 
 /** @throws StoreDamagedError with the first faults that SQLite finds */
-function checkPages(connection: Database.Database): void {
+function checkPages(connection: Database): void {
   const check = connection.prepare<[], string>('pragma integrity_check(10)').pluck()
   const faults = check.all()
   if (faults[0] !== 'ok') {
@@ -341,7 +341,7 @@ function checkPages(connection: Database.Database): void {
  */
 function changesBetween(
   entities: Entities,
-  backup: Database.Database,
+  backup: Database,
   old: OldStore,
 ): RestoreReport['changed'] {
   if (old === 'unreadable') {
@@ -371,7 +371,7 @@ function changesBetween(
 /** Returns the names of rows by key. */
 function namesIn(
   { table, key, name }: Record<'table' | 'key' | 'name', string>,
-  connection: Database.Database,
+  connection: Database,
 ): ReadonlyMap<string, string> {
   // A store of an earlier version does not have every table.
   const tableRow = connection

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type Database from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import { reasonOf } from '../errors.ts'
 import { sleep } from './connection.ts'
 
@@ -18,7 +18,7 @@ export interface CheckpointerData {
 }
 
 export interface CheckpointerOptions {
-  readonly connection: Database.Database
+  readonly connection: Database
   /** A descriptor of the database file. It stays open longer than the connection. */
   readonly descriptor: number
   /** How long the WAL may become while another program reads an old state, in bytes. */
@@ -110,8 +110,8 @@ const passTimeoutMs = 5_000
 export class Checkpointer {
   readonly #options: CheckpointerOptions
   /** Counts the pages of the WAL without copying any. */
-  readonly #count: Database.Statement<[], WalRow>
-  readonly #copy: Database.Statement<[], Pick<WalRow, 'busy'>>
+  readonly #count: Statement<[], WalRow>
+  readonly #copy: Statement<[], Pick<WalRow, 'busy'>>
   /** Resolves when the thread has exited. */
   readonly #exited = Promise.withResolvers<void>()
 

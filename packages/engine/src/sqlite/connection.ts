@@ -1,4 +1,4 @@
-import Database from 'better-sqlite3'
+import Sqlite, { type Database } from 'better-sqlite3'
 import { isBusy, isUnreadable, StoreInUseError } from '../errors.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
 
@@ -8,11 +8,8 @@ const busyTimeoutMs = 5_000
 /** The pause between two attempts to get a lock. */
 const retryEveryMs = 10
 
-export function openConnection(
-  file: string,
-  options: Database.Options = {},
-): Database.Database {
-  const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
+export function openConnection(file: string, options: Sqlite.Options = {}): Database {
+  const connection = new Sqlite(file, { timeout: busyTimeoutMs, ...options })
   // Overwrite what is deleted. It would stay in free space, and in every later backup.
   connection.pragma('secure_delete = on')
   // A large statement needs temporary space, and a read-only system has no folder for it.
@@ -21,7 +18,7 @@ export function openConnection(
 }
 
 /** Opens a connection whose every commit is fsynced. */
-export function openWriterConnection(file: string, timeout: number): Database.Database {
+export function openWriterConnection(file: string, timeout: number): Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
     waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
     // With a WAL, better-sqlite3's SQLite would use NORMAL: COMMIT would return before
@@ -46,7 +43,7 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
  *
  * @throws StoreInUseError if another process has it open
  */
-export function openExclusively(file: string): Database.Database | undefined {
+export function openExclusively(file: string): Database | undefined {
   try {
     const connection = openConnection(file, { fileMustExist: true, timeout: 0 })
     return closeOnError(connection, () => {
@@ -66,7 +63,7 @@ export function openExclusively(file: string): Database.Database | undefined {
 }
 
 /** Lets SQLite open a file that is shorter than its header says. */
-export function allowShortFile(connection: Database.Database): void {
+export function allowShortFile(connection: Database): void {
   connection.unsafeMode().pragma('writable_schema = on')
 }
 
@@ -74,7 +71,7 @@ export function allowShortFile(connection: Database.Database): void {
  * Merges the WAL into the file for good, unless another connection is open. Reading the
  * store then needs no write.
  */
-export function mergeWal(connection: Database.Database): void {
+export function mergeWal(connection: Database): void {
   try {
     connection.pragma('journal_mode = delete')
   } catch {
@@ -87,8 +84,8 @@ export function mergeWal(connection: Database.Database): void {
  * throws or rejects.
  */
 export function closeOnError<Result>(
-  connection: Database.Database,
-  work: (connection: Database.Database) => Result,
+  connection: Database,
+  work: (connection: Database) => Result,
 ): Result {
   const close = (error: unknown): never => {
     connection.close()
@@ -105,10 +102,10 @@ export function closeOnError<Result>(
 
 /** Prepares all reads, and returns a function that returns any statement as prepared. */
 export function prepareAll(
-  connection: Database.Database,
+  connection: Database,
   statements: Iterable<Statement>,
-): (statement: Statement) => Database.Statement {
-  const prepared = new Map<Statement, Database.Statement>()
+): (statement: Statement) => Sqlite.Statement {
+  const prepared = new Map<Statement, Sqlite.Statement>()
   const prepare = (statement: Statement) => {
     const ready = prepared.get(statement) ?? connection.prepare(statement.sql)
     prepared.set(statement, ready)
@@ -133,7 +130,7 @@ export type PreparedChange = (values: readonly Value[]) => {
 }
 
 export function prepareChange(
-  connection: Database.Database,
+  connection: Database,
   { otherwise, ...statement }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
 ): PreparedChange {
   const change = prepareAlone(connection, statement)
@@ -148,7 +145,7 @@ export function prepareChange(
 }
 
 function prepareAlone(
-  connection: Database.Database,
+  connection: Database,
   { sql, preceding }: Pick<ChangeStatement, 'sql' | 'preceding'>,
 ): PreparedChange {
   const change = connection.prepare(sql)

@@ -1,5 +1,5 @@
 import { fstatSync, readSync } from 'node:fs'
-import type Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { keepOpen } from './store-path.ts'
 
 /**
@@ -34,7 +34,7 @@ const integerBytesMax = 9
  * pages that may be damaged: behind a leaf in the place of another, or where dense ids
  * lie between sparse ones, it would miss rows that it can find by their id.
  */
-export function idsOnPages(connection: Database.Database): BigInt64Array {
+export function idsOnPages(connection: Database): BigInt64Array {
   const pageBytes = Number(connection.pragma('page_size', { simple: true }))
   const { name } = connection
   const files: readonly PagesFile[] = [

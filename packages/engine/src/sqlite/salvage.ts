@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import type { Entities, ItemOf, Rows } from '../entity.ts'
 import { reasonOf } from '../errors.ts'
 import { isStore } from '../migrations.ts'
@@ -59,7 +59,7 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
   }
 }
 
-function createSalvage(connection: Database.Database, entities: Entities): Salvage {
+function createSalvage(connection: Database, entities: Entities): Salvage {
   allowShortFile(connection)
   // The list does not come from `sqlite_schema`, of which a page may be damaged.
   const tables = namesIn(
@@ -97,7 +97,7 @@ function createSalvage(connection: Database.Database, entities: Entities): Salva
 }
 
 function salvageTable(
-  connection: Database.Database,
+  connection: Database,
   table: string,
   rows: Rows<unknown>,
 ): SalvageOf<unknown> {
@@ -143,13 +143,13 @@ function distinctIds(ids: BigInt64Array, start: number, end: number): bigint[] {
   return part.filter((id, index) => id !== ids[start + index - 1])
 }
 
-function namesIn(connection: Database.Database, sql: string): string[] {
+function namesIn(connection: Database, sql: string): string[] {
   return connection.prepare<[], string>(sql).pluck().all()
 }
 
 /** @throws Error if the file is a newer store */
 function columnsIn(
-  connection: Database.Database,
+  connection: Database,
   table: string,
   { columns, others = [] }: Rows<unknown>,
 ): string {
@@ -167,7 +167,7 @@ function columnsIn(
  * Returns the number of rows in an index of the table that has all ids, or `undefined` if
  * every such index is damaged, too.
  */
-function countInIndex(connection: Database.Database, table: string): number | undefined {
+function countInIndex(connection: Database, table: string): number | undefined {
   const indexes = namesIn(
     connection,
     `select name from pragma_index_list('${table}') where "unique" = 0`,
@@ -183,7 +183,7 @@ function countInIndex(connection: Database.Database, table: string): number | un
   return undefined
 }
 
-function countRows(connection: Database.Database, table: string): number | undefined {
+function countRows(connection: Database, table: string): number | undefined {
   const sql = `select count(*) from "${table}" not indexed`
   return tryTo(() => Number(connection.prepare(sql).pluck().get()))
 }

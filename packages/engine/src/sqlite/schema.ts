@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import Sqlite, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { compileEntities, type Entities } from '../entity.ts'
 import { isDamage, NoStoreError, reasonOf } from '../errors.ts'
@@ -87,7 +87,7 @@ async function migrateOnce(
   try {
     // SQLite would take such a file for an empty one, and overwrite it.
     if (statSync(file).size === 1) {
-      throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+      throw new Sqlite.SqliteError('file is not a database', 'SQLITE_NOTADB')
     }
 
     // The transaction begins even if there is nothing to do, so that a lock of another
@@ -114,7 +114,7 @@ async function migrateOnce(
  * @throws Error if the WAL beside it is that of another store, or its own WAL may be
  *   beside another path
  */
-export function openToRead(file: string): Database.Database {
+export function openToRead(file: string): Database {
   refuseForeignWal(file)
   refuseWalElsewhere(file)
 
@@ -131,7 +131,7 @@ export function openToRead(file: string): Database.Database {
 
 /** A store or a backup of any known version, as of one moment. */
 export interface SqliteSnapshot extends ReadTransaction {
-  readonly connection: Database.Database
+  readonly connection: Database
 }
 
 /**
@@ -168,7 +168,7 @@ export function openReadOnly(file: string, entities: Entities): Promise<SqliteSn
  */
 async function checkedVersion(
   entities: Entities,
-  connection: Database.Database,
+  connection: Database,
 ): Promise<number | undefined> {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
   refuseOtherObjects(connection)
@@ -178,7 +178,7 @@ async function checkedVersion(
   return version
 }
 
-function refuseOtherObjects(connection: Database.Database): void {
+function refuseOtherObjects(connection: Database): void {
   const select = connection.prepare<[], string>(
     "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
   )
@@ -191,7 +191,7 @@ function refuseOtherObjects(connection: Database.Database): void {
 }
 
 /** @throws Error if the tables lack something that a statement needs */
-function prepareEvery(entities: Entities, connection: Database.Database): void {
+function prepareEvery(entities: Entities, connection: Database): void {
   const { names, changeStatements } = compileEntities(entities, sqliteDialect)
   try {
     prepareAll(connection, names.keys())
@@ -206,6 +206,6 @@ function prepareEvery(entities: Entities, connection: Database.Database): void {
   }
 }
 
-function kyselyOn(database: Database.Database): Kysely<unknown> {
+function kyselyOn(database: Database): Kysely<unknown> {
   return new Kysely<unknown>({ dialect: new SqliteDialect({ database }) })
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, constants, openSync, readSync } from 'node:fs'
-import type Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 
 /** Where SQLite keeps `application_id` in the first page of a file. */
 const idOffset = 68
@@ -11,7 +11,7 @@ const idBytes = 4
  * stores. It is SQLite's `application_id`, which every copy of the pages contains. 0
  * means none.
  */
-export function giveStoreId(connection: Database.Database): void {
+export function giveStoreId(connection: Database): void {
   if (storeIdOf(connection) === 0) {
     setStoreId(connection, createStoreId())
   }
@@ -21,11 +21,11 @@ export function createStoreId(): number {
   return randomInt(1, 2 ** 31)
 }
 
-export function storeIdOf(connection: Database.Database): number {
+export function storeIdOf(connection: Database): number {
   return Number(connection.pragma('application_id', { simple: true }))
 }
 
-export function setStoreId(connection: Database.Database, id: number): void {
+export function setStoreId(connection: Database, id: number): void {
   connection.pragma(`application_id = ${id}`)
 }
 

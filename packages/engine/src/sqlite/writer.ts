@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { isBusy, reasonOf } from '../errors.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
@@ -117,7 +117,7 @@ const userVersionLimit = 2n ** 31n
  * - A crash that restores a failed transaction after the writer is open again.
  */
 export class Writer {
-  readonly #connection: Database.Database
+  readonly #connection: Database
   readonly #lockTimeoutMs: number
   /** The changes by the names with which threads send them. */
   readonly #prepared: ReadonlyMap<string, PreparedChange>
@@ -146,7 +146,7 @@ export class Writer {
    *   connection
    */
   constructor(
-    connection: Database.Database,
+    connection: Database,
     { changeStatements, lockTimeoutMs, walBytesMax }: WriterOptions,
   ) {
     this.#connection = connection
