@@ -54,19 +54,19 @@ store.`,
 type Options = ReturnType<typeof exportPlants.opts>
 
 /** Returns whether GET /plants would select the plant. */
-function isSelected({ name, tag }: Plant, options: Options): boolean {
-  if (options.tag !== undefined && tag !== options.tag) {
+function isSelected(plant: Plant, { tag = plant.tag, nameContains }: Options): boolean {
+  if (plant.tag !== tag) {
     return false
   }
-  const { nameContains = '' } = options
-  return nameContains === '' || lowerCase(name).includes(lowerCase(nameContains))
+  return nameContains === undefined || lowerCase(plant.name).includes(nameContains)
 }
 
+/** Reads the text to search for, in lower case. */
 function searchedText(text: string): string {
   if (text === '') {
     throw new InvalidArgumentError('It must have at least one character.')
   }
-  return text
+  return lowerCase(text)
 }
 
 /** Both databases change A to Z only. */
@@ -75,55 +75,75 @@ function lowerCase(text: string): string {
 }
 
 async function runExport(file: string, options: Options): Promise<void> {
+  const { damaged, json } = options
   using interruption = new Interruption()
-  const { signal } = interruption
   const url = storeUrl()
   if (file !== '-') {
     refuseStore(file, url)
   }
 
   await using opened = new AsyncDisposableStack()
-  const source = await openSource(url, options.damaged, opened)
+  const source = await openSource(url, damaged, opened)
   const startedMs = performance.now()
-  const exported = await writePlants(source, file, options, signal)
+  const exported = await writePlants(source, file, options, interruption.signal)
   const seconds = (performance.now() - startedMs) / 1000
-  await report(source, file, options, { exported, seconds })
+
+  const unread = source.unread()
+  const others = Object.entries(source.otherCounts)
+  const othersInJson = others.map(([plural, count]) => [
+    `without${plural.charAt(0).toUpperCase()}${plural.slice(1)}`,
+    count ?? null,
+  ])
+  const result = {
+    exported,
+    unread,
+    ...Object.fromEntries(othersInJson),
+    seconds,
+    format: formatToWrite(file, options.format),
+    file: file === '-' ? null : file,
+  }
+
+  const phrases = [`${counted(exported, 'plant')} exported in ${duration(seconds)}`]
+  if (unread !== undefined) {
+    phrases.push(describeMissing(unread))
+  }
+  const present = others.filter(([, count]) => count !== 0)
+  if (present.length > 0) {
+    const words = countedAll(Object.fromEntries(present))
+    phrases.push(`${words} not included: a backup has them`)
+  }
+  const words = phrases.join('; ')
+  const isComplete = unread === undefined || unread === 0
+  // People read in the error what is missing.
+  if (isComplete || json) {
+    await print({ json, file }, result, words)
+  }
+  if (!isComplete) {
+    throw new CommandError(words, exitCodes.incomplete)
+  }
 }
+
+type Source = Awaited<ReturnType<typeof openSource>>
 
 /**
- * The number of rows of each entity by its name, such as `tokens`. `undefined` if they
- * could not be counted.
+ * Opens what is exported. `unread` returns how many plants of a damaged store could not
+ * be read, `null` if that is unknown, and `undefined` without `--damaged`.
  */
-type Counts = Readonly<Record<string, number | undefined>>
-
-interface Source {
-  readonly plants: AsyncIterable<readonly Plant[]>
-  /** The number of plants, if it is known. */
-  readonly total: number | undefined
-  /** The counts of the entities that are not exported. */
-  readonly otherCounts: Counts
-  /**
-   * Returns how many plants of a damaged store could not be read, if that is known.
-   * Absent without `--damaged`.
-   */
-  readonly unread?: () => number | undefined
-}
-
 async function openSource(
   url: string,
   isDamaged: boolean | undefined,
   opened: AsyncDisposableStack,
-): Promise<Source> {
+) {
   if (isDamaged) {
     const salvage = opened.use(await openSalvage(url))
     const { count: total, all, unread } = salvage.of('plants')
     const { plants: _, ...otherCounts } = salvage.counts
-    return { plants: all(), total, otherCounts, unread }
+    return { plants: all(), total, otherCounts, unread: () => unread() ?? null }
   }
 
   const reader = opened.use(await openReader(url))
   const { plants: total, ...otherCounts } = await reader.counts()
-  return { plants: reader.all('plants'), total, otherCounts }
+  return { plants: reader.all('plants'), total, otherCounts, unread: () => undefined }
 }
 
 /** Resolves to how many plants it wrote. */
@@ -154,48 +174,6 @@ async function writePlants(
 
   await writeOutput(file, options.force ?? false, pieces())
   return exported
-}
-
-/** @throws CommandError if plants are missing */
-async function report(
-  { otherCounts, unread }: Source,
-  file: string,
-  { format, json }: Options,
-  { exported, seconds }: { readonly exported: number; readonly seconds: number },
-): Promise<void> {
-  const unreadCount = unread === undefined ? 0 : (unread() ?? null)
-  const others = Object.entries(otherCounts)
-  const othersInJson = others.map(([plural, count]) => [
-    `without${plural.charAt(0).toUpperCase()}${plural.slice(1)}`,
-    count ?? null,
-  ])
-  const result = {
-    exported,
-    ...(unread !== undefined && { unread: unreadCount }),
-    ...Object.fromEntries(othersInJson),
-    seconds,
-    format: formatToWrite(file, format),
-    file: file === '-' ? null : file,
-  }
-
-  const phrases = [`${counted(exported, 'plant')} exported in ${duration(seconds)}`]
-  if (unread !== undefined) {
-    phrases.push(describeMissing(unreadCount))
-  }
-  const present = others.filter(([, count]) => count !== 0)
-  if (present.length > 0) {
-    const words = countedAll(Object.fromEntries(present))
-    phrases.push(`${words} not included: a backup has them`)
-  }
-  const words = phrases.join('; ')
-  const isComplete = unreadCount === 0
-  // People read in the error what is missing.
-  if (isComplete || json) {
-    await print({ json, file }, result, words)
-  }
-  if (!isComplete) {
-    throw new CommandError(words, exitCodes.incomplete)
-  }
 }
 
 /** @param unread how many plants could not be read, or `null` if that is unknown */
