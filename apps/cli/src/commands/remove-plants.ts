@@ -30,9 +30,6 @@ const idReading: ItemReading<PlantId> = {
   parse: record => parsePlantId((record as { readonly id?: unknown } | null)?.id),
 }
 
-const noneRead = { read: 0, removed: 0, missing: 0 }
-type Counts = typeof noneRead
-
 /** Removals that are sent at the same time share a commit. */
 const removalsMax = 1_000
 
@@ -44,25 +41,34 @@ async function runRemove(
   using interruption = new Interruption()
   const { signal } = interruption
   const lines = await openLines(from, idReading, options, signal)
-  await using opened = new AsyncDisposableStack()
-  const removeOne = await openRemoval({ dryRun, announce }, opened)
+  // PostgreSQL may wait for another program's lock.
+  await using store = await (dryRun ? readStore() : changeStore({ timeoutMs: 30_000 }))
+  const plants = announce ? store.plants : store.plants.unannounced
+  /** Resolves to whether the plant was stored. */
+  const removeOne = async (id: PlantId) =>
+    dryRun ? (await plants.find(id)) !== undefined : plants.remove(id)
+
   const startedMs = performance.now()
-  const counts = { ...noneRead }
+  let read = 0
+  let removed = 0
   try {
-    for await (const part of lines.parts) {
-      await removePart(part, removeOne, counts)
+    for await (const ids of idsIn(lines.parts)) {
+      const outcomes = await Promise.all(ids.map(removeOne))
+      read += ids.length
+      removed += outcomes.filter(wasStored => wasStored).length
     }
   } catch (cause) {
-    const before = `${counted(counts.removed, 'plant')} removed before`
+    const before = `${counted(removed, 'plant')} removed before`
     const rest = dryRun ? 'nothing was removed' : before
     throw new CommandError(`${messageOf(cause)} (${rest})`)
   }
 
   const seconds = (performance.now() - startedMs) / 1000
+  const missing = read - removed
   const isInterrupted = signal.aborted
-  const result = { ...counts, dryRun, seconds, interrupted: isInterrupted }
-  let words = summarize(counts, dryRun, seconds)
-  if (counts.read === 0) {
+  const result = { read, removed, missing, dryRun, seconds, interrupted: isInterrupted }
+  let words = summarize({ removed, missing }, dryRun, seconds)
+  if (read === 0) {
     words += `: ${noneIn(from)}`
   }
   await print({ json }, result, words)
@@ -71,49 +77,31 @@ async function runRemove(
   }
 }
 
-/** Resolves to whether the plant was stored. */
-type RemoveOne = (id: PlantId) => Promise<boolean>
-
-async function openRemoval(
-  { dryRun, announce }: { dryRun: boolean; announce: boolean },
-  opened: AsyncDisposableStack,
-): Promise<RemoveOne> {
-  if (dryRun) {
-    const { plants } = opened.use(await readStore())
-    return async id => (await plants.find(id)) !== undefined
-  }
-  // PostgreSQL may wait for another program's lock.
-  const { plants } = opened.use(await changeStore({ timeoutMs: 30_000 }))
-  const repository = announce ? plants : plants.unannounced
-  return id => repository.remove(id)
-}
-
 /**
- * @throws Error of the first line without an id, after it has removed the plants before
+ * Yields the ids that are removed together.
+ *
+ * @throws Error of the first line without an id, after the ids before it
  */
-async function removePart(
-  part: readonly Entry<PlantId>[],
-  removeOne: RemoveOne,
-  counts: Counts,
-): Promise<void> {
-  const fault = part.find(entry => 'reason' in entry)
-  const before = fault === undefined ? part : part.slice(0, part.indexOf(fault))
-  const ids = before.flatMap(entry => ('item' in entry ? [entry.item] : []))
-  for (let from = 0; from < ids.length; from += removalsMax) {
-    const idsTogether = ids.slice(from, from + removalsMax)
-    const outcomes = await Promise.all(idsTogether.map(removeOne))
-    const removed = outcomes.filter(wasStored => wasStored).length
-    counts.read += idsTogether.length
-    counts.removed += removed
-    counts.missing += idsTogether.length - removed
-  }
-  if (fault !== undefined) {
-    throw new Error(`line ${fault.line}: ${fault.reason}`)
+async function* idsIn(parts: AsyncIterable<readonly Entry<PlantId>[]>) {
+  for await (const part of parts) {
+    let ids: PlantId[] = []
+    for (const entry of part) {
+      if ('reason' in entry) {
+        yield ids
+        throw new Error(`line ${entry.line}: ${entry.reason}`)
+      }
+      ids.push(entry.item)
+      if (ids.length === removalsMax) {
+        yield ids
+        ids = []
+      }
+    }
+    yield ids
   }
 }
 
 function summarize(
-  { removed, missing }: Counts,
+  { removed, missing }: { readonly removed: number; readonly missing: number },
   dryRun: boolean,
   seconds: number,
 ): string {
