@@ -14,7 +14,13 @@ import {
   chunk,
   hostAndToken,
 } from '../client.ts'
-import { type ContractCase, casesOf, ownId, type PlantSent } from '../contract-case.ts'
+import {
+  type ContractCase,
+  casesForEach,
+  casesOf,
+  ownId,
+  type PlantSent,
+} from '../contract-case.ts'
 import { jsonOf, toJson } from '../exact-json.ts'
 import type { Answer } from '../wire.ts'
 
@@ -148,20 +154,24 @@ export const batchCases: readonly ContractCase[] = [
     },
   }),
 
+  ...casesForEach(
+    'lines',
+    ['', '\n', '\n\n\r\n\r\n'],
+    body => `may all be empty: ${JSON.stringify(body)}`,
+    async (client, body) => void assertCounts(await postLines(client, body), {}),
+  ),
+
+  ...casesForEach(
+    'lines',
+    ['', '\n', '\r\n'],
+    end => `are as long as a body may be, before the end ${JSON.stringify(end)}`,
+    async (client, end) => {
+      const body = `${toJson(longestPlant(client))}${end}`
+      assertCounts(await postLines(client, body), { created: 1n })
+    },
+  ),
+
   ...casesOf('lines', {
-    'may all be empty': async client => {
-      for (const body of ['', '\n', '\n\n\r\n\r\n']) {
-        assertCounts(await postLines(client, body), {})
-      }
-    },
-
-    'are as long as a body may be, before any end': async client => {
-      for (const end of ['', '\n', '\r\n']) {
-        const body = `${toJson(longestPlant(client))}${end}`
-        assertCounts(await postLines(client, body), { created: 1n })
-      }
-    },
-
     'may be none without a media type': async client => {
       assertCounts(await client.askBare('POST /plants/batch', ['content-length: 0']), {})
     },

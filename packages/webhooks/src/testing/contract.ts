@@ -400,10 +400,10 @@ const failures: Record<string, OutboxCase['run']> = {
     const other = await claimed(store)
 
     assert.notEqual(other.webhook.id, failed.webhook.id)
-    for (const { deliveries } of [other, await claimed(store)]) {
-      const names = deliveries.map(each => `${each.plant.name}`)
-      assert.deepEqual(names, ['first', 'second'])
-    }
+    const names = [other, await claimed(store)].map(({ deliveries }) =>
+      deliveries.map(each => `${each.plant.name}`),
+    )
+    assert.deepEqual(names, Array(2).fill(['first', 'second']))
   },
   'says for how long a webhook has failed': async store => {
     await addWebhooks(store, a)
