@@ -35,9 +35,9 @@ export function parseStoreUrl(url: string): StoreLocation {
   if (/^postgres(ql)?:/.test(url)) {
     return parseServerUrl(url)
   }
-  const path = /^file:([^?#]+)$/.exec(url)?.[1]
-  const hasHost = path !== undefined && /^\/\/(?!\/)/.test(path)
-  if (path === undefined || hasHost) {
+  // Two slashes begin a host, and three a path.
+  const path = /^file:(?!\/\/(?!\/))([^?#]+)$/.exec(url)?.[1]
+  if (path === undefined) {
     throw new Error(urlForms)
   }
 
@@ -115,93 +115,86 @@ const parameterChoices: Readonly<Record<string, readonly string[]>> = {
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
-/** Either part may be empty. Then it is the driver's default. */
-interface ServerHost {
-  /** A name, an address, or the folder of a socket. */
-  readonly host: string
-  readonly port: string
-}
-
 function parseServerUrl(url: string): StoreLocation {
-  const { hosts, parameters } = splitServerUrl(url)
-  const { pool_mode: poolMode, sslmode, ...others } = Object.fromEntries(parameters)
+  const { authority, parameters } = splitServerUrl(url)
+  const {
+    host,
+    port,
+    pool_mode: poolMode = 'session',
+    sslmode = '',
+    ...others
+  } = parameters
+  const hosts = hostsOf(authority, host, port)
   const isFullCheck = sslmode === 'require' || sslmode === 'verify-ca'
-  const sslMode = isFullCheck ? 'verify-full' : sslmode
+  const shared = { ...others, sslmode: isFullCheck ? 'verify-full' : sslmode }
 
-  const urls = hosts.map(host => {
-    const all = { ...host, ...others, ...(sslMode && { sslmode: sslMode }) }
-    const given = Object.entries(all).filter(([, value]) => value !== '')
-    return `postgres:///?${new URLSearchParams(given)}`
-  })
   const { user, dbname } = others
   const name = [
-    user ? `${encodeURIComponent(user)}@` : '',
+    user && `${encodeURIComponent(user)}@`,
     `${hosts.map(nameOf)}`,
-    dbname ? `/${encodeURIComponent(dbname)}` : '',
+    dbname && `/${encodeURIComponent(dbname)}`,
   ]
   return {
     kind: 'postgres',
-    hosts: urls,
+    hosts: hosts.map(each => {
+      const given = Object.entries({ ...each, ...shared }).filter(([, value]) => value)
+      return `postgres:///?${new URLSearchParams(given)}`
+    }),
     // The choices were checked.
-    poolMode: (poolMode ?? 'session') as PoolMode,
+    poolMode: poolMode as PoolMode,
     name: `postgres://${name.join('')}`,
   }
 }
 
 /**
- * Splits a URL into hosts and all else, as libpq does: several hosts have commas between
- * them, a parameter replaces what stands before the `?`, and a + is a +. The URL standard
- * has other rules.
+ * Splits a URL into its hosts and all else, as libpq does: several hosts have commas
+ * between them, a parameter replaces what stands before the `?`, and a + is a +. The URL
+ * standard has other rules.
  *
  * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
  * a password, and a message would show that as the name of the database.
  */
 function splitServerUrl(url: string) {
   const parts =
-    /^postgres(?:ql)?:\/\/(?:([^@/?#\s]*)@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
+    /^postgres(?:ql)?:\/\/(?:([^:@/?#\s]*)(?::([^@/?#\s]*))?@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
       url,
     )
   if (parts === null) {
     throw new Error(serverForm)
   }
-  const [, credentials = '', authority = '', path = '', query = ''] = parts
-  requireDecodable(`${credentials} ${authority} ${path} ${query}`)
+  requireDecodable(url)
 
-  const [, user = '', password = ''] = /^([^:]*):?(.*)$/.exec(credentials) ?? []
-  const parameters = new Map(
-    Object.entries({ user, password, dbname: path }).flatMap(([name, value]) =>
-      value === '' ? [] : [[name, decodeURIComponent(value)] as const],
-    ),
-  )
-  for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
-    parameters.set(name, value)
+  const [, user = '', password = '', authority = '', path = '', query = ''] = parts
+  const parameters: Readonly<Record<string, string>> = {
+    user: decodeURIComponent(user),
+    password: decodeURIComponent(password),
+    dbname: decodeURIComponent(path),
+    ...Object.fromEntries(new URLSearchParams(query.replaceAll('+', '%2B'))),
   }
   requireKnownParameters(parameters)
-
-  const hosts = hostsOf(authority, parameters)
-  parameters.delete('host')
-  parameters.delete('port')
-  return { hosts, parameters }
+  return { authority, parameters }
 }
 
-/** Returns the hosts, of which several must each have a name. */
-function hostsOf(
-  authority: string,
-  parameters: ReadonlyMap<string, string>,
-): readonly ServerHost[] {
-  const written = authority.split(',').map(host => {
-    const parts = /^(\[[^[\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(host)
+/**
+ * Returns the hosts, of which several must each have a name. A part that is empty is the
+ * driver's default.
+ *
+ * @param host what the parameter says: names, addresses, or folders of sockets
+ */
+function hostsOf(authority: string, host?: string, port?: string) {
+  const written = authority.split(',').map(each => {
+    const parts = /^(\[[^[\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(each)
     if (parts === null) {
       throw new Error(serverForm)
     }
     const [, name = '', port = ''] = parts
     return { host: decodeURIComponent(name.replace(/^\[(.*)\]$/, '$1')), port }
   })
-  const names = parameters.get('host')?.split(',') ?? written.map(({ host }) => host)
-  const ports = parameters.get('port')?.split(',') ?? written.map(({ port }) => port)
+  const names = host?.split(',') ?? written.map(each => each.host)
+  const ports = port?.split(',') ?? written.map(each => each.port)
 
   const isEveryHostNamed = names.every(name => name !== '')
-  const mayLackName = names.length === 1 && !parameters.has('host')
+  const mayLackName = names.length === 1 && host === undefined
   const isPortOfEach = ports.length === 1 || ports.length === names.length
   if (!(isEveryHostNamed || mayLackName) || !isPortOfEach) {
     throw new Error(serverForm)
@@ -210,11 +203,14 @@ function hostsOf(
   if (!ports.every(port => /^\d*$/.test(port) && Number(port) <= 65_535)) {
     throw new Error('has a wrong port: it must be a number up to 65535')
   }
-  return names.map((host, index) => ({ host, port: ports[index] ?? ports[0] ?? '' }))
+  return names.map((name, index) => ({
+    host: name,
+    port: ports[index] ?? ports[0] ?? '',
+  }))
 }
 
-function requireKnownParameters(parameters: ReadonlyMap<string, string>): void {
-  for (const [name, value] of parameters) {
+function requireKnownParameters(parameters: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(parameters)) {
     if (!serverParameters.includes(name)) {
       throw new Error(
         `has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`,
@@ -237,7 +233,7 @@ export function storageName(url: string): string {
 }
 
 /** Returns a host as URLs have it. */
-function nameOf({ host, port }: ServerHost): string {
+function nameOf({ host, port }: Record<'host' | 'port', string>): string {
   const name = host.includes(':') ? `[${host}]` : encodeURIComponent(host)
   return port === '' ? name : `${name}:${port}`
 }
