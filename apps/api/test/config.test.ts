@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness/vitest'
-import { defaultServerLimits } from '@plant-store/http/server'
+import { serverDefaults } from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { misspeltSettings, readConfig } from '../src/config.ts'
 
@@ -22,11 +22,11 @@ function faultsOf(environment: Record<string, string>): string[] {
   }
 }
 
-test('the defaults are those of the package, with two threads on Linux', () => {
+test('the defaults are those of other tests, with two threads on Linux', () => {
   const { serverLimits, httpThreads } = readConfig({})
   const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
-  expect(defaultServerLimits).toMatchObject(serverLimits)
+  expect(serverDefaults.limits).toMatchObject(serverLimits)
   expect(httpThreads).toBe(threads)
 })
 

@@ -2,6 +2,7 @@ import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/a
 import { memoryUseCases, plant } from '@plant-store/domain/testing'
 import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
+import { serverDefaults } from '@plant-store/http/testing'
 
 /** Returns a gate, with a function that creates a token. */
 function createTokens() {
@@ -32,6 +33,7 @@ export async function startStore() {
   const { plants } = memoryUseCases()
   let isHeld = async () => {}
   const server = createServer({
+    ...serverDefaults,
     unannounced: plants,
     plants: {
       ...plants,

@@ -2,6 +2,7 @@ import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/a
 import { memoryUseCases } from '@plant-store/domain/testing'
 import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
+import { serverDefaults } from '@plant-store/http/testing'
 
 /**
  * The real server, listening on a loopback port, over repositories that forget with the
@@ -14,6 +15,7 @@ export async function startMemoryStore({ path = '' } = {}) {
   const tokens = new Map([[hashToken(token), storedToken]])
   const { plants } = memoryUseCases()
   const server = createServer({
+    ...serverDefaults,
     plants,
     unannounced: plants,
     gate: createGate({

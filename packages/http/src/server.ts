@@ -5,7 +5,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 import { closeAfterEarlyAnswers, finishAnswers } from './answers.ts'
 import { describeInterface } from './description.ts'
 import { createErrorHandler, type FailureLog } from './error-handler.ts'
-import { defaultServerLimits, type ServerLimits } from './limits.ts'
+import type { ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
 import { checkAccess, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
@@ -34,7 +34,7 @@ import { createNodeServer } from './wire/node-server.ts'
 import { prepareStop } from './wire/stop.ts'
 
 export { failures } from './errors/error-numbers.ts'
-export { defaultServerLimits, type ServerLimits } from './limits.ts'
+export type { ServerLimits } from './limits.ts'
 export type { AnsweredRequest, RequestTrace } from './request/facts.ts'
 export type { RequestTracer } from './request/log.ts'
 export { stopListening, stopServer } from './wire/stop.ts'
@@ -50,27 +50,25 @@ export interface ServerOptions extends Probes {
    * The folder of the page at `/browse`, with a slash at the end. Without a folder there
    * is no page.
    */
-  readonly page?: URL
+  readonly page: URL | undefined
   /** The origins whose pages may call the service from a browser. */
-  readonly corsOrigins?: readonly string[]
-  readonly traceRequest?: RequestTracer
+  readonly corsOrigins: readonly string[]
+  readonly traceRequest: RequestTracer | undefined
   /** Whether a stop is near, so that `/readyz` fails while all else still works. */
-  readonly isLeaving?: () => boolean
+  readonly isLeaving: () => boolean
   /** Called for each request once it is answered, with the members of its log line. */
-  readonly onAnswer?: OnAnswer
+  readonly onAnswer: OnAnswer
   /** The public URL: the description names it, and every route is under its path. */
-  readonly baseUrl?: URL
-  /** The limits that differ from {@link defaultServerLimits}. */
-  readonly limits?: Partial<ServerLimits>
+  readonly baseUrl: URL | undefined
+  readonly limits: ServerLimits
   /** Addresses or networks of proxies whose X-Forwarded-For is trusted. */
-  readonly trustedProxies?: readonly string[]
+  readonly trustedProxies: readonly string[]
 }
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const settings = withDefaults(options)
-  const { corsOrigins, onAnswer, isLeaving, limits } = settings
-  const app = createFastify(settings)
+  const { corsOrigins, onAnswer, isLeaving, limits } = options
+  const app = createFastify(options)
   const authenticate = createAuthentication(options.gate)
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
@@ -95,7 +93,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     async prefixedApp => {
       const routes = collectRoutes(prefixedApp)
       addPlantRoutes(prefixedApp, {
-        ...settings,
+        ...options,
         authenticate,
         readPage: createPageReader(answerBudget, limits.pageTextBytesMax, ending),
         bodyBudget,
@@ -118,21 +116,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-function withDefaults(options: ServerOptions) {
-  return {
-    corsOrigins: [],
-    trustedProxies: [],
-    onAnswer() {},
-    isLeaving: () => false,
-    ...options,
-    limits: { ...defaultServerLimits, ...options.limits },
-  }
-}
-
 /** Returns Fastify with the options that the service needs, without routes. */
-function createFastify(settings: ReturnType<typeof withDefaults>): FastifyInstance {
-  const { corsOrigins, trustedProxies, onAnswer, limits } = settings
-  const handleError = createErrorHandler(settings.logger)
+function createFastify(options: ServerOptions): FastifyInstance {
+  const { corsOrigins, trustedProxies, onAnswer, limits } = options
+  const handleError = createErrorHandler(options.logger)
   // No logger is passed, because Fastify would create a child logger and several
   // listeners for each request.
   const app = fastify({

@@ -21,14 +21,18 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
   createServer,
+  type ServerLimits,
   type ServerOptions,
 } from '@plant-store/http/server'
-import { createClient, createRecorder } from '@plant-store/http/testing'
+import { createClient, createRecorder, serverDefaults } from '@plant-store/http/testing'
 import type { FastifyInstance } from 'fastify'
 
-export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
+export interface ServiceOptions
+  extends Partial<Omit<ServerOptions, 'plants' | 'limits'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
+  /** The limits that differ from those of the program. */
+  readonly limits?: Partial<ServerLimits>
   /** Adds to the server before it listens. */
   readonly prepare?: (app: FastifyInstance) => void
 }
@@ -64,7 +68,9 @@ export async function startService(options: ServiceOptions = {}) {
     ...operations,
   }
   const useCases = createPlantUseCases({ plants })
+  const limits = { ...serverDefaults.limits, ...options.limits }
   const app = createServer({
+    ...serverDefaults,
     plants: useCases,
     unannounced: useCases,
     gate,
@@ -77,6 +83,7 @@ export async function startService(options: ServiceOptions = {}) {
     onAnswer: line => void answered.push(line),
     metrics: async () => '# HELP http_requests_total Requests\n',
     ...serverOptions,
+    limits,
   })
   prepare?.(app)
   const sockets: Socket[] = []
@@ -84,7 +91,7 @@ export async function startService(options: ServiceOptions = {}) {
   const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }))
   const path = options.baseUrl?.pathname ?? ''
   const url = `${address.origin}${path}`.replace(/\/$/, '')
-  const { bodyBytesMax = 2 ** 20 } = options.limits ?? {}
+  const { bodyBytesMax } = limits
   const client = createClient({ url, tokens, bodyBytesMax }, recorder)
   const connector = createConnector(app, address)
   return {

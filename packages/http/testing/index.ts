@@ -38,6 +38,7 @@ export {
 } from './description.ts'
 export { jsonOf, readExactly, toJson } from './exact-json.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
+export { serverDefaults } from './server-defaults.ts'
 export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 
 /**

@@ -96,7 +96,6 @@ await using tracing = await openTracing()
 const plants = createPlantUseCases(storage)
 const unannounced = createPlantUseCases({ plants: storage.plants.unannounced })
 const stopping = new AbortController()
-const page = browseFolder()
 const server = createServer({
   plants: tracing?.traceUseCases(plants) ?? plants,
   unannounced: tracing?.traceUseCases(unannounced) ?? unannounced,
@@ -110,8 +109,8 @@ const server = createServer({
     log.onAnswer(answered)
     counters.onAnswer(answered)
   },
-  ...(tracing && { traceRequest: tracing.traceRequest }),
-  ...(baseUrl && { baseUrl: new URL(baseUrl) }),
+  traceRequest: tracing?.traceRequest,
+  baseUrl: baseUrl === undefined ? undefined : new URL(baseUrl),
   limits: {
     ...serverLimits,
     // One thread's share: the kernel spreads connections about evenly.
@@ -120,7 +119,7 @@ const server = createServer({
     batchRequestDrainMs: shutdownTimeoutMs * batchShare,
   },
   trustedProxies: config.trustedProxies,
-  ...(page && { page }),
+  page: browseFolder(),
 })
 server.server.on('connection', counters.onConnection)
 await server.ready()

@@ -22,7 +22,7 @@ export type RequestTracer = (request: {
 export function logRequests(
   app: FastifyInstance,
   onAnswer: OnAnswer,
-  begin?: RequestTracer,
+  begin: RequestTracer | undefined,
 ): void {
   app.addHook('onRequest', (request, reply, done) => {
     const facts = factsOf(request)

@@ -13,7 +13,7 @@ import { pathOf } from '../request/paths.ts'
 export function addPages(
   app: FastifyInstance,
   docsFolder: URL,
-  browseFolder?: URL,
+  browseFolder: URL | undefined,
 ): void {
   addPage(app, 'docs', docs, docsFolder)
   if (browseFolder !== undefined) {
