@@ -109,19 +109,20 @@ export async function printSecret(
 }
 
 /**
- * Returns a table, whose cells stand below each other.
+ * Returns a table, whose cells stand below each other, with their names at the head.
  *
  * @param emptyWords what it returns instead of a table without rows
  */
 export function table(
-  head: readonly string[],
-  body: readonly (readonly string[])[],
+  entries: readonly Readonly<Record<string, string>>[],
   emptyWords: string,
 ): string {
-  if (body.length === 0) {
+  const [first] = entries
+  if (first === undefined) {
     return emptyWords
   }
-  const rows = [head, ...body].map(row => row.map(printable))
+  const body = entries.map(entry => Object.values(entry))
+  const rows = [Object.keys(first), ...body].map(row => row.map(printable))
   const widthOf = (column: number) =>
     Math.max(...rows.map(row => row[column]?.length ?? 0))
   const line = (row: readonly string[]) =>

@@ -42,7 +42,7 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
   )
   bar.start(0, 0, { count: 0 })
   return {
-    update(count: number, value: number, total: number) {
+    update(count, value, total) {
       bar.setTotal(total)
       bar.update(value, { count })
     },
@@ -50,12 +50,10 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
   }
 }
 
-type Amount = 'count' | 'value' | 'total' | 'seconds'
-
 /** Returns the words beside the bar. They are shown alone if the total is unknown. */
 export function describeProgress(
   what: string,
-  done: Readonly<Record<Amount, number>>,
+  done: Readonly<Record<'count' | 'value' | 'total' | 'seconds', number>>,
 ): string {
   const { count, value, total, seconds } = done
   const speed = `${counted(count, what)}  ${rate(count, seconds)}`

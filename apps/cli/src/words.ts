@@ -54,6 +54,8 @@ export function minute(date: Date | null | undefined, none = '-'): string {
   if (date === null || date === undefined) {
     return none
   }
-  const [day, time] = date.toISOString().split('T')
-  return `${day} ${time?.slice(0, 5)}Z`
+  return date
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/:[\d.]+Z$/, 'Z')
 }

@@ -29,13 +29,16 @@ test.each([
 })
 
 test('a table has its cells below each other, and nothing after the last', () => {
-  const head = ['ID', 'STATE']
-  const rows = [['long one', '-'], ['x', ''], ['y\n\u202e']]
+  const rows = [
+    { ID: 'long one', STATE: '-' },
+    { ID: 'x', STATE: '' },
+    { ID: 'y\n\u202e', STATE: '' },
+  ]
 
-  expect(table(head, rows, 'none')).toBe(
+  expect(table(rows, 'none')).toBe(
     'ID             STATE\nlong one       -\nx\ny\\u000a\\u202e',
   )
-  expect(table(head, [], 'none')).toBe('none')
+  expect(table([], 'none')).toBe('none')
 })
 
 test.each([

@@ -64,15 +64,14 @@ const listTokens = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const tokens = await store.tokens.list()
-    const rows = tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => [
-      name,
-      scopes.join(' '),
-      minute(createdAt),
-      describeExpiry(expiresAt),
-      minute(lastUsedAt, 'never'),
-    ])
-    const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
-    await print(output, tokens.map(toJson), table(head, rows, 'There are no tokens.'))
+    const rows = tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => ({
+      NAME: name,
+      SCOPES: scopes.join(' '),
+      CREATED: minute(createdAt),
+      EXPIRES: describeExpiry(expiresAt),
+      'LAST USED': minute(lastUsedAt, 'never'),
+    }))
+    await print(output, tokens.map(toJson), table(rows, 'There are no tokens.'))
   })
 
 const revokeToken = new Command('revoke')

@@ -80,27 +80,17 @@ const listWebhooks = new Command('list')
         givenUp,
       }
     })
-    const rows = results.map(result => [
-      result.id,
-      result.state,
-      result.events.join(','),
-      grouped(result.waiting),
-      grouped(result.givenUp),
-      result.oldestSeconds === null ? '-' : duration(result.oldestSeconds),
-      minute(result.failingSince),
-      result.url,
-    ])
-    const head = [
-      'ID',
-      'STATE',
-      'EVENTS',
-      'WAITING',
-      'GIVEN UP',
-      'OLDEST',
-      'FAILING SINCE',
-      'URL',
-    ]
-    await print(output, results, table(head, rows, 'There are no webhooks.'))
+    const rows = results.map(result => ({
+      ID: result.id,
+      STATE: result.state,
+      EVENTS: result.events.join(','),
+      WAITING: grouped(result.waiting),
+      'GIVEN UP': grouped(result.givenUp),
+      OLDEST: result.oldestSeconds === null ? '-' : duration(result.oldestSeconds),
+      'FAILING SINCE': minute(result.failingSince),
+      URL: result.url,
+    }))
+    await print(output, results, table(rows, 'There are no webhooks.'))
   })
 
 const logWebhook = new Command('log')
@@ -129,16 +119,15 @@ const logWebhook = new Command('log')
         reason,
       }),
     )
-    const rows = all.map(({ plant, event, addedAt, attempts, nextAttemptAt, reason }) => [
-      plant,
-      event,
-      minute(addedAt),
-      `${attempts}`,
-      minute(nextAttemptAt, 'given up'),
-      reason ?? '-',
-    ])
-    const head = ['PLANT', 'EVENT', 'SINCE', 'FAILED', 'NEXT ATTEMPT', 'REASON']
-    await print({ json }, all, table(head, rows, `Nothing waits for ${id}.`))
+    const rows = all.map(result => ({
+      PLANT: result.plant,
+      EVENT: result.event,
+      SINCE: minute(result.addedAt),
+      FAILED: `${result.attempts}`,
+      'NEXT ATTEMPT': minute(result.nextAttemptAt, 'given up'),
+      REASON: result.reason ?? '-',
+    }))
+    await print({ json }, all, table(rows, `Nothing waits for ${id}.`))
   })
 
 const changeEvents = new Command('events')
