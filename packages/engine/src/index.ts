@@ -9,7 +9,12 @@ export {
 } from './errors.ts'
 export { printable } from './printable.ts'
 export type { Runner } from './runner.ts'
-export type { BackupReport, CopyOptions, RestoreReport } from './sqlite/backup.ts'
+export type {
+  BackupReport,
+  CopyOptions,
+  RestoredRows,
+  RestoreReport,
+} from './sqlite/backup.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export type { Salvage } from './sqlite/salvage.ts'

@@ -5,6 +5,7 @@ import {
   isDamage,
   messageOf,
   printable,
+  type RestoredRows,
   readLastBackup,
   storageName,
 } from '@plant-store/engine'
@@ -36,14 +37,14 @@ export const backup = new Command('backup')
   )
   .addOption(forceOption)
   .addOption(jsonOption)
-  .action(async (path, { keep, force, json }) => {
+  .action(async (path, { keep, force = false, json }) => {
     const url = storeUrl()
     const name = storageName(url)
     const file = keep === undefined ? path : nextBackup(path, name)
     refuseStore(file, url)
-    const copyOptions = { force, json, createsFolder: keep !== undefined }
-    const { storeId, ...report } = await withProgress(copyOptions, options =>
-      backUpStore(url, file, options),
+    const options = { force, createsFolder: keep !== undefined }
+    const { storeId, ...report } = await withProgress(json, running =>
+      backUpStore(url, file, { ...options, ...running }),
     ).catch(throwWithAdvice)
     const removed =
       keep === undefined ? 0 : removeOldBackups(path, { made: file, storeId, keep })
@@ -67,31 +68,30 @@ export const restore = new Command('restore')
   .argument('<file>', 'made by backup', filePath)
   .option('--force', 'replace an existing store')
   .addOption(jsonOption)
-  .action(async (file, options) => {
+  .action(async (file, { force = false, json }) => {
     const url = storeUrl()
     refuseStore(file, url)
-    const report = await withProgress(options, copyOptions =>
-      restoreStore(url, file, copyOptions),
+    const report = await withProgress(json, running =>
+      restoreStore(url, file, { force, ...running }),
     )
 
     const { changed, ...facts } = flat(report)
-    const revokedTokens = changed?.['tokens']?.again ?? null
-    const lostTokens = changed?.['tokens']?.lost ?? null
+    const tokens = changed?.['tokens']
     const lines = [
       `${describe(report)} restored from ${file}`,
-      ...describeTokens(revokedTokens, lostTokens),
+      ...describeTokens(tokens),
       report.isNew
         ? 'There was no store before. Start the server with this DATABASE_URL.'
         : 'Start the server.',
     ]
-    await print(options, { ...facts, revokedTokens, lostTokens }, lines.join('\n'))
+    const revokedTokens = tokens?.again ?? null
+    const lostTokens = tokens?.lost ?? null
+    await print({ json }, { ...facts, revokedTokens, lostTokens }, lines.join('\n'))
   })
 
-/** The names of tokens, or `null` if they are unknown. */
-type Names = readonly string[] | null
-
-function describeTokens(revoked: Names, lost: Names): readonly string[] {
-  if (revoked === null || lost === null) {
+/** @param tokens `undefined` if they are unknown */
+function describeTokens(tokens: RestoredRows | undefined): readonly string[] {
+  if (tokens === undefined) {
     return [
       'The replaced store could not be read: revoked tokens may be valid again, and later ones lost.',
     ]
@@ -103,12 +103,12 @@ function describeTokens(revoked: Names, lost: Names): readonly string[] {
   return [
     ...line(
       'were not in the replaced store and are valid again',
-      revoked,
+      tokens.again,
       'To revoke one: plant-store token revoke <name>',
     ),
     ...line(
       'are not in the backup and are lost',
-      lost,
+      tokens.lost,
       'To create one: plant-store token create --name <name>',
     ),
   ]
@@ -157,21 +157,18 @@ async function checkFile(file: string, output: Output): Promise<void> {
   await print(output, { ...flat(report), intact: true }, `${describe(report)}: intact`)
 }
 
-interface CopyFlags extends Pick<CopyOptions, 'createsFolder'> {
-  readonly force?: boolean | undefined
-  readonly json?: boolean | undefined
-}
-
 async function withProgress<Report>(
-  { json, force = false, createsFolder = false }: CopyFlags,
-  copy: (options: CopyOptions) => Promise<Report>,
+  json: boolean | undefined,
+  copy: (running: CopyOptions) => Promise<Report>,
 ): Promise<Report> {
   using interruption = new Interruption()
   const { signal } = interruption
   using progress = await showProgress('page', !json)
-  const onProgress: CopyOptions['onProgress'] = ({ pages, ofPages }) =>
-    progress.update(pages, pages, ofPages)
-  return await copy({ force, createsFolder, signal, onProgress }).catch(error => {
+  const running: CopyOptions = {
+    signal,
+    onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
+  }
+  return await copy(running).catch(error => {
     signal.throwIfAborted()
     throw error
   })

@@ -21,7 +21,7 @@ export function nextBackup(folder: string, store: string): string {
   if (stat?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   }
-  const time = new Date().toISOString().replace(/\.\d+/, '').replaceAll(':', '')
+  const time = new Date().toISOString().replaceAll(/:|\.\d+/g, '')
   const random = randomBytes(4).toString('hex')
   return join(folder, `${basename(store)}-${time}-${random}.backup`)
 }
@@ -46,7 +46,7 @@ export function removeOldBackups(
   )
   // The clock may have been set back, so `made` need not be the newest by name.
   const oldBackups = backups
-    .sort(compareTimes)
+    .sort((one, other) => (timeIn(one) < timeIn(other) ? 1 : -1))
     .slice(keep)
     .filter(name => name !== basename(made))
   for (const name of oldBackups) {
@@ -55,9 +55,7 @@ export function removeOldBackups(
   return oldBackups.length
 }
 
-/** Sorts the newest first, whatever the store was called. */
-function compareTimes(one: string, other: string): number {
-  const oneTime = namePattern.exec(one)?.[0] ?? ''
-  const otherTime = namePattern.exec(other)?.[0] ?? ''
-  return oneTime < otherTime ? 1 : -1
+/** Returns the end of a name, which sorts by time, whatever the store was called. */
+function timeIn(name: string): string {
+  return namePattern.exec(name)?.[0] ?? ''
 }
