@@ -2,6 +2,7 @@ import { Command } from '@commander-js/extra-typings'
 import { bytes } from '@plant-store/api/units'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
 import { messageOf } from '@plant-store/engine'
+import type { Storage } from '@plant-store/persistence'
 import { CommandError, exitCodes, Interruption } from '../command-error.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
@@ -70,10 +71,10 @@ async function runImport(from: string, options: Options): Promise<void> {
   refuseRejects(rejectsPath, from)
 
   using result = new ImportResult(rejectsPath, lines.reader)
-  await using opened = new AsyncDisposableStack()
-  const store = await openStoring(options, opened)
+  await using storage = dryRun ? undefined : await openStore(patience)
+  const storePlants = storage && storing(storage, options)
   const startedMs = performance.now()
-  await importEntries(lines.parts, store, result)
+  await importEntries(lines.parts, storePlants, result)
 
   const seconds = (performance.now() - startedMs) / 1000
   const { counts } = result
@@ -123,29 +124,21 @@ const patience = {
   walBytesMax: 512 * 1024 * 1024,
 }
 
-/** Stores plants, and resolves to the outcome of each. Absent in a dry run. */
+/** Stores plants, and resolves to the outcome of each. */
 type StorePlants = (plants: readonly Plant[]) => Promise<readonly Outcome[]>
 
-async function openStoring(
-  { replace, dryRun, announce }: Options,
-  opened: AsyncDisposableStack,
-): Promise<StorePlants | undefined> {
-  if (dryRun) {
-    return undefined
-  }
-  const storage = opened.use(await openStore(patience))
-  const plants = announce ? storage.plants : storage.plants.unannounced
-  const useCases = createPlantUseCases({ plants })
-  if (replace) {
-    return useCases.replaceAll
-  }
-  return useCases.createAll
+function storing({ plants }: Storage, { replace, announce }: Options): StorePlants {
+  const useCases = createPlantUseCases({ plants: announce ? plants : plants.unannounced })
+  return replace ? useCases.replaceAll : useCases.createAll
 }
 
-/** @throws CommandError that says what was imported before the failure */
+/**
+ * @param storePlants absent in a dry run
+ * @throws CommandError that says what was imported before the failure
+ */
 async function importEntries(
   parts: Lines<Plant>['parts'],
-  store: StorePlants | undefined,
+  storePlants: StorePlants | undefined,
   result: ImportResult,
 ): Promise<void> {
   try {
@@ -153,7 +146,7 @@ async function importEntries(
     // to a store in a file.
     for await (const part of parts) {
       const accepted = part.filter(entry => 'item' in entry)
-      const outcomes = await store?.(accepted.map(({ item }) => item))
+      const outcomes = await storePlants?.(accepted.map(({ item }) => item))
       result.add(part, outcomes)
     }
   } catch (cause) {
