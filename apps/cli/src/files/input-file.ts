@@ -91,7 +91,7 @@ async function* decoded(source: AsyncIterable<Buffer>, from: string) {
  * Returns the encoding of a text that begins with a mark, or with two characters of
  * ASCII.
  */
-function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+function utf16In(beginning: Buffer) {
   const start = beginning.toString('latin1', 0, 4)
   if (/^(?:\xff\xfe|[^\0]\0[^\0]\0)/.test(start)) {
     return 'utf-16le'
@@ -99,16 +99,13 @@ function utf16In(beginning: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   if (/^(?:\xfe\xff|\0[^\0]\0[^\0])/.test(start)) {
     return 'utf-16be'
   }
-  return undefined
+  return
 }
 
 /** Leaves out byte order marks, of which some programs add a second one. */
 function withoutMarks(beginning: Buffer): Buffer {
-  let text = beginning
-  while (text.toString('latin1', 0, 3) === '\xef\xbb\xbf') {
-    text = text.subarray(3)
-  }
-  return text
+  const text = beginning.toString('latin1').replace(/^(?:\xef\xbb\xbf)+/, '')
+  return Buffer.from(text, 'latin1')
 }
 
 /** Reads the beginning: at least this number of bytes, if there are. */

@@ -25,7 +25,7 @@ const quote = 0x22
 const blank = 0x20
 
 /** The separators that spreadsheets write, in the order in which they are tried. */
-const separators = [',', ';', '\t', '|']
+const separators = ',;\t|'
 
 const recordDelimiters = { [lineFeed]: ['\r\n', '\n'], [carriageReturn]: '\r' }
 
@@ -37,8 +37,7 @@ const recordDelimiters = { [lineFeed]: ['\r\n', '\n'], [carriageReturn]: '\r' }
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
-  write: plants =>
-    stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
+  write: plants => stringify([...plants], { columns: allColumns, quoted_match: /^$/ }),
   createReader: reading => new CsvReader(reading),
 }
 
@@ -158,7 +157,7 @@ class CsvReader<Item> implements Reader<Item> {
     const entries: Entry<Item>[] = []
     for (const record of records) {
       const raw = withoutLineEnd(record.lines, lineEnd)
-      if (!isWithoutContent(raw, [header.separator])) {
+      if (!isWithoutContent(raw, header.separator)) {
         const read = () => parse(membersOf(record, header))
         entries.push(judge({ line: this.#line, raw }, lineBytesMax, read))
       }
@@ -191,7 +190,11 @@ class CsvReader<Item> implements Reader<Item> {
       return firstLine
     }
 
-    const readings = this.#dialects().map(dialect => ({
+    const dialects = [...(this.#namedSeparator ?? separators)].flatMap(separator => [
+      { separator, isPadded: false },
+      { separator, isPadded: true },
+    ])
+    const readings = dialects.map(dialect => ({
       dialect,
       record: this.#split(piece, dialect, isLast, 1).records[0],
     }))
@@ -205,16 +208,6 @@ class CsvReader<Item> implements Reader<Item> {
     const columns = this.#columnsOf(record)
     this.#header = { ...dialect, columns, raw: withoutLineEnd(record.lines, lineEnd) }
     return record.lines
-  }
-
-  /** Returns the dialects to try, in their order. */
-  #dialects(): readonly Dialect[] {
-    const named = this.#namedSeparator
-    const candidates = named === undefined ? separators : [named]
-    return candidates.flatMap(separator => [
-      { separator, isPadded: false },
-      { separator, isPadded: true },
-    ])
   }
 
   #fits({ isPadded }: Dialect, record: CsvRecord | undefined): boolean {
@@ -370,9 +363,10 @@ function quoted(raw: Buffer): string {
 }
 
 /** Returns whether a line has nothing but blanks and separators. */
-function isWithoutContent(raw: Buffer, candidates: readonly string[]): boolean {
-  const bytes = candidates.map(separator => separator.charCodeAt(0))
-  return raw.every(byte => byte <= blank || bytes.includes(byte))
+function isWithoutContent(raw: Buffer, candidates: string): boolean {
+  return raw.every(
+    byte => byte <= blank || candidates.includes(String.fromCharCode(byte)),
+  )
 }
 
 /** @throws Error if the line is no record, or has more fields than the header */
