@@ -1,5 +1,5 @@
-import { type Plant, parsePlant } from '@plant-store/domain'
-import { edgeIds, fullPlant } from '@plant-store/domain/testing'
+import type { Plant } from '@plant-store/domain'
+import { edgeIds, plant } from '@plant-store/domain/testing'
 import { createRandom } from '@plant-store/harness/random'
 
 const pieces = [
@@ -18,17 +18,16 @@ export function anyPlants(seed: number, count: number): Plant[] {
   }
   return Array.from({ length: count }, (_, n) => {
     const id = edgeIds[n] ?? anyId()
-    const full = fullPlant(id, anyText())
-    const required = { id, name: anyText() }
-    return parsePlant(random.below(3) > 0 ? { ...full, ...required } : required)
+    const tag = random.below(3) > 0 ? anyText() : undefined
+    return plant(id, `plant ${anyText()}.`, tag)
   })
 }
 
 /**
- * Returns a plant for each piece of text alone, as each of its texts, and for one that is
- * longer than a page of a disk.
+ * Returns a plant for each piece of text, in its name and alone as its tag, and for one
+ * that is longer than a page of a disk.
  */
 export function eachPiece(): Plant[] {
-  const texts = ['', ...pieces, '🌱"'.repeat(5_000)]
-  return texts.map((text, n) => fullPlant(BigInt(100 + n), text))
+  const texts = ['', ...pieces].map((text, n) => plant(BigInt(100 + n), `${text}.`, text))
+  return [...texts, plant(99n, 'long', '🌱"'.repeat(5_000))]
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AccessError } from '@plant-store/access'
 import { DomainError, type PlantId, parsePlantId } from '@plant-store/domain'
+import { longPlant } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import {
   assertFailure,
@@ -9,6 +10,7 @@ import {
   chunk,
   hostAndToken,
   jsonOf,
+  toJson,
 } from '@plant-store/http/testing'
 import { type ExpectStatic, expect, test } from 'vitest'
 import { PartRoom, readParts } from '../src/plants/batch.ts'
@@ -201,12 +203,17 @@ test('the batch that came first is admitted until it has no part', async () => {
   expect(admitted).toEqual(['first', 'first again', 'second', 'third'])
 })
 
+/** Returns a line with this many bytes, before its end. */
+function lineOfLength(id: bigint, bytes: number): string {
+  return toJson(longPlant(id, bytes - toJson(longPlant(id, 0)).length))
+}
+
 test.each([
   { lineBytes: 320, count: 192, counts: [64, 64, 64] },
   { lineBytes: 319, count: 192, counts: [65, 65, 62] },
   { lineBytes: 32 * 1024 - 192, count: 2, counts: [1, 1] },
 ])('lines of $lineBytes bytes and 192 more each fill parts of 32 KiB', async row => {
-  const bytes = Buffer.from(line(1, 'x'.repeat(row.lineBytes - line(1, '').length)))
+  const bytes = Buffer.from(lineOfLength(1n, row.lineBytes))
 
   const counts: number[] = []
   for await (const { plants } of readParts([Array(row.count).fill(bytes)])) {
@@ -231,6 +238,27 @@ test('parts run at once up to the room, and one that is larger runs alone', asyn
 
   room.leave(60)
   await large
+})
+
+test('all batches have parts of up to 1.5 MiB under way', async () => {
+  let begun = 0
+  using inserts = pausedInserts(() => begun++)
+  await using service = await start({ plants: inserts.plants })
+  const many = Array.from(
+    { length: manyLines },
+    (_, n) => `${lineOfLength(BigInt(n), 320)}\n`,
+  )
+  // 64 of these lines are a part of 32 KiB, so 48 parts are under way.
+  const linesUnderWay = 48 * 64
+
+  using _one = await service.begin(...many)
+  using _other = await service.begin(...many)
+  await expect.poll(() => begun).toBeGreaterThanOrEqual(linesUnderWay)
+  for (let n = 0; n < 10; n++) {
+    await service.client.ask('GET', '/healthz')
+  }
+
+  expect(begun).toBe(linesUnderWay)
 })
 
 test('a batch holds no more memory than its incomplete line, which counts', async () => {

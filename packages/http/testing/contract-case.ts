@@ -1,4 +1,5 @@
 import type { Client } from './client.ts'
+import { toJson } from './exact-json.ts'
 
 /** One promise of a running store. */
 export interface ContractCase {
@@ -58,6 +59,12 @@ let lastId = 1_000_000n
 export function ownId(): bigint {
   lastId += 1n
   return lastId
+}
+
+/** Returns a new plant whose JSON is as long as a body may be. */
+export function longestPlant({ store }: Client): PlantSent {
+  const plant = { id: ownId(), name: 'long', tag: '' }
+  return { ...plant, tag: 'x'.repeat(store.bodyBytesMax - toJson(plant).length) }
 }
 
 /** Returns the words of a text, to save a line each. */

@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import type { Plant } from '@plant-store/domain'
-import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
+import { edgeIds, texts } from '@plant-store/domain/testing'
 import { openReader, openSalvage, openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { databases, makePlace, plant } from './places.ts'
 
-/** Stores plants with odd texts, and returns them. */
+/** Stores plants with odd names, and returns them. */
 async function fill(url: string): Promise<readonly Plant[]> {
-  const plants = edgeIds.map((id, index) => {
-    const text = texts[index % texts.length] ?? ''
-    return index % 3 === 0 ? plant(id, text) : fullPlant(id, text)
-  })
+  const tags = [undefined, '', 'tag']
+  const plants = edgeIds.map((id, index) =>
+    plant(id, texts[index % texts.length], tags[index % tags.length]),
+  )
   await using storage = await openStorage({ url })
   await storage.plants.insertAll(plants.toReversed())
   return plants

@@ -18,6 +18,7 @@ import {
   type ContractCase,
   casesForEach,
   casesOf,
+  longestPlant,
   ownId,
   type PlantSent,
 } from '../contract-case.ts'
@@ -71,13 +72,6 @@ export function assertCounts(
   const found = given.map(({ line, error }) => [`${line}`, Number(error)])
   assert.deepEqual(found, Object.entries(faults))
   return given.map(({ message }) => message)
-}
-
-/** Returns a plant whose JSON is as long as a body may be. */
-function longestPlant({ store }: Client): PlantSent {
-  const id = ownId()
-  const name = 'x'.repeat(store.bodyBytesMax - toJson({ id, name: '' }).length)
-  return { id, name }
 }
 
 export const batchCases: readonly ContractCase[] = [

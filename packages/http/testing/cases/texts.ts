@@ -55,7 +55,7 @@ export const textCases: readonly ContractCase[] = casesOf('text is Unicode text'
   }),
 
   'ignores one byte order mark before a plant, and refuses two': async client => {
-    const plant = { id: ownId(), name: '\ufeffmarked' }
+    const plant = { id: ownId(), name: 'n', tag: '\ufeffmarked' }
     const marked = `\ufeff${toJson(plant)}`
 
     await assertTaken(client, plant, marked)

@@ -55,7 +55,7 @@ export const pages: readonly PlantRepositoryCase[] = [
   },
   returnsAsManyAsRequested('of all plants', {}, id => plant(id)),
   returnsAsManyAsRequested('of a tag', { tag: tagOf('a') }, id => plant(id, 'p', 'a')),
-  filtersBy('a tag', 'even', ['odd', 'Even', 'eve', 'even ', '', undefined]),
+  filtersBy('an exact tag', 'even', ['odd', 'Even', 'eve', 'even ', '', undefined]),
   filtersBy('an empty tag', '', [undefined, ' ']),
   {
     name: 'filters by any text as a tag',
