@@ -1,20 +1,20 @@
 import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
+import { serverDefaults } from '@plant-store/http/testing'
 import { afterEach, expect, test, vi } from 'vitest'
-import { type LineLimits, readLines } from '../src/request/lines.ts'
+import { readLines } from '../src/request/lines.ts'
 import { Body } from '../src/wire/body.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 /** Reads a body that is written piece by piece. */
-function begin(limits: Partial<LineLimits> = {}) {
+function begin(ending = new AbortController().signal) {
   const body = new PassThrough()
-  const { signal: ending } = new AbortController()
-  const bounds = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
+  const limits = { ...serverDefaults.limits, bodyBytesMax: 5, requestTimeoutMs: 1_000 }
   const carrier = { note() {}, resumeOrPause() {} }
   const response = {} as ServerResponse
-  const lines = readLines(new Body(body, response, carrier), bounds)
+  const lines = readLines(new Body(body, response, carrier), limits, ending)
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)
@@ -87,14 +87,14 @@ test('each line has its time, in which the caller reads', async () => {
 })
 
 test('a batch that begins once batches are ended is ended too', async () => {
-  const { next } = begin({ ending: AbortSignal.abort() })
+  const { next } = begin(AbortSignal.abort())
   await expect(next()).rejects.toMatchObject({ code: 'draining' })
 })
 
 test('a body that was read is not ended later', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const ending = new AbortController()
-  const { body, next } = begin({ ending: ending.signal })
+  const { body, next } = begin(ending.signal)
   const read = next()
   expect(getEventListeners(ending.signal, 'abort')).toHaveLength(1)
   body.end('1\n')

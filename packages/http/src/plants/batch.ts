@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CreateOutcome,
@@ -30,49 +31,28 @@ const underWaySizeMax = 1536 * 1024
 /** The longest message of a fault. It may quote the line. */
 const messageLengthMax = 300
 
-/** The outcome of a batch. */
-export interface BatchOutcome {
-  readonly created: number
-  readonly existing: number
-  readonly refused: number
-  /** The faults of the first refused lines. */
-  readonly faults: LineFault[]
-}
-
 /**
  * Returns the handler of POST /plants/batch: any number of plants in one request, in
  * constant memory.
  */
-export function createBatches({
-  authenticate,
-  limits,
-  ending,
-}: Pick<PlantRoutesOptions, 'authenticate' | 'limits' | 'ending'>) {
+export function createBatches({ authenticate, limits, ending }: PlantRoutesOptions) {
   const room = new PartRoom(underWaySizeMax)
   let batches = 0
-  const lineLimits = {
-    lineBytesMax: limits.bodyBytesMax,
-    lineTimeoutMs: limits.requestTimeoutMs,
-    ending,
-  }
 
   return async (
     request: AuthenticatedRequest,
     body: Body | undefined,
     useCases: PlantUseCases,
-  ): Promise<BatchOutcome> => {
+  ) => {
     batches++
     const place = batches
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
-    const create = async (part: Part) => {
-      try {
-        return await useCases.createAll(part.plants.map(({ plant }) => plant))
-      } finally {
-        room.leave(part.size)
-      }
-    }
-    const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
+    const create = async (part: Part, earlierParts: Promise<void>) => {
+      const creating = useCases
+        .createAll(part.plants.map(({ plant }) => plant))
+        .finally(() => room.leave(part.size))
+      const [outcomes] = await Promise.all([creating, earlierParts])
       const refused = faultsOf(part, outcomes)
       for (const outcome of outcomes) {
         counts.created += Number(outcome === 'inserted')
@@ -82,7 +62,7 @@ export function createBatches({
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
 
-    const pieces = body === undefined ? [] : readLines(body, lineLimits)
+    const pieces = body === undefined ? [] : readLines(body, limits, ending)
     let counted = Promise.resolve()
     let isFailed = false
     try {
@@ -95,9 +75,7 @@ export function createBatches({
           break
         }
         await room.enter(place, part.size)
-        counted = Promise.all([create(part), counted]).then(([outcomes]) =>
-          count(part, outcomes),
-        )
+        counted = create(part, counted)
         counted.catch(() => {
           isFailed = true
         })
@@ -116,12 +94,7 @@ interface Part {
   size: number
 }
 
-interface LineFault {
-  /** The number of the line, counted from 1. */
-  readonly line: number
-  readonly error: number
-  readonly message: string
-}
+type LineFault = ReturnType<typeof faultOf>
 
 /** Yields the plants and faults of the lines, each judged as the body of POST /plants. */
 export async function* readParts(
@@ -137,11 +110,10 @@ export async function* readParts(
       if (!isEmptyLine(bytes)) {
         addLine(bytes, line, part)
       }
-      if (part.size < partSizeMax) {
-        continue
+      if (part.size >= partSizeMax) {
+        yield part
+        part = begin()
       }
-      yield part
-      part = begin()
     }
   }
   yield part
@@ -166,7 +138,8 @@ function faultsOf(
   return [...faults, ...taken].sort((a, b) => a.line - b.line)
 }
 
-function faultOf(line: number, error: unknown): LineFault {
+/** @param line its number, counted from 1 */
+function faultOf(line: number, error: unknown) {
   const { body, isDefect } = toFailure(error)
   if (isDefect) {
     throw error
@@ -201,7 +174,6 @@ export class PartRoom {
   readonly #waiting: WaitingPart[] = []
   #admittedParts = 0
   #takenSize = 0
-  #isAdmitting = false
   #released = Promise.withResolvers<void>()
 
   constructor(sizeMax: number) {
@@ -211,8 +183,8 @@ export class PartRoom {
   /** Resolves once the part has room. A part that is too large is admitted alone. */
   enter(place: number, size: number): Promise<void> {
     const { promise, resolve: admit } = Promise.withResolvers<void>()
-    this.#waiting.push({ place, size, admit })
-    if (!this.#isAdmitting) {
+    const isFirst = this.#waiting.push({ place, size, admit }) === 1
+    if (isFirst) {
       void this.#admitAll()
     }
     return promise
@@ -229,9 +201,10 @@ export class PartRoom {
    * and the batch of the part asks for its next one before others are admitted.
    */
   async #admitAll(): Promise<void> {
-    this.#isAdmitting = true
-    await nextTurn()
-    for (let part = this.#next(); part !== undefined; part = this.#next()) {
+    while (this.#waiting.length > 0) {
+      await nextTurn()
+      const part = this.#next()
+      assert(part !== undefined, 'a part waits until it is admitted')
       while (this.#takenSize > 0 && this.#takenSize + part.size > this.#sizeMax) {
         await this.#released.promise
       }
@@ -239,9 +212,7 @@ export class PartRoom {
       this.#takenSize += part.size
       this.#admittedParts++
       part.admit()
-      await nextTurn()
     }
-    this.#isAdmitting = false
   }
 
   #next(): WaitingPart | undefined {

@@ -1,17 +1,7 @@
 import { RequestError } from '../errors/error-numbers.ts'
+import type { ServerLimits } from '../limits.ts'
 import type { Body } from '../wire/body.ts'
 import { curlAdvice } from './json.ts'
-
-export interface LineLimits {
-  readonly lineBytesMax: number
-  /**
-   * How long each line may take to arrive, not counting the time in which the caller
-   * does not read.
-   */
-  readonly lineTimeoutMs: number
-  /** Ends the reading when it is aborted. */
-  readonly ending: AbortSignal
-}
 
 /** How much is read while the caller works on earlier lines. */
 const readAheadBytes = 64 * 1024
@@ -21,14 +11,16 @@ const carriageReturn = 0x0d
 
 /**
  * Yields the lines of a body as they arrive, several at a time. The last newline is
- * optional.
+ * optional. The time in which the caller does not read is not that of a line.
  *
+ * @param ending ends the reading when it is aborted
  * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, or
  *   the error of the body
  */
 export async function* readLines(
   body: Body,
-  { lineBytesMax, lineTimeoutMs, ending }: LineLimits,
+  { bodyBytesMax, requestTimeoutMs }: ServerLimits,
+  ending: AbortSignal,
 ): AsyncGenerator<Iterable<Buffer>, void, void> {
   const late = () =>
     body.fail(
@@ -37,7 +29,7 @@ export async function* readLines(
   const stop = () =>
     body.fail(new RequestError('draining', 'the server is shutting down'))
   body.isTimed = true
-  let timer = setTimeout(late, lineTimeoutMs)
+  let timer = setTimeout(late, requestTimeoutMs)
   ending.addEventListener('abort', stop)
   if (ending.aborted) {
     stop()
@@ -52,14 +44,14 @@ export async function* readLines(
       }
       if (length > 0) {
         clearTimeout(timer)
-        yield linesIn(body.take(length), lineBytesMax)
-        timer = setTimeout(late, lineTimeoutMs)
+        yield linesIn(body.take(length), bodyBytesMax)
+        timer = setTimeout(late, requestTimeoutMs)
       } else if (body.isEnded) {
         return
       }
       // The byte after the longest line may be a carriage return.
-      else if (body.length > lineBytesMax + 1) {
-        throw tooLong(lineBytesMax)
+      else if (body.length > bodyBytesMax + 1) {
+        throw tooLong(bodyBytesMax)
       } else {
         await change
       }
@@ -72,10 +64,7 @@ export async function* readLines(
 
 /** Returns how many bytes of whole lines have arrived. */
 function completeLength(body: Body): number {
-  if (body.isEnded) {
-    return body.length
-  }
-  return body.lengthThrough(newline)
+  return body.isEnded ? body.length : body.lengthThrough(newline)
 }
 
 // Yields them one by one, because a line that is not kept costs the garbage collector
