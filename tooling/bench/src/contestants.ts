@@ -2,32 +2,21 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
+  type Command,
   freePort,
   launch,
   memorySettings,
-  type Program,
   serverProgram,
   temporaryFolder,
   until,
 } from '@plant-store/harness'
 import { bun } from '@plant-store/harness/npm-program'
-import { idOf, startImport, toLine, writeLines } from './plants.ts'
-
-type Command = readonly [string, ...string[]]
+import { idOf, importFile, toLine, writeLines } from './plants.ts'
 
 export interface Contestant {
   readonly title: string
   command(): Command | Promise<Command>
   readonly environment: Readonly<Record<string, string>>
-}
-
-export interface Running extends AsyncDisposable {
-  readonly title: string
-  readonly server: Program
-  readonly url: string
-  /** The store of this contestant. Plants 0 to `plants` - 1 exist from the start. */
-  readonly file: string
-  readonly plants: number
 }
 
 export const token = 'benchmark-token-benchmark-token-benchmark'
@@ -57,18 +46,15 @@ export const contestants: readonly Contestant[] = [
 export const bunVersion = async () =>
   execFileSync(await bun.fetch(), ['--version'], { encoding: 'utf8' }).trim()
 
-/** Starts a contestant on a file with this many plants. */
-export async function start(
-  { title, command, environment }: Contestant,
-  plants = 0,
-): Promise<Running> {
+/** Starts a contestant on a file with this many plants, 0 to `plants` - 1. */
+export async function start({ title, command, environment }: Contestant, plants = 0) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(temporaryFolder()).path
   const file = join(folder, 'plants.db')
   if (plants > 0) {
     const stored = join(folder, 'plants.ndjson')
     writeLines(stored, plants, number => toLine(idOf(number), number, 20))
-    await startImport(file, stored).ended
+    await importFile(file, stored)
   }
   const port = await freePort()
   const { PATH } = process.env
@@ -101,3 +87,5 @@ export async function start(
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
+
+export type Running = Awaited<ReturnType<typeof start>>

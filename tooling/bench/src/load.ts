@@ -1,10 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { type Running, token } from './contestants.ts'
-import { countPlants } from './plants.ts'
+import { countPlants, run } from './plants.ts'
 
 export interface Load {
   /** Creates plants, or gets this path with the id of a stored plant for `%s`. */
@@ -12,11 +11,17 @@ export interface Load {
   readonly connections: number
 }
 
-export interface Measured {
+/** What wrk measures, as `wrk.lua` writes it. */
+interface WrkRun {
   readonly requests: number
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  readonly refused: number
+  readonly broken: number
+}
+
+export interface Measured extends WrkRun {
   /** The server's processor time for a request. */
   readonly processorMicros: number
 }
@@ -43,11 +48,8 @@ export async function measure(
   execFileSync('sync', { timeout: 60_000 })
   const stored = countPlants(file)
   const spent = processorSeconds(server.pid)
-  const { requests, microseconds, p50, p99, refused, broken } = await runWrk(
-    running,
-    load,
-    seconds,
-  )
+  const measured = await runWrk(running, load, seconds)
+  const { requests, refused, broken } = measured
   server.assertRunning()
   if (requests === 0 || refused > 0 || broken > 0) {
     throw new Error(
@@ -60,38 +62,26 @@ export async function measure(
       `${title}: ${requests} creates were answered with 200, and ${created} plants stored`,
     )
   }
-  return {
-    requests,
-    perSecond: (requests / microseconds) * 1e6,
-    p50Ms: p50 / 1_000,
-    p99Ms: p99 / 1_000,
-    processorMicros: ((processorSeconds(server.pid) - spent) / requests) * 1e6,
-  }
+  const processorMicros = ((processorSeconds(server.pid) - spent) / requests) * 1e6
+  return { ...measured, processorMicros }
 }
-
-/** The latencies are in microseconds. */
-type WrkRun = Readonly<
-  Record<'requests' | 'microseconds' | 'p50' | 'p99' | 'refused' | 'broken', number>
->
 
 /** wrk needs less of the machine than a generator in JavaScript. */
 async function runWrk(
   { url, plants }: Running,
   { request, connections }: Load,
   seconds: number,
-) {
+): Promise<WrkRun> {
   const threads = Math.min(connections, Math.ceil(availableParallelism() / 2), 4)
   next += numbersPerLoad
-  const { stdout } = await promisify(execFile)(
-    'wrk',
-    [
-      ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', '10s'],
-      ...['-s', join(import.meta.dirname, 'wrk.lua'), url, '--'],
-      ...[request, plants, next, token],
-    ].map(String),
-    { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
-  )
-  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n{'))) as WrkRun
+  const options = ['-t', threads, '-c', connections, '-d', `${seconds}s`]
+  const script = ['-s', join(import.meta.dirname, 'wrk.lua'), url, '--']
+  const args = [...options, '--timeout', '10s', ...script, request, plants, next, token]
+  const { stdout } = await run('wrk', args.map(String), {
+    timeout: (seconds + 30) * 1_000,
+    killSignal: 'SIGKILL',
+  })
+  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n{')))
 }
 
 /** Returns the processor time of all threads of a process. */

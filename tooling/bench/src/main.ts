@@ -25,10 +25,8 @@ for (const [name, { title, run }] of Object.entries(parts)) {
     sections.push(`## ${title}`, await run(effort))
   }
 }
-const machine = describeMachine({
-  SQLite: queryOne('select sqlite_version()'),
-  Bun: await bunVersion(),
-})
+const sqlite = queryOne<string>('select sqlite_version()')
+const machine = describeMachine(sqlite, await bunVersion())
 const page = `${[...sections, '## Machine', machine].join('\n\n')}\n`
 
 console.log(page)

@@ -15,11 +15,9 @@ write no log, have no index of tags, and take ids up to 2^53 only.
 `
 
 /** Returns what the figures were measured on. */
-export function describeMachine(versions: Readonly<Record<string, string>>): string {
+export function describeMachine(sqlite: string, bun: string): string {
   const memory = Math.round(totalmem() / 2 ** 30)
-  const system = `${process.platform}, ${process.arch}`
-  const names = Object.entries({ Node: process.versions.node, ...versions })
-  const programs = names.map(([name, version]) => `${name} ${version}`).join(', ')
-  return `${availableParallelism()} cores and ${memory} GiB of memory (${system}), ${programs}. Every answer
+  const { platform, arch, versions } = process
+  return `${availableParallelism()} cores and ${memory} GiB of memory (${platform}, ${arch}), Node ${versions.node}, SQLite ${sqlite}, Bun ${bun}. Every answer
 was a 200, and afterwards every store contained all plants that it had answered for.`
 }

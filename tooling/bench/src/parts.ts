@@ -1,13 +1,13 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { launch, type Program, temporaryFolder, trace } from '@plant-store/harness'
+import { temporaryFolder, trace } from '@plant-store/harness'
 import { contestants, ours, start } from './contestants.ts'
 import { type Load, type Measured, measure } from './load.ts'
-import { countPlants, startImport, toLine, writeLines } from './plants.ts'
+import { countPlants, importFile, run, toLine, writeLines } from './plants.ts'
 import { formatDecimal, formatInteger, median, ratioOf, table } from './table.ts'
 
 /** The time for the measurements. */
 export interface Effort {
+  /** An odd number. */
   readonly rounds: number
   /** V8 compiles for some 15 seconds under load. */
   readonly warmUpSeconds: number
@@ -43,11 +43,11 @@ async function inTurns<Measurable, Result>(
   rounds: number,
   all: readonly Measurable[],
   measureOne: (one: Measurable) => Promise<Result>,
-): Promise<Result[][]> {
-  const results = all.map((): Result[] => [])
+) {
+  const results = new Map(all.map(one => [one, [] as Result[]]))
   for (let round = 1; round <= rounds; round++) {
-    for (const [index, one] of all.entries()) {
-      results[index]?.push(await measureOne(one))
+    for (const [one, ofOne] of results) {
+      ofOne.push(await measureOne(one))
     }
     console.error(`round ${round} of ${rounds} is measured`)
   }
@@ -67,34 +67,23 @@ async function compare(effort: Effort, request: Load['request']): Promise<string
     await measure(one, { request, connections: 64 }, effort.warmUpSeconds)
   }
 
-  const titles = running.map(({ title }) => title)
   const rows: string[][] = []
   for (const connections of [1, 64]) {
     const measured = await inTurns(effort.rounds, running, one =>
       measure(one, { request, connections }),
     )
-    rows.push(...rowsOf(titles, `${connections}`, measured))
+    let ourRate: string | undefined
+    for (const [{ title }, results] of measured) {
+      const medianOf = (name: keyof Measured) => median(results.map(each => each[name]))
+      const rate = formatInteger(medianOf('perSecond'))
+      const ratio = ourRate === undefined ? '' : ratioOf(ourRate, rate)
+      const times = (['p50Ms', 'p99Ms', 'processorMicros'] as const).map(medianOf)
+      rows.push([title, `${connections}`, rate, ratio, ...times.map(formatDecimal)])
+      ourRate ??= rate
+    }
   }
   const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
   return table(['', 'connections', ...head], rows)
-}
-
-/** Returns a row for each contestant. The first is ours. */
-function rowsOf(
-  titles: readonly string[],
-  connections: string,
-  measured: readonly (readonly Measured[])[],
-): string[][] {
-  const medians = (name: keyof Measured) =>
-    measured.map(results => median(results.map(result => result[name])))
-  const rates = medians('perSecond').map(formatInteger)
-  const times = (['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name =>
-    medians(name).map(formatDecimal),
-  )
-  return titles.map((title, row) => [
-    ...[title, connections, ...rates.slice(row, row + 1), ratioOf(rates, 0, row)],
-    ...times.map(each => `${each[row]}`),
-  ])
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */
@@ -139,45 +128,37 @@ async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string>
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
   const at = (name: string) => join(folder.path, name)
-  const store = at('store.db')
   for (const [name, line] of Object.entries(files)) {
     writeLines(at(name), plantsInFile + (name === 'plants.csv' ? 1 : 0), line)
   }
-  const { PATH } = process.env
   const importOne = async (name: string) => {
-    for (const suffix of ['', '-wal', '-shm']) {
-      rmSync(store + suffix, { force: true })
-    }
+    using place = temporaryFolder()
+    const store = join(place.path, 'store.db')
     // Creates the tables.
-    await startImport(store, '/dev/null').ended
+    await importFile(store, '/dev/null')
     const shell = ['pragma synchronous = full', `.import --csv ${at(name)} plants`]
-    const seconds = await time(
-      name === 'rows.csv'
-        ? launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } })
-        : startImport(store, at(name)),
-    )
+    const startedMs = performance.now()
+    await (name === 'rows.csv'
+      ? run('sqlite3', ['-bail', store, ...shell])
+      : importFile(store, at(name)))
+    const seconds = (performance.now() - startedMs) / 1_000
     if (countPlants(store) !== plantsInFile) {
       throw new Error(`${name}: plants are missing`)
     }
     return seconds
   }
-  const names = Object.keys(files)
-  const measured = await inTurns(rounds, names, importOne)
-  const seconds = measured.map(each => formatDecimal(median(each)))
-  const rows = names.map((name, row) => [
-    row === 0 ? "sqlite3's .import, CSV" : `plant-store import, ${name}`,
-    ...[...seconds.slice(row, row + 1), ratioOf(seconds, row, 0)],
-  ])
+  const measured = await inTurns(rounds, Object.keys(files), importOne)
+  const rows: string[][] = []
+  let shellSeconds: string | undefined
+  for (const [name, results] of measured) {
+    const seconds = formatDecimal(median(results))
+    rows.push(
+      shellSeconds === undefined
+        ? ["sqlite3's .import, CSV", seconds, '']
+        : [`plant-store import, ${name}`, seconds, ratioOf(seconds, shellSeconds)],
+    )
+    shellSeconds ??= seconds
+  }
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
   return `${words}\n\n${table(['', 's', 'ours / sqlite3'], rows)}`
-}
-
-/** Returns the seconds until a program ends. */
-async function time(program: Program): Promise<number> {
-  const startedMs = performance.now()
-  const ending = await program.ended
-  if (ending !== 0) {
-    throw new Error(`ended with ${ending}: ${program.errors()}`)
-  }
-  return (performance.now() - startedMs) / 1_000
 }

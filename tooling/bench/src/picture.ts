@@ -1,15 +1,9 @@
 /** The colours of a picture, for pages with a light or with a dark background. */
-export interface Theme {
-  readonly text: string
-  readonly faintText: string
-  readonly ours: string
-  readonly others: string
-}
-
-export const themes: Readonly<Record<'light' | 'dark', Theme>> = {
+export const themes = {
   light: { text: '#1f2328', faintText: '#59636e', ours: '#1a7f37', others: '#afb8c1' },
   dark: { text: '#f0f6fc', faintText: '#9198a1', ours: '#3fb950', others: '#57606a' },
 }
+type Theme = (typeof themes)['light']
 
 const width = 720
 const barsLeft = 280

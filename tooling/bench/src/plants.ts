@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { startCommand } from '@plant-store/harness'
+import { promisify } from 'node:util'
+import { commandProgram } from '@plant-store/harness'
 import Database from 'better-sqlite3'
 
 /**
@@ -23,9 +25,14 @@ export function writeLines(
   writeFileSync(file, Array.from({ length: count }, (_, n) => `${line(n)}\n`).join(''))
 }
 
-/** Starts our import of a file, which makes the store. */
-export const startImport = (store: string, file: string) =>
-  startCommand(['import', file], { databaseUrl: `file:${store}` })
+/** Runs a program. Rejects with what it printed if it fails. */
+export const run = promisify(execFile)
+
+/** Runs our import of a file, which makes the store. */
+export const importFile = (store: string, file: string) =>
+  run(process.execPath, [commandProgram, 'import', file], {
+    env: { DATABASE_URL: `file:${store}` },
+  })
 
 /** Returns the answer to a query that has one value. */
 export function queryOne<Value>(query: string, file = ':memory:'): Value {

@@ -2,13 +2,12 @@ const integers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 export const formatInteger = (value: number) => integers.format(value)
 export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1)
 
-/**
- * Returns the ratio of a row's figure to another's as both are shown, so that a reader
- * gets the same, and nothing beside itself.
- */
-export function ratioOf(figures: readonly string[], row: number, other: number): string {
-  const shown = (index: number) => Number(figures[index]?.replaceAll(',', ''))
-  return row === other ? '' : `${(shown(row) / shown(other)).toFixed(2)} ×`
+/** Returns the ratio of two figures as both are shown, so that a reader gets the same. */
+export function ratioOf(figure: string, other: string): string {
+  const [above = 0, below = 0] = [figure, other].map(each =>
+    Number(each.replaceAll(',', '')),
+  )
+  return `${(above / below).toFixed(2)} ×`
 }
 
 /** Returns a Markdown table. Every column but the first is of numbers. */
@@ -16,15 +15,10 @@ export function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const rule = head.map((_, column) => (column === 0 ? '---' : '---:'))
-  return [head, rule, ...rows].map(line).join('\n')
+  return [head, rule, ...rows].map(cells => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length / 2
-  const below = sorted[Math.ceil(middle) - 1] ?? Number.NaN
-  const above = sorted[Math.floor(middle)] ?? Number.NaN
-  return (below + above) / 2
-}
+/** Returns the middle one of an odd number of values. */
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[(values.length - 1) / 2] ?? Number.NaN

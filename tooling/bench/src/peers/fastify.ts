@@ -2,11 +2,6 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import Fastify from 'fastify'
 
-interface Plant {
-  id: number
-  name: string
-  tag?: string
-}
 const properties = { name: { type: 'string' }, tag: { type: 'string' } }
 const answer = { type: 'object', required: ['name'], properties }
 const plant = {
@@ -16,14 +11,26 @@ const plant = {
 }
 
 const { PORT, DATABASE_URL = '', SYNCHRONOUS } = process.env
-const plants = openPlants(fileURLToPath(DATABASE_URL))
+// As better-sqlite3's documentation advises: with a WAL, and every statement prepared once.
+const db = new Database(fileURLToPath(DATABASE_URL))
+db.pragma('journal_mode = WAL')
+db.pragma(`synchronous = ${SYNCHRONOUS}`)
+db.exec(
+  'create table if not exists plants (id integer primary key, name text not null, tag text)',
+)
+const insert = db.prepare('insert into plants (id, name, tag) values (?, ?, ?)')
+const find = db.prepare('select id, name, tag from plants where id = ?')
+const page = db.prepare(
+  'select id, name, tag from plants where id > ? order by id limit ?',
+)
+
 const app = Fastify()
 
-app.post<{ Body: Plant }>(
+app.post<{ Body: { id: number; name: string; tag?: string } }>(
   '/plants',
   { schema: { body: plant, response: { 200: answer } } },
   async ({ body: { id, name, tag } }) => {
-    plants.insert.run(id, name, tag ?? null)
+    insert.run(id, name, tag ?? null)
     return { name, tag }
   },
 )
@@ -36,7 +43,7 @@ app.get<{ Params: { id: number } }>(
       response: { 200: plant },
     },
   },
-  async ({ params }, reply) => plants.find.get(params.id) ?? reply.callNotFound(),
+  async ({ params }, reply) => find.get(params.id) ?? reply.callNotFound(),
 )
 
 app.get<{ Querystring: { limit: number; after: number } }>(
@@ -53,25 +60,9 @@ app.get<{ Querystring: { limit: number; after: number } }>(
       response: { 200: { type: 'array', items: plant } },
     },
   },
-  async ({ query }) => plants.page.all(query.after, query.limit),
+  async ({ query }) => page.all(query.after, query.limit),
 )
 
 app.get('/readyz', async () => ({}))
 
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })
-
-/** Opens a store as better-sqlite3's documentation advises: with a WAL, and every
- * statement prepared once. */
-function openPlants(file: string) {
-  const db = new Database(file)
-  db.pragma('journal_mode = WAL')
-  db.pragma(`synchronous = ${SYNCHRONOUS}`)
-  db.exec(
-    'create table if not exists plants (id integer primary key, name text not null, tag text)',
-  )
-  return {
-    insert: db.prepare('insert into plants (id, name, tag) values (?, ?, ?)'),
-    find: db.prepare('select id, name, tag from plants where id = ?'),
-    page: db.prepare('select id, name, tag from plants where id > ? order by id limit ?'),
-  }
-}
