@@ -2,7 +2,7 @@ import { sqliteDialect } from '@plant-store/engine'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { readRows } from '../src/statements/read-rows.ts'
+import { type Row, readRows } from '../src/statements/read-rows.ts'
 import { createTable, int64Min, type Note, note, statementsOf } from './notes.ts'
 
 describe('a page on SQLite', () => {
@@ -31,7 +31,7 @@ describe('a page on SQLite', () => {
     }
     let rowsOneByOne = 0
     const rows = readRows(page, { ...given, from: int64Min }, ({ sql }) => {
-      const statement = database.prepare<[readonly unknown[]]>(sql)
+      const statement = database.prepare<[readonly unknown[]], Row>(sql)
       return {
         all: values => statement.all(values),
         *iterate(values) {

@@ -1,5 +1,6 @@
 import Sqlite, { type Database } from 'better-sqlite3'
 import { isBusy, isUnreadable, StoreInUseError } from '../errors.ts'
+import type { Prepare, PreparedRead, Row } from '../statements/read-rows.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
 
 /** How long a connection waits for the lock of another one by default. */
@@ -104,10 +105,12 @@ export function closeOnError<Result>(
 export function prepareAll(
   connection: Database,
   statements: Iterable<Statement>,
-): (statement: Statement) => Sqlite.Statement {
-  const prepared = new Map<Statement, Sqlite.Statement>()
+): Prepare {
+  const prepared = new Map<Statement, PreparedRead>()
   const prepare = (statement: Statement) => {
-    const ready = prepared.get(statement) ?? connection.prepare(statement.sql)
+    const ready =
+      prepared.get(statement) ??
+      connection.prepare<[readonly unknown[]], Row>(statement.sql)
     prepared.set(statement, ready)
     return ready
   }

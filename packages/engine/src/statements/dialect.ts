@@ -9,6 +9,7 @@ import {
   sql,
 } from 'kysely'
 import {
+  type Build,
   type ChangeStatement,
   type ColumnsOf,
   type ColumnType,
@@ -36,12 +37,10 @@ export interface Dialect {
   readonly tableNames: RawBuilder<{ name: string }>
   /** Returns Kysely's builder for statements on these tables. */
   tables<Tables>(): Kysely<Tables>
-  read<Values, Row>(
-    build: (p: Parameter<Values>) => Query<Row>,
-  ): ReadStatement<Values, Row>
+  read<Values, Row>(build: Build<Values, Row>): ReadStatement<Values, Row>
   change<Values>(
     order: Order<keyof Values & string>,
-    build: (p: Parameter<Values>) => Query<unknown>,
+    build: Build<Values>,
   ): ChangeStatement<Values>
   /**
    * Defines a page in order of `id`, which ends with the row at which its texts reach
@@ -61,43 +60,6 @@ export type PageText = <Text extends string | null>(
   column: Expression<Text>,
 ) => AliasableExpression<Text>
 
-interface DialectOfSqlite extends Dialect {
-  /**
-   * Defines a change that another statement precedes, because a statement of SQLite
-   * changes only one table.
-   */
-  changePrecededBy<Values>(
-    preceding: PrecedingStatement<Values>,
-    order: Order<keyof Values & string>,
-    build: (p: Parameter<Values>) => Query<unknown>,
-  ): ChangeStatement<Values>
-  /**
-   * Defines a change, and another one of the same values if the first changes nothing.
-   */
-  changeOr<Values>(
-    first: ChangeStatement<Values>,
-    otherwise: ChangeStatement<Values>,
-  ): ChangeStatement<Values>
-}
-
-/** See `preceding` of {@link ChangeStatement}. */
-export interface PrecedingStatement<Values> {
-  readonly onlyIf: Query<unknown>
-  readonly build: (p: Parameter<Values>) => Query<unknown>
-}
-
-interface DialectOfPostgres extends Dialect {
-  /**
-   * Defines a statement for any number of changes: each parameter is an array. The
-   * statement returns `order.by` of the rows that it changed, and may return `rows`. One
-   * statement for each change would cost this process seven times the processor time.
-   */
-  changeMany<Values>(
-    order: Exclude<Order<keyof Values & string>, 'barrier'>,
-    build: (p: Parameter<Values>) => Query<unknown>,
-  ): ChangeStatement<Values>
-}
-
 // biome-ignore lint/suspicious/noExplicitAny: the caller has the types of the tables
 type Compiler = Kysely<any>
 
@@ -106,27 +68,21 @@ function statementsOf(compiler: Compiler): Pick<Dialect, 'tables' | 'read' | 'ch
   return {
     tables: () => compiler,
     read: build => ({ kind: 'read', ...compile(build, compiler) }),
-    change: (order, build) => ({
-      kind: 'change',
-      order,
-      takesArrays: false,
-      ...compile(build, compiler),
-    }),
+    change: (order, build) => ({ kind: 'change', order, ...compile(build, compiler) }),
   }
 }
 
 const sqlite: Compiler = new Kysely({
   dialect: new SqliteDialect({ database: () => Promise.reject() }),
 })
-const ofSqlite = statementsOf(sqlite)
 
-export const sqliteDialect: DialectOfSqlite = {
+const ofSqlite: Dialect = {
   name: 'sqlite',
   int64: sql`integer`,
   tableOptions: sql`strict`,
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
   tableNames: sql`select name from sqlite_schema where type = 'table'`,
-  ...ofSqlite,
+  ...statementsOf(sqlite),
   page(columns, build) {
     const guarded = ofSqlite.read<PageBounds, unknown>(p =>
       build(
@@ -140,16 +96,32 @@ export const sqliteDialect: DialectOfSqlite = {
       bound: { texts: textsOf(columns), guarded },
     }
   },
-  changePrecededBy({ onlyIf, build }, order, buildChange) {
-    const statement = ofSqlite.change(order, buildChange)
-    const preceding = compile(build, sqlite)
-    requireSameParameters(preceding, statement)
-    return {
-      ...statement,
-      preceding: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: preceding.sql },
-    }
+}
+
+export const sqliteDialect = {
+  ...ofSqlite,
+  /**
+   * Defines a change that another statement precedes, because a statement of SQLite
+   * changes only one table. See `preceding` of {@link ChangeStatement}.
+   */
+  changePrecededBy<Values>(
+    preceding: { readonly onlyIf: Query<unknown>; readonly build: Build<Values> },
+    order: Order<keyof Values & string>,
+    build: Build<Values>,
+  ): ChangeStatement<Values> {
+    const statement = ofSqlite.change(order, build)
+    const first = compile(preceding.build, sqlite)
+    requireSameParameters(first, statement)
+    const onlyIf = compile(() => preceding.onlyIf, sqlite)
+    return { ...statement, preceding: { onlyIf: onlyIf.sql, sql: first.sql } }
   },
-  changeOr(first, otherwise) {
+  /**
+   * Defines a change, and another one of the same values if the first changes nothing.
+   */
+  changeOr<Values>(
+    first: ChangeStatement<Values>,
+    otherwise: ChangeStatement<Values>,
+  ): ChangeStatement<Values> {
     requireSameParameters(first, otherwise)
     return { ...first, otherwise }
   },
@@ -169,13 +141,11 @@ function textsOf(columns: Readonly<Record<string, ColumnType>>): readonly string
   return names.filter(name => columns[name] === 'text')
 }
 
-const ofPostgres = statementsOf(
-  new Kysely({
-    dialect: new PostgresDialect({ pool: () => Promise.reject() }),
-  }),
-)
+const postgres: Compiler = new Kysely({
+  dialect: new PostgresDialect({ pool: () => Promise.reject() }),
+})
 
-export const postgresDialect: DialectOfPostgres = {
+const ofPostgres: Dialect = {
   name: 'postgres',
   int64: sql`bigint`,
   tableOptions: sql``,
@@ -183,7 +153,7 @@ export const postgresDialect: DialectOfPostgres = {
   tableNames: sql`
     select relname::text as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
     where nspname = current_schema() and relkind in ('r', 'p')`,
-  ...ofPostgres,
+  ...statementsOf(postgres),
   page(columns, build) {
     const names = sql.join(Object.keys(columns).map(name => sql.ref(name)))
     const sizes = textsOf(columns).map(
@@ -200,8 +170,17 @@ export const postgresDialect: DialectOfPostgres = {
         where coalesce(bytes_before, 0) < ${p('textBytesMax')} order by id`,
     )
   },
-  changeMany: (order, build) => ({
-    ...ofPostgres.change(order, build),
-    takesArrays: true,
-  }),
+}
+
+export const postgresDialect = {
+  ...ofPostgres,
+  /**
+   * Defines a statement for any number of changes: each parameter is an array. The
+   * statement returns `order.by` of the rows that it changed, and may return `rows`. One
+   * statement for each change would cost this process seven times the processor time.
+   */
+  changeMany: <Values>(
+    order: Exclude<Order<keyof Values & string>, 'barrier'>,
+    build: Build<Values>,
+  ): ChangeStatement<Values> => ({ ...ofPostgres.change(order, build), key: order.by }),
 }

@@ -6,15 +6,15 @@ import {
 } from './statement.ts'
 
 /** Returns a statement as SQLite has prepared it. */
-type Prepare = (statement: Statement) => PreparedRead
+export type Prepare = (statement: Statement) => PreparedRead
 
-interface PreparedRead {
-  all(values: readonly unknown[]): unknown[]
-  iterate(values: readonly unknown[]): Iterable<unknown>
+export interface PreparedRead {
+  all(values: readonly unknown[]): readonly Row[]
+  iterate(values: readonly unknown[]): Iterable<Row>
 }
 
 /** A row with the columns that its statement selects. */
-type Row = Readonly<Record<string, unknown>>
+export type Row = Readonly<Record<string, unknown>>
 
 /**
  * Returns the rows of a statement. Those of a page end with the row at which their texts
@@ -25,29 +25,23 @@ export function readRows(
   statement: ReadStatement,
   values: object,
   prepare: Prepare,
-): readonly object[] {
+): readonly Row[] {
   if (statement.bound === undefined) {
-    return readAll(statement, values, prepare)
+    return prepare(statement).all(valuesOf(statement, values))
   }
 
   const { texts, guarded } = statement.bound
   // Every statement with a bound takes the bounds of a page.
   const { limit, textBytesMax } = values as PageBounds
   const share = Math.floor(textBytesMax / (limit * texts.length))
-  const rows = readAll(guarded, { ...values, textBytesMax: share }, prepare)
+  const short = valuesOf(guarded, { ...values, textBytesMax: share })
+  const rows = prepare(guarded).all(short)
   if (!rows.some(row => hasLongText(row, texts))) {
     return rows
   }
 
   const page = prepare(statement).iterate(valuesOf(statement, values))
-  // A statement that reads returns rows.
-  return within(textBytesMax, texts, page as Iterable<Row>)
-}
-
-function readAll(statement: Statement, values: object, prepare: Prepare): readonly Row[] {
-  const rows = prepare(statement).all(valuesOf(statement, values))
-  // A statement that reads returns rows.
-  return rows as Row[]
+  return within(textBytesMax, texts, page)
 }
 
 /**

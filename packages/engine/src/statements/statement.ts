@@ -19,6 +19,9 @@ export interface Parameter<Values> {
 /** A statement of Kysely's builder, or of `sql` where the databases differ. */
 export type Query<Row> = Compilable<Row> | RawBuilder<Row>
 
+/** Returns a statement with the placeholders of its parameters. */
+export type Build<Values, Row = unknown> = (p: Parameter<Values>) => Query<Row>
+
 declare const valuesType: unique symbol
 declare const rowType: unique symbol
 
@@ -57,11 +60,11 @@ export interface ChangeStatement<Values = never> extends Statement {
   readonly kind: 'change'
   readonly order: Order<string>
   /**
-   * Whether each parameter is an array, so that several changes are one statement. It
-   * then returns `order.by` of each row that it changed, and in a column `rows` how many
-   * rows that counts for, if not one.
+   * PostgreSQL: set if each parameter is an array, so that several changes are one
+   * statement. It returns this column of each row that it changed, and in a column `rows`
+   * how many rows that counts for, if not one.
    */
-  readonly takesArrays: boolean
+  readonly key?: string
   /**
    * SQLite: a statement that runs first, in the same transaction and with the same
    * parameters, if the query `onlyIf` returns a row.
@@ -102,10 +105,11 @@ export type Change = readonly [name: string, ...values: Value[]]
 
 /** Returns the SQL of a query, with the names of its parameters. */
 export function compile<Values>(
-  build: (p: Parameter<Values>) => Query<unknown>,
+  build: Build<Values>,
   compiler: QueryExecutorProvider,
 ): Pick<Statement, 'sql' | 'parameters'> {
-  const query = build(placeholder)
+  // The value of a placeholder is a symbol with the name. The statement declares its type.
+  const query = build(name => sql.val(Symbol(name)) as RawBuilder<never>)
   const { sql: text, parameters } =
     'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
@@ -115,18 +119,8 @@ export function compile<Values>(
     )
     return `${parameter.description}`
   })
-  return { sql: withoutMargins(text), parameters: names }
-}
-
-/** Returns a placeholder. Its value is a symbol, with which `compile` finds the name. */
-function placeholder(name: string): RawBuilder<never> {
-  // The statement declares the type of the value.
-  return sql.val(Symbol(name)) as RawBuilder<never>
-}
-
-/** Returns SQL without the margins that it has in the source. */
-function withoutMargins(text: string): string {
-  return text.trim().replaceAll(/\s*\n\s*/g, '\n')
+  const withoutMargins = text.trim().replaceAll(/\s*\n\s*/g, '\n')
+  return { sql: withoutMargins, parameters: names }
 }
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */
