@@ -68,23 +68,9 @@ export type Ports<Entered extends Entities = Entities> = {
 export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item : never
 
 /** The statements of entities and of the store itself on a database. */
-export interface CompiledEntities {
-  /** The newest version of the schema. */
-  readonly schemaVersion: number
-  /** All tables, in the order in which changes lock their rows. */
-  readonly tables: readonly string[]
-  /** The name of each statement, such as `notes.find`. */
-  readonly names: ReadonlyMap<Statement, string>
-  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
-  /**
-   * Changes no row. It needs the right to change one, and a server that accepts changes.
-   */
-  readonly probeWrite: ChangeStatement<unknown>
-  readonly probeRead: ReadStatement<unknown, { version: bigint }>
-  ports(runner: Runner): Ports
-}
+export type CompiledEntities = ReturnType<typeof compileEntities>
 
-export function compileEntities(entities: Entities, dialect: Dialect): CompiledEntities {
+export function compileEntities(entities: Entities, dialect: Dialect) {
   const compiled = Object.entries(entities).map(([name, entity]) => ({
     name,
     ...entity.compile(dialect),
@@ -109,13 +95,15 @@ export function compileEntities(entities: Entities, dialect: Dialect): CompiledE
 
   return {
     ...probes,
+    /** The newest version of the schema. */
     schemaVersion: schemaVersionOf(entities),
+    /** All tables, in the order in which changes lock their rows. */
     tables,
+    /** The name of each statement, such as `notes.find`. */
     names,
     changeStatements,
-    ports(runner) {
-      return Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)]))
-    },
+    ports: (runner: Runner): Ports =>
+      Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])),
   }
 }
 
@@ -124,6 +112,9 @@ function probesOf([table]: readonly string[], { read, change }: Dialect) {
   assert(table !== undefined, 'a store has at least one table')
   return {
     probeRead: read(() => sql<{ version: bigint }>`select version from schema_version`),
+    /**
+     * Changes no row. It needs the right to change one, and a server that accepts changes.
+     */
     probeWrite: change('barrier', () => sql`delete from ${sql.table(table)} where false`),
   }
 }
