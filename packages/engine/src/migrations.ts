@@ -15,7 +15,7 @@ export function schemaVersionOf(entities: Entities): number {
  * Creates or migrates the tables if needed. The caller's transaction must exclude other
  * writers.
  *
- * @param found the version that {@link findVersion} returned in this transaction
+ * @param found the version that was found in this transaction
  */
 export async function bringUpToDate(
   entities: Entities,
@@ -28,10 +28,22 @@ export async function bringUpToDate(
     return
   }
   if (found === undefined) {
-    await createVersionTable(db, dialect)
+    // PostgreSQL publishes a change only of a table that has a key.
+    await sql`
+      create table schema_version (version integer not null primary key)
+      ${dialect.tableOptions}`.execute(db)
+    await sql`insert into schema_version values (0)`.execute(db)
   }
   for (let version = (found ?? 0) + 1; version <= newest; version++) {
-    await migrateTo(version, entities, db, dialect)
+    const migrations = Object.values(entities).flatMap(
+      entity => entity.migrations[version] ?? [],
+    )
+    if (migrations.length === 0) {
+      throw new Error(`no entity has a migration to version ${version}`)
+    }
+    for (const migration of migrations) {
+      await migration(db, dialect)
+    }
   }
   await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
 }
@@ -51,50 +63,14 @@ export function refuseMigration(entities: Entities, found: number | undefined): 
   }
 }
 
-async function createVersionTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  // PostgreSQL publishes a change only of a table that has a key.
-  await sql`
-    create table schema_version (version integer not null primary key)
-    ${dialect.tableOptions}`.execute(db)
-  await sql`insert into schema_version values (0)`.execute(db)
-}
-
-async function migrateTo(
-  version: number,
-  entities: Entities,
-  db: Kysely<unknown>,
-  dialect: Dialect,
-): Promise<void> {
-  const migrations = Object.values(entities).flatMap(
-    entity => entity.migrations[version] ?? [],
-  )
-  if (migrations.length === 0) {
-    throw new Error(`no entity has a migration to version ${version}`)
-  }
-  for (const migration of migrations) {
-    await migration(db, dialect)
-  }
-}
-
 /**
- * Returns the version of a store, or `undefined` if the database is empty.
+ * Returns the version that a store has.
  *
- * @throws Error if the tables belong to another program, or the version is not one that
- *   this release knows
+ * @param stored what its table `schema_version` says
+ * @throws Error if it is not one that this release knows
  */
-export async function findVersion(
-  entities: Entities,
-  db: Kysely<unknown>,
-  dialect: Dialect,
-): Promise<number | undefined> {
-  const { rows } = await dialect.tableNames.execute(db)
-  const names = rows.map(({ name }) => name)
-  if (!isStore(entities, names)) {
-    return undefined
-  }
-  const stored = await sql<{ version: unknown }>`
-    select version from schema_version`.execute(db)
-  const version = Number(stored.rows[0]?.version)
+export function knownVersion(entities: Entities, stored: unknown): number {
+  const version = Number(stored)
   const newest = schemaVersionOf(entities)
   if (version > newest) {
     throw new Error(

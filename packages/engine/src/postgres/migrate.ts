@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import type { Entities } from '../entity.ts'
 import {
   bringUpToDate,
-  findVersion,
+  knownVersion,
   refuseMigration,
   schemaVersionOf,
 } from '../migrations.ts'
@@ -91,7 +91,7 @@ export function planPostgres(options: PostgresOptions, entities: Entities) {
 /**
  * Finds the store, and lets the rest of the transaction use no other schema.
  *
- * @throws Error like {@link findStoreSchema} and {@link findVersion}, or if a table may
+ * @throws Error like {@link findStoreSchema} and {@link knownVersion}, or if a table may
  *   not be read
  */
 export async function findStore(
@@ -100,11 +100,12 @@ export async function findStore(
 ): Promise<FoundStore> {
   const schema = await findStoreSchema(connection, entities)
   await useSchema(connection, schema)
-  if (schema.hasStore) {
-    await checkReadable(connection, entities)
+  if (!schema.hasStore) {
+    return { schema: schema.name, version: undefined }
   }
-  const version = await findVersion(entities, kyselyOn(connection), postgresDialect)
-  return { schema: schema.name, version }
+  await checkReadable(connection, entities)
+  const { rows } = await connection.query(`select version from ${versionTable}`)
+  return { schema: schema.name, version: knownVersion(entities, rows[0]?.['version']) }
 }
 
 /**

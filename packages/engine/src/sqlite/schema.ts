@@ -6,7 +6,8 @@ import { compileEntities, type Entities } from '../entity.ts'
 import { isDamage, NoStoreError, reasonOf } from '../errors.ts'
 import {
   bringUpToDate,
-  findVersion,
+  isStore,
+  knownVersion,
   refuseMigration,
   schemaVersionOf,
 } from '../migrations.ts'
@@ -170,12 +171,25 @@ async function checkedVersion(
   entities: Entities,
   connection: Database,
 ): Promise<number | undefined> {
-  const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
+  const version = findVersion(entities, connection)
   refuseOtherObjects(connection)
   if (version === schemaVersionOf(entities)) {
     prepareEvery(entities, connection)
   }
   return version
+}
+
+/** @throws Error if the tables belong to another program, or {@link knownVersion} does */
+function findVersion(entities: Entities, connection: Database): number | undefined {
+  const tables = connection
+    .prepare<[], string>("select name from sqlite_schema where type = 'table'")
+    .pluck()
+    .all()
+  if (!isStore(entities, tables)) {
+    return undefined
+  }
+  const version = connection.prepare('select version from schema_version').pluck().get()
+  return knownVersion(entities, version)
 }
 
 function refuseOtherObjects(connection: Database): void {

@@ -33,8 +33,6 @@ export interface Dialect {
    * share.
    */
   readonly now: RawBuilder<bigint>
-  /** The names of all tables beside which a store's tables would be. */
-  readonly tableNames: RawBuilder<{ name: string }>
   /** Returns Kysely's builder for statements on these tables. */
   tables<Tables>(): Kysely<Tables>
   read<Values, Row>(build: Build<Values, Row>): ReadStatement<Values, Row>
@@ -81,7 +79,6 @@ const ofSqlite: Dialect = {
   int64: sql`integer`,
   tableOptions: sql`strict`,
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
-  tableNames: sql`select name from sqlite_schema where type = 'table'`,
   ...statementsOf(sqlite),
   page(columns, build) {
     const guarded = ofSqlite.read<PageBounds, unknown>(p =>
@@ -150,9 +147,6 @@ const ofPostgres: Dialect = {
   int64: sql`bigint`,
   tableOptions: sql``,
   now: sql<bigint>`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
-  tableNames: sql`
-    select relname::text as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-    where nspname = current_schema() and relkind in ('r', 'p')`,
   ...statementsOf(postgres),
   page(columns, build) {
     const names = sql.join(Object.keys(columns).map(name => sql.ref(name)))
