@@ -32,7 +32,7 @@ export async function startService(config: Config, log: ProcessLog) {
     logger.warn({ from, to }, 'the store was migrated to a new schema version')
   }
 
-  // The threads that answer requests. This one only supervises, so it reacts to a signal
+  // The threads that answer requests. This one answers none, so it reacts to a signal
   // at once.
   const threads = await startHttpThreads(config, storage, thread => ({
     // A thread asks for metrics once it listens.

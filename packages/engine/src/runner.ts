@@ -35,7 +35,7 @@ type RunGroup = GroupQueueOptions['runGroup']
 
 /**
  * Runs the statements of a storage on a database. Its rejections become StoreError
- * `store-unavailable`.
+ * `store-unavailable`, unless they are one.
  */
 export interface DatabaseDriver {
   readonly compiled: CompiledEntities

@@ -17,7 +17,7 @@ export function createErrorHandler(logger: FailureLog) {
     if (isDefect) {
       logger.error(details, 'failed to answer')
     } else if (status === 503) {
-      // Clients can cause any number of these. The main thread logs the reason once.
+      // Clients can cause any number of these. The main thread logs an outage once.
       logger.debug(details, 'could not serve')
     }
 

@@ -76,7 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { ending, isDraining } = prepareStopOnClose(app, limits)
 
   addFacts(app)
-  // The order of these hooks is the order in which a request is judged.
+  // A request is judged in the order of these hooks, and then by those of its route.
   logRequests(app, onAnswer, options.traceRequest)
   if (corsOrigins.length > 0) {
     answerPreflights(app)

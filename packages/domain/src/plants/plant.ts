@@ -52,8 +52,8 @@ export const plantMembers: {
 }
 
 /**
- * Returns the plant in an unknown value. This is the only way to a {@link Plant}. Ignores
- * members that a plant does not have.
+ * Returns the plant in an unknown value. This is the only way from outside to a
+ * {@link Plant}. Ignores members that a plant does not have.
  *
  * @param input an object with the members of a plant
  * @param id the id of the plant, if that is known: `input.id` may then be missing, and

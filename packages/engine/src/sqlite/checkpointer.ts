@@ -92,8 +92,8 @@ const passTimeoutMs = 5_000
  *   faster than the thread copies.
  * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6
  *   to 9 ms. The thread would always find others.
- * - From `checkpointPages` otherwise: the thread. Nobody waits. While it copies, the
- *   writer does not.
+ * - From `checkpointPages` otherwise: the thread. Nobody waits. Below `writerPages`, the
+ *   writer makes no pass meanwhile.
  * - From `writerPages` (96 MiB), or once the thread has ended: the writer.
  * - If more than `longPages` (128 MiB) are left: the thread, because the writer would
  *   take seconds. So many are left only after another program has read an old state, such

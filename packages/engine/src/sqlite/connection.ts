@@ -22,8 +22,7 @@ export function openConnection(file: string, options: Sqlite.Options = {}): Data
 export function openWriterConnection(file: string, timeout: number): Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
     waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
-    // With a WAL, better-sqlite3's SQLite would use NORMAL: COMMIT would return before
-    // the fsync.
+    // With a WAL, better-sqlite3's SQLite would use NORMAL: COMMIT would make no fsync.
     connection.pragma('synchronous = FULL')
     // Without this, macOS reports an fsync as done before the data is on the disk.
     connection.pragma('fullfsync = ON')

@@ -47,7 +47,7 @@ interface Transaction {
 
 /**
  * A transaction that has written this many bytes takes no further group. Its last group
- * may have added as many again.
+ * may have added as many again, and an announcement for each webhook.
  */
 const transactionBytesMax = 16 * 1024 * 1024
 
@@ -91,8 +91,8 @@ const userVersionLimit = 2n ** 31n
  * The writer has two states:
  *
  * - Open: changes are made. This ends when a transaction has failed and cannot be
- *   overwritten, when the guard finds a fault, or when the WAL is too long or its length
- *   cannot be read.
+ *   overwritten, when the guard finds a fault, when the WAL is too long or its length
+ *   cannot be read, and at any other error of step 5 or of the check of each second.
  * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
  *   which is tried each second.
  *
@@ -105,8 +105,7 @@ const userVersionLimit = 2n ** 31n
  * the lock. If only step 3 fails, the changes get the same error, and may be stored.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
- * the process logs the reason (`Checkpointer`). Any other error in step 5, or in the
- * check of each second, blocks the writer.
+ * the process logs the reason (`Checkpointer`).
  *
  * What must never happen:
  *

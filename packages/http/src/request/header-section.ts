@@ -5,9 +5,9 @@ import { headerFieldsMax } from '../limits.ts'
 import { authorityOf } from './paths.ts'
 
 /**
- * Refuses requests whose header section is at fault, before anything but CORS looks at
- * them: first the version, the number of fields, then Host, the framing of the body and
- * the expectation.
+ * Refuses requests whose header section is at fault, before the token is judged: first
+ * the version, the number of fields, then Host, the framing of the body and the
+ * expectation.
  */
 export function checkHeaderSections(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {

@@ -5,8 +5,8 @@ import { requestIdField } from './facts.ts'
 import { type OnAnswer, requestId } from './log.ts'
 
 /**
- * Returns what answers, and logs, the requests that are refused before Fastify sees
- * them.
+ * Returns what logs, and writes the answer to, a request that is refused before Fastify
+ * sees it.
  */
 export function createRefusals(onAnswer: OnAnswer): ComposeRefusal {
   return (error, { remoteAddress: client }, request) => {
