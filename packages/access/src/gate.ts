@@ -59,10 +59,6 @@ type TokenGate = (
   scope: Scope,
 ) => ReturnType<Gate>
 
-interface GateOptions {
-  readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
-}
-
 /**
  * How long a token is admitted without another lookup. A revoked token works no longer
  * than this.
@@ -72,42 +68,45 @@ const rememberedTokensMax = 10_000
 /** The least time between two records of a token's use. */
 const markUsedEveryMs = 60_000
 
-interface Remembered {
+/** What is known of a token. */
+interface Known {
   readonly hash: TokenHash
   readonly token: AccessToken
   readonly foundAtMs: number
   markedAtMs: number
 }
 
-export function createGate({ tokens }: GateOptions): TokenGate {
-  const remembered = createTokenMemory<Remembered>(rememberedTokensMax)
+export function createGate(
+  tokens: Pick<TokenRepository, 'find' | 'markUsed'>,
+): TokenGate {
+  const remembered = createTokenMemory<Known>(rememberedTokensMax)
 
   async function lookUp(presented: string, scope: Scope): Promise<Holder> {
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
-    const known = remembered.get(presented)
+    const before = remembered.get(presented)
     if (token === undefined) {
-      throw refuseUnknown(presented, known)
+      throw refuseUnknown(presented, before)
     }
 
-    const markedAtMs = known?.markedAtMs ?? Number.NEGATIVE_INFINITY
-    const entry = { hash, token, foundAtMs, markedAtMs }
-    remembered.set(presented, entry)
-    return admit(entry, foundAtMs, scope)
+    const markedAtMs = before?.markedAtMs ?? Number.NEGATIVE_INFINITY
+    const known = { hash, token, foundAtMs, markedAtMs }
+    remembered.set(presented, known)
+    return admit(known, foundAtMs, scope)
   }
 
-  function refuseUnknown(presented: string, known: Remembered | undefined): AccessError {
-    if (known !== undefined) {
+  function refuseUnknown(presented: string, before: Known | undefined): AccessError {
+    if (before !== undefined) {
       // A revoked token stays remembered for the name of its holder. It is looked up each
       // time from now on.
-      remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
+      remembered.set(presented, { ...before, foundAtMs: Number.NEGATIVE_INFINITY })
     }
     const message = 'the access token is unknown or was revoked'
-    return new AccessError('invalid-token', message, undefined, known?.token.name)
+    return new AccessError('invalid-token', message, undefined, before?.token.name)
   }
 
-  function admit(known: Remembered, nowMs: number, scope: Scope): Holder {
+  function admit(known: Known, nowMs: number, scope: Scope): Holder {
     const { token } = known
     if (isExpired(token)) {
       const message = 'the access token has expired'

@@ -38,7 +38,7 @@ function setUp(members: Partial<AccessToken> = {}) {
   const stored = new Map([[hashToken(token), holder]])
   const find = vi.fn(async (hash: TokenHash) => stored.get(hash))
   const markUsed = vi.fn(async () => {})
-  const gate = createGate({ tokens: { find, markUsed } })
+  const gate = createGate({ find, markUsed })
 
   /** Resolves to the holder, or to the refusal, whether it was thrown or rejected. */
   async function ask(

@@ -9,13 +9,11 @@ function createTokens() {
   const scopesByHash = new Map<string, typeof scopesByChoice.write>()
   const createdAt = new Date()
   const gate = createGate({
-    tokens: {
-      async find(hash) {
-        const scopes = scopesByHash.get(hash)
-        return scopes && { name: 'me', scopes, createdAt }
-      },
-      markUsed: async () => {},
+    async find(hash) {
+      const scopes = scopesByHash.get(hash)
+      return scopes && { name: 'me', scopes, createdAt }
     },
+    markUsed: async () => {},
   })
   return {
     gate,

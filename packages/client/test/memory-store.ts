@@ -19,7 +19,8 @@ export async function startMemoryStore({ path = '' } = {}) {
     plants,
     unannounced: plants,
     gate: createGate({
-      tokens: { find: async hash => tokens.get(hash), markUsed: async () => {} },
+      find: async hash => tokens.get(hash),
+      markUsed: async () => {},
     }),
     check: async () => {},
     metrics: async () => '',

@@ -1,10 +1,10 @@
 import { type Problems, refusal } from './errors.ts'
 
-declare const int64: unique symbol
-declare const unicodeText: unique symbol
+declare const int64Brand: unique symbol
+declare const unicodeTextBrand: unique symbol
 
 /** A signed 64-bit integer. */
-export type Int64 = bigint & { readonly [int64]: true }
+export type Int64 = bigint & { readonly [int64Brand]: true }
 
 export interface Identified {
   readonly id: Int64
@@ -19,7 +19,7 @@ export const int64Max = 9_223_372_036_854_775_807n
  * Text without lone surrogates and U+0000, which every store can keep unchanged. It may
  * be empty, has no length limit, and is never trimmed or normalised.
  */
-export type UnicodeText = string & { readonly [unicodeText]: true }
+export type UnicodeText = string & { readonly [unicodeTextBrand]: true }
 
 export const int64Problem = `must be an integer from ${int64Min} to ${int64Max}`
 

@@ -137,7 +137,7 @@ function createTokens() {
     metrics: createToken('metrics', ['metrics:read']),
   }
   const find = async (hash: string) => byHash.get(hash)
-  return { tokens, gate: createGate({ tokens: { find, markUsed: async () => {} } }) }
+  return { tokens, gate: createGate({ find, markUsed: async () => {} }) }
 }
 
 /** Returns functions that open connections to the server, and one that ends them all. */

@@ -22,7 +22,7 @@ export async function openGate(
   tokens: TokenRepository,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<Gate> {
-  const gate = createGate({ tokens: withConfigured(accessTokens, tokens) })
+  const gate = createGate(withConfigured(accessTokens, tokens))
   const { jwksUrl, ...settings } = jwt
   if (jwksUrl === undefined) {
     return gate

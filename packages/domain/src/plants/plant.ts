@@ -12,10 +12,10 @@ import {
 } from '../values.ts'
 import type { Version } from '../version.ts'
 
-declare const plantId: unique symbol
+declare const plantIdBrand: unique symbol
 
 /** A signed 64-bit integer that the plant's creator chooses. */
-export type PlantId = Int64 & { readonly [plantId]: true }
+export type PlantId = Int64 & { readonly [plantIdBrand]: true }
 
 export interface Plant {
   readonly id: PlantId
