@@ -1,5 +1,6 @@
 export { compileEntities, type Entity, type Migration } from './entity.ts'
 export {
+  codeOf,
   isDamage,
   messageOf,
   NoStoreError,

@@ -1,5 +1,4 @@
 import type { ClientRequest } from 'node:http'
-import type { Socket } from 'node:net'
 
 /**
  * The limits of an answer to one delivery, of which only the status and some
@@ -23,11 +22,7 @@ export const answerLimits = {
  *
  * @param onExcess is called before that
  */
-export function limitReading(
-  request: ClientRequest,
-  socket: Socket,
-  onExcess: () => void,
-): void {
+export function limitReading(request: ClientRequest, onExcess: () => void): void {
   let bytes = 0
   let piecesLeft = answerLimits.headPiecesMax
 
@@ -44,12 +39,14 @@ export function limitReading(
       end('the answer arrives in too many pieces')
     }
   }
-  socket.on('data', onData)
+  request.on('socket', socket => {
+    socket.on('data', onData)
+    // The agent keeps the socket for another request.
+    request.on('close', () => socket.off('data', onData))
+  })
   request.on('response', () => {
     piecesLeft = answerLimits.bodyPiecesMax
     const late = setTimeout(end, answerLimits.bodyTimeoutMs, 'the answer does not end')
     request.once('close', () => clearTimeout(late))
   })
-  // The agent keeps the socket for another request.
-  request.on('close', () => socket.off('data', onData))
 }

@@ -2,7 +2,8 @@ import dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { messageOf } from '@plant-store/engine'
+import { finished } from 'node:stream/promises'
+import { codeOf, messageOf } from '@plant-store/engine'
 import {
   courierLimits,
   isPublicAddress,
@@ -72,9 +73,7 @@ async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAn
     return await answerTo(request, post.body)
   } catch (error) {
     // The system reports one of the two, depending on the moment.
-    const isClosed = /^(?:ECONNRESET|EPIPE)$/.test(
-      (error as NodeJS.ErrnoException).code ?? '',
-    )
+    const isClosed = ['ECONNRESET', 'EPIPE'].includes(codeOf(error))
     if (isClosed && request.reusedSocket) {
       return answerTo(requestOf(post, signal), post.body)
     }
@@ -82,38 +81,26 @@ async function sendAgainIfStale(post: Post, signal: AbortSignal): Promise<PostAn
   }
 }
 
-function answerTo(request: http.ClientRequest, body: string): Promise<PostAnswer> {
-  return new Promise((resolve, reject) => {
-    let response: http.IncomingMessage | undefined
-    let isExcessive = false
-
-    const end = (error?: Error) => {
-      if (response === undefined) {
-        reject(error ?? new Error('the listener closed the connection'))
-        return
-      }
-      // The delivery was received, even if the rest of the answer is lost.
-      const { statusCode, headers } = response
-      const retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now())
-      // An answer to a request has a status.
-      resolve({ status: Number(statusCode), retryAfterMs, isExcessive })
-    }
-    request.on('socket', socket => {
-      limitReading(request, socket, () => {
-        isExcessive = true
-      })
-    })
-    request.on('response', answer => {
-      response = answer
-      // Once its body was read, the connection can be reused.
-      answer.resume()
-      answer.on('error', end)
-      answer.on('close', () => end())
-    })
-    request.on('error', end)
-    request.on('close', () => end())
-    request.end(body)
+async function answerTo(request: http.ClientRequest, body: string): Promise<PostAnswer> {
+  let isExcessive = false
+  limitReading(request, () => {
+    isExcessive = true
   })
+  const responding = Promise.withResolvers<http.IncomingMessage>()
+  request.on('response', responding.resolve)
+  request.on('error', responding.reject)
+  request.on('close', () => {
+    responding.reject(new Error('the listener closed the connection'))
+  })
+  request.end(body)
+
+  const response = await responding.promise
+  // Once its body was read, the connection can be reused. The delivery was received,
+  // even if the rest of the answer is lost.
+  await finished(response.resume()).catch(() => {})
+  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], Date.now())
+  // An answer to a request has a status.
+  return { status: Number(response.statusCode), retryAfterMs, isExcessive }
 }
 
 function requestOf(

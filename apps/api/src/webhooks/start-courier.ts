@@ -9,8 +9,8 @@ import {
   type WebhookFigures,
   type WebhookId,
 } from '@plant-store/webhooks'
-import type { Logger } from 'pino'
-import { type Sample, type Samples, sample } from '../telemetry/metrics.ts'
+import type { Level, Logger } from 'pino'
+import { type Samples, sample } from '../telemetry/metrics.ts'
 
 /**
  * The share of the shutdown timeout for deliveries in progress. Requests are answered
@@ -36,10 +36,16 @@ export function startCourier(
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
-  const deliveries = new DeliveryCounts()
-  const report = (reported: CourierReport) => {
-    logReport(logger, reported)
-    deliveries.add(reported)
+  /** The deliveries of each webhook, counted by their outcome. */
+  const deliveries = new Map<WebhookId, { received: number; failed: number }>()
+  const report = ({ event, ...about }: CourierReport) => {
+    const [level, outcome, message] = reportLines[event]
+    logger[level](about, message)
+    if (outcome !== undefined) {
+      const counts = deliveries.get(about.webhook) ?? { received: 0, failed: 0 }
+      counts[outcome] += 'count' in about ? about.count : 1
+      deliveries.set(about.webhook, counts)
+    }
   }
   const options = { outbox, webhooks, post: createPost(logger), report }
 
@@ -68,7 +74,10 @@ export function startCourier(
     },
     samples: async (): Promise<Samples> => ({
       ...(await sampleOutbox(outbox)),
-      plant_store_deliveries_total: deliveries.samples(),
+      plant_store_deliveries_total: [...deliveries].flatMap(([webhook, counts]) => [
+        sample(counts.received, { webhook, outcome: 'received' }),
+        sample(counts.failed, { webhook, outcome: 'failed' }),
+      ]),
     }),
   }
 }
@@ -92,7 +101,6 @@ function createPost(logger: Logger): (delivery: Post) => Promise<PostAnswer> {
   }
 }
 
-type Level = 'debug' | 'warn' | 'error'
 /** The label `outcome` of the deliveries that a report is about, if any. */
 type Outcome = 'received' | 'failed' | undefined
 
@@ -112,33 +120,6 @@ const reportLines: Readonly<
     'a webhook is stopped, and misses new plants: see plant-store webhook retry',
   ],
   removed: ['warn', undefined, 'a webhook answered 410 and was removed'],
-}
-
-function logReport(logger: Logger, { event, ...about }: CourierReport): void {
-  const [level, , message] = reportLines[event]
-  logger[level](about, message)
-}
-
-/** Counts the deliveries of each webhook by their outcome. */
-class DeliveryCounts {
-  readonly #counts = new Map<WebhookId, { received: number; failed: number }>()
-
-  add(report: CourierReport): void {
-    const [, outcome] = reportLines[report.event]
-    if (outcome === undefined) {
-      return
-    }
-    const counts = this.#counts.get(report.webhook) ?? { received: 0, failed: 0 }
-    counts[outcome] += report.event === 'delivered' ? report.count : 1
-    this.#counts.set(report.webhook, counts)
-  }
-
-  samples(): readonly Sample[] {
-    return [...this.#counts].flatMap(([webhook, { received, failed }]) => [
-      sample(received, { webhook, outcome: 'received' }),
-      sample(failed, { webhook, outcome: 'failed' }),
-    ])
-  }
 }
 
 async function sampleOutbox(outbox: Outbox): Promise<Samples> {
