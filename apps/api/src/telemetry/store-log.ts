@@ -6,9 +6,8 @@ import type { Logger } from 'pino'
  * reported that it works.
  */
 export class StoreLog {
+  /** Names the store in each line. */
   readonly #logger: Logger
-  /** The name of the store. */
-  readonly #store: string
   /** The threads whose use of the store fails. Empty while it works. */
   readonly #failingThreads = new Set<number>()
   /** The reasons that were logged since the store worked. */
@@ -19,8 +18,7 @@ export class StoreLog {
   #lastBackupReason: string | undefined
 
   constructor(logger: Logger, store: string) {
-    this.#logger = logger
-    this.#store = store
+    this.#logger = logger.child({ store })
   }
 
   /** Why the store is failing, or `undefined` while it works. */
@@ -38,7 +36,7 @@ export class StoreLog {
       return
     }
     if (!this.#loggedReasons.has(reason)) {
-      this.#logger.error({ store: this.#store, reason }, 'the store is failing')
+      this.#logger.error({ reason }, 'the store is failing')
     }
     this.#failingThreads.add(thread)
     this.#loggedReasons.add(reason)
@@ -50,7 +48,7 @@ export class StoreLog {
     if (wasFailing && this.#failingThreads.size === 0) {
       this.#loggedReasons.clear()
       this.#reason = undefined
-      this.#logger.info({ store: this.#store }, 'the store has recovered')
+      this.#logger.info('the store has recovered')
     }
   }
 
@@ -59,18 +57,17 @@ export class StoreLog {
    *   succeed until the WAL is full
    */
   noteCheckpoint(reason: string | undefined): void {
-    const store = this.#store
     if (reason === undefined) {
-      this.#logger.info({ store }, 'the WAL can be copied to the database again')
+      this.#logger.info('the WAL can be copied to the database again')
     } else {
-      this.#logger.error({ store, reason }, 'the WAL cannot be copied to the database')
+      this.#logger.error({ reason }, 'the WAL cannot be copied to the database')
     }
   }
 
   /** @param reason why the time of the last backup cannot be read, if so */
   noteLastBackup(reason: string | undefined): void {
     if (reason !== undefined && reason !== this.#lastBackupReason) {
-      this.#logger.warn({ store: this.#store }, reason)
+      this.#logger.warn(reason)
     }
     this.#lastBackupReason = reason
   }
@@ -78,13 +75,13 @@ export class StoreLog {
   /** @param version that a newer release has given the open store */
   noteNewerVersion(version: number): void {
     this.#logger.warn(
-      { store: this.#store, version },
+      { version },
       'a newer release has migrated the store: stop this server, which would not start again',
     )
   }
 
   /** Logs a warning of PostgreSQL, such as one before it stops accepting changes. */
   noteWarning(warning: string): void {
-    this.#logger.warn({ store: this.#store, warning }, 'the database server warns')
+    this.#logger.warn({ warning }, 'the database server warns')
   }
 }
