@@ -30,16 +30,14 @@ export async function checkService() {
   }
 }
 
-export interface ServeOptions {
-  /** How an operator runs the commands of the program, such as `plant-store`. */
-  readonly commandLine: string
-}
-
 /**
  * Runs the service that the environment describes until a signal arrives. Exits with 1 if
  * that fails.
+ *
+ * @param commandLine how an operator runs the commands of the program, such as
+ *   `plant-store`
  */
-export async function serve(options: ServeOptions): Promise<void> {
+export async function serve(commandLine: string): Promise<void> {
   // The threads need it. With V8's defaults, pages of long texts pile up to several times
   // the memory in use.
   setFlagsFromString('--initial-old-space-size=32')
@@ -48,7 +46,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     const config = readConfig(process.env)
     log = await openLog(config)
-    await serveUntilSignal(config, log, options)
+    await serveUntilSignal(config, log, commandLine)
   } catch (error) {
     writeFailure(error as Error)
     await log?.written()
@@ -74,7 +72,7 @@ function writeFailure(error: Error): void {
 async function serveUntilSignal(
   config: Config,
   log: ProcessLog,
-  { commandLine }: ServeOptions,
+  commandLine: string,
 ): Promise<void> {
   const { logger } = log
   for (const misspelt of misspeltSettings(process.env)) {

@@ -39,7 +39,7 @@ docs/settings.md lists all settings. Requests need an access token: see plant-st
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
     if (!check) {
-      return api.serve({ commandLine: 'plant-store' })
+      return api.serve('plant-store')
     }
     const { faults, plan, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt) {
