@@ -114,14 +114,12 @@ function readSettings(read: Read) {
   }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /**
  * Returns the configuration in the environment.
  *
  * @throws Error with a line for each invalid variable that says what it must be
  */
-export function readConfig(environment: Environment): Config {
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const faults: string[] = []
   const config = readSettings((name, defaultText, parse) => {
     try {
@@ -143,7 +141,7 @@ const neededForProvider = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']
 const onlyWithProvider = ['JWT_ALGORITHMS', 'JWT_CLOCK_SKEW']
 
 /** Returns at most one fault of the settings of an identity provider together. */
-function providerFaults(environment: Environment): readonly string[] {
+function providerFaults(environment: NodeJS.ProcessEnv): readonly string[] {
   const missing = neededForProvider.filter(name => !environment[name])
   if (missing.length === 0) {
     return []
@@ -167,7 +165,7 @@ const misspeltEditsMax = 2
  * Returns the variables that are no setting and differ from one in a character or two,
  * each with that setting.
  */
-export function misspeltSettings(environment: Environment) {
+export function misspeltSettings(environment: NodeJS.ProcessEnv) {
   const settings: string[] = []
   readSettings((name, defaultText, parse) => {
     settings.push(...variablesOf(name))

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { reasonOf } from '@plant-store/engine'
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /**
  * The settings that contain secrets. `NAME_FILE` may name a file with the value instead,
  * which is how containers get secrets.
@@ -27,7 +25,7 @@ export function variablesOf(name: string): readonly string[] {
  * @throws Error with a line that begins with the name of the variable
  */
 export function readSetting<Value>(
-  environment: Environment,
+  environment: NodeJS.ProcessEnv,
   name: string,
   parse: (text: string) => Value,
 ): Value | undefined {

@@ -6,7 +6,7 @@ export const unitMs = {
   h: 3_600_000,
   d: 86_400_000,
   w: 604_800_000,
-} as const satisfies Readonly<Record<string, number>>
+} as const
 
 /**
  * Returns what reads an amount.

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantUseCases } from '@plant-store/domain'
 import type { StorageHandle } from '@plant-store/engine'
@@ -53,9 +54,7 @@ const drainShare = 0.8
 const batchShare = 0.4
 
 const parent = parentPort
-if (parent === null) {
-  throw new Error('http-thread.js must run as a worker thread')
-}
+assert(parent !== null, 'http-thread.js must run as a worker thread')
 const { thread, config, shared } = workerData as HttpThreadData
 const { host, httpThreads, baseUrl, serverLimits, shutdownTimeoutMs } = config
 const address = { host, reusePort: httpThreads > 1 }

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { transferListOf } from '@plant-store/engine'
 import type { MainStorage } from '@plant-store/persistence'
-import { type BirpcReturn, createBirpc } from 'birpc'
+import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
@@ -66,16 +66,10 @@ export async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-interface StartedThread {
-  readonly calls: BirpcReturn<HttpThread, MainThread>
-  /** Rejects with the error that ended the thread. */
-  readonly ended: Promise<void>
-}
+type StartedThread = Awaited<ReturnType<typeof startHttpThread>>
 
-async function startHttpThread(
-  data: HttpThreadData,
-  mainThread: MainThread,
-): Promise<StartedThread> {
+/** Returns the calls to a thread, and `ended`, which rejects with what ended it. */
+async function startHttpThread(data: HttpThreadData, mainThread: MainThread) {
   // The thread's file lies beside this one and has the same extension: .ts in the
   // sources, .js in a bundle.
   const file = `./http-thread${extname(import.meta.url)}`

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type ELDHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import type { Commit } from '@plant-store/engine'
 import type { AnsweredRequest } from '@plant-store/http/server'
@@ -15,7 +15,6 @@ const commitSeconds = [
 const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 const lagResolutionMs = 20
-type EventLoopLag = ReturnType<typeof monitorEventLoopDelay>
 
 /** The durations of the answers that have the same labels. */
 interface Answers {
@@ -81,7 +80,7 @@ export function createCounters(thread: number) {
 /**
  * Returns the delays since the last call, without the resolution that the monitor adds.
  */
-function readLag(lag: EventLoopLag, thread: number): Samples {
+function readLag(lag: ELDHistogram, thread: number): Samples {
   const late = (ns: number): readonly Sample[] => {
     const seconds = (ns - lagResolutionMs * 1e6) / 1e9
     // Without a measurement, the mean is not a number.
