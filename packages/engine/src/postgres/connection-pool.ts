@@ -1,14 +1,30 @@
 import type pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
-import { Connection } from './connection.ts'
+import type { Connection } from './connection.ts'
+import { HostPool } from './host-pool.ts'
 import { wasRolledBack } from './retry.ts'
 import type { WarningListener } from './server-warnings.ts'
 import { patienceQuery, settingsQuery } from './session-settings.ts'
-import { WritableHost } from './writable-host.ts'
+import { findWritableHost } from './writable-host.ts'
 
-/** Connections to the host that accepts writes. */
+/** The pause after an attempt in which no host could be taken. */
+const askAgainAfterMs = 100
+
+/**
+ * Connections to the host that accepts writes. A store that is only read also takes one
+ * that does not, if there is no other. The host is
+ *
+ * - unknown, at first and after a failure: the next transaction asks all hosts at once.
+ * - asked for: transactions wait for the answer.
+ * - found: transactions connect to the host, until one fails or idle connections end.
+ * - refused: no host accepts writes, or several do. Transactions fail. After a pause the
+ *   host is unknown again.
+ */
 export class ConnectionPool implements AsyncDisposable {
-  readonly #writable: WritableHost
+  readonly #hosts: readonly HostPool[]
+  readonly #mayBeReadOnly: boolean | undefined
+  /** Absent while the host is unknown. */
+  #host: Promise<HostPool> | undefined
   /**
    * The SQL that a transaction begins with, if it makes settings. Behind a pooler by
    * transaction, neither settings nor prepared statements outlive a transaction.
@@ -18,14 +34,15 @@ export class ConnectionPool implements AsyncDisposable {
   constructor(
     options: PostgresOptions,
     connectionsMax: number,
-    onWarning?: WarningListener,
+    onWarning: WarningListener = () => {},
   ) {
-    const { poolMode, timeoutMs, statementTimeoutMs = timeoutMs, schema } = options
-    this.#writable = new WritableHost(options, connectionsMax, onWarning)
+    const listeners = { onLost: () => this.#forgetHost(), onWarning }
+    this.#hosts = options.hosts.map(
+      host => new HostPool(host, options, connectionsMax, listeners),
+    )
+    this.#mayBeReadOnly = options.mayBeReadOnly
     this.#settings =
-      poolMode === 'transaction'
-        ? settingsQuery({ statementTimeoutMs, schema }, 'transaction')
-        : undefined
+      options.poolMode === 'transaction' ? settingsQuery(options) : undefined
   }
 
   /**
@@ -50,10 +67,7 @@ export class ConnectionPool implements AsyncDisposable {
       isSound = wasRolledBack(error)
       throw error
     } finally {
-      connection.release(isSound)
-      if (!isSound) {
-        this.#writable.forget()
-      }
+      connection.release(!isSound)
     }
   }
 
@@ -68,18 +82,36 @@ export class ConnectionPool implements AsyncDisposable {
       await connection.send([`${this.#begin(mode)}; ${patienceQuery}`])
       return connection
     } catch (error) {
-      connection.release(false)
-      this.#writable.forget()
+      connection.release(true)
       throw error
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#writable.end()
+    await Promise.all(this.#hosts.map(host => host.end()))
   }
 
+  /** @throws Error with the reason of each host */
   async #connect(): Promise<Connection> {
-    return new Connection(await this.#writable.connect())
+    this.#host ??= this.#findHost()
+    const host = await this.#host
+    try {
+      return await host.connect()
+    } catch (error) {
+      this.#forgetHost()
+      throw error
+    }
+  }
+
+  #findHost(): Promise<HostPool> {
+    const host = findWritableHost(this.#hosts, this.#mayBeReadOnly)
+    host.catch(() => setTimeout(() => this.#forgetHost(), askAgainAfterMs).unref())
+    return host
+  }
+
+  /** Called after a failure, because the server may have become read-only. */
+  #forgetHost(): void {
+    this.#host = undefined
   }
 
   async #transact(

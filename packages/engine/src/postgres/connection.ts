@@ -1,42 +1,78 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import pg from 'pg'
-import { isStandbyWarning, type Notice } from './server-warnings.ts'
+import { parseIntoClientConfig } from 'pg-connection-string'
+import { messageOf } from '../errors.ts'
+import type { WarningListener } from './server-warnings.ts'
+
+/**
+ * The routine of PostgreSQL that waits for the synchronous standbys before a commit is
+ * answered.
+ */
+const standbyWait = 'SyncRepWaitForLSN'
+
+/** Notices below a warning have this code. The sessions of a store leave them out. */
+const successCode = '00000'
 
 /** The routine of PostgreSQL that refuses a statement for which rows would be hidden. */
 const rowSecurityCheck = 'check_enable_rls'
 
-function hiddenRows(cause: pg.DatabaseError): Error {
-  const remedy = cause.hint ?? 'its role must own the table, or have BYPASSRLS'
-  return new Error(`${cause.message}: ${remedy}`, { cause })
-}
-
-/** A connection that one transaction uses until it is released. */
-export class Connection implements AsyncDisposable {
-  readonly #client: pg.PoolClient
+/**
+ * A connection to one host, which one transaction uses until it is released. If it cannot
+ * connect, at whatever step, it destroys its socket: pg only ends its own side, or leaves
+ * the socket open if it cannot set up TLS.
+ */
+export class Connection extends pg.Client implements AsyncDisposable {
+  /** Given by the pool. Whoever calls it with an error or `true` ends the connection. */
+  declare release: pg.PoolClient['release']
+  /** The socket to the server, below TLS. */
+  readonly #socket: Socket
   /**
    * Whether the server stopped waiting for its standby, because an operator told it so.
-   * It reports such a commit as a success.
+   * It reports such a commit as a success. The connection is not used again.
    */
   #isUnconfirmed = false
   /** Why the connection ended. pg does not tell it to the queries that come later. */
   #endReason: Error | undefined
 
-  constructor(client: pg.PoolClient) {
-    this.#client = client
-    client.on('notice', this.#onNotice)
-    client.on('error', this.#onError)
+  constructor(
+    { connectionString = '', ...options }: pg.ClientConfig,
+    onWarning: WarningListener,
+  ) {
+    const socket = new Socket()
+    super({ ...options, ...configOf(connectionString, socket), stream: () => socket })
+    this.#socket = socket
+    const destroy = () => void socket.destroy()
+    this.connection.on('error', destroy)
+    this.connection.on('errorMessage', destroy)
+    this.once('connect', () => this.connection.off('errorMessage', destroy))
+
+    // It listens from the start, because the server may warn while it lets a client in.
+    this.on('notice', ({ code, routine = '', message = '' }) => {
+      if (routine === standbyWait) {
+        this.#isUnconfirmed = true
+      } else if (code !== successCode) {
+        onWarning(message, routine)
+      }
+    })
+    // Queries in progress reject anyway. Without a listener the process would end.
+    this.on('error', error => {
+      this.#endReason ??= error
+    })
   }
 
-  readonly #onNotice = (notice: Notice) => {
-    this.#isUnconfirmed ||= isStandbyWarning(notice)
-  }
-
-  readonly #onError = (error: Error) => {
-    this.#endReason ??= error
+  /** Makes settings for the session, as the last step of connecting. */
+  async prepare(settings: string): Promise<void> {
+    try {
+      await this.query(settings)
+    } catch (error) {
+      this.#socket.destroy()
+      throw error
+    }
   }
 
   /** @throws Error with the server's reason if it ended the connection */
-  async query<Row extends pg.QueryResultRow>(
+  async ask<Row extends pg.QueryResultRow>(
     text: string,
     values: readonly unknown[] = [],
   ): Promise<pg.QueryResult<Row>> {
@@ -45,11 +81,11 @@ export class Connection implements AsyncDisposable {
     return result
   }
 
-  /** Sends queries without waiting for answers in between. Throws like {@link query}. */
+  /** Sends queries without waiting for answers in between. Throws like {@link ask}. */
   async send(
     queries: readonly (string | pg.QueryConfig)[],
   ): Promise<readonly pg.QueryResult[]> {
-    const answers = queries.map(query => this.#client.query(query))
+    const answers = queries.map(query => this.query(query))
     // Wait for all answers, so that no query is in progress when this method throws.
     await Promise.allSettled(answers)
     try {
@@ -66,29 +102,44 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** Commits what {@link query} has done. Throws like {@link refuseUnconfirmed}. */
+  /** Commits what {@link ask} has done. Throws like {@link refuseUnconfirmed}. */
   async commit(): Promise<void> {
-    await this.query('commit')
+    await this.ask('commit')
     this.refuseUnconfirmed()
-  }
-
-  /** @param isSound whether the next transaction can use the connection */
-  release(isSound: boolean): void {
-    this.#client.off('notice', this.#onNotice)
-    this.#client.off('error', this.#onError)
-    this.#client.release(!isSound)
   }
 
   /** Ends the connection, and takes a transaction back that was not committed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.release(false)
+    this.release(true)
   }
 
   /** Returns what the server said about a failure, if it said something. */
   #reasonOf(error: unknown): unknown {
-    if (error instanceof pg.DatabaseError) {
-      return error.routine === rowSecurityCheck ? hiddenRows(error) : error
+    if (!(error instanceof pg.DatabaseError)) {
+      return this.#endReason ?? error
     }
-    return this.#endReason ?? error
+    if (error.routine !== rowSecurityCheck) {
+      return error
+    }
+    const remedy = error.hint ?? 'its role must own the table, or have BYPASSRLS'
+    return new Error(`${error.message}: ${remedy}`, { cause: error })
+  }
+}
+
+/**
+ * Reads the URL of a host, and the files that it names. It does so for each connection,
+ * because certificates are renewed. If a file cannot be read, the socket fails with the
+ * reason: the pool calls the constructor where an error would end the process.
+ */
+function configOf(url: string, socket: Socket): pg.ClientConfig {
+  try {
+    const config = parseIntoClientConfig(url)
+    // pg-connection-string leaves a # in the name of a database encoded.
+    const { dbname } = config as { readonly dbname?: string }
+    return dbname === undefined ? config : { ...config, database: dbname }
+  } catch (cause) {
+    const fault = new Error(messageOf(cause), { cause })
+    socket.connect = () => socket.destroy(fault)
+    return {}
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { PostgresOptions } from '../types.ts'
-import { HostClient } from './host-client.ts'
+import { Connection } from './connection.ts'
 import type { WarningListener } from './server-warnings.ts'
 import { settingsQuery } from './session-settings.ts'
 
@@ -25,6 +25,7 @@ const connectAgainAfterMs = 200
 
 const tooManyConnections = '53300'
 const int8 = 20
+const isOfThisClass = 'the pool makes its clients of this class'
 
 /** A server that runs. It may be reached by several names. */
 export interface Server {
@@ -36,7 +37,7 @@ export interface Server {
 }
 
 interface HostListeners {
-  /** Called when connections have ended: the host may be the primary no more. */
+  /** Called when a connection failed, or all ended: the host may be the primary no more. */
   readonly onLost: () => void
   readonly onWarning: WarningListener
 }
@@ -60,6 +61,11 @@ export class HostPool {
   ) {
     const pool = createPgPool(connectionString, options, connectionsMax, onWarning)
     pool.on('error', onLost)
+    pool.on('release', failure => {
+      if (failure) {
+        onLost()
+      }
+    })
     pool.on('remove', () => {
       if (pool.totalCount === 0) {
         onLost()
@@ -71,11 +77,13 @@ export class HostPool {
   }
 
   /** Waits for a connection while the server allows no further one, but not forever. */
-  async connect(): Promise<pg.PoolClient> {
+  async connect(): Promise<Connection> {
     const lastAttemptMs = performance.now() + this.#timeoutMs - serverHeadStartMs
     for (;;) {
       try {
-        return await this.#pool.connect()
+        const client = await this.#pool.connect()
+        assert(client instanceof Connection, isOfThisClass)
+        return client
       } catch (error) {
         const isLate = performance.now() > lastAttemptMs
         if (!isConnectionLimit(error) || isLate) {
@@ -125,11 +133,12 @@ export class HostPool {
 
 function createPgPool(
   connectionString: string,
-  { timeoutMs, statementTimeoutMs = timeoutMs, poolMode, schema }: PostgresOptions,
+  options: PostgresOptions,
   connectionsMax: number,
   onWarning: WarningListener,
 ): pg.Pool {
-  class Client extends HostClient {
+  const { timeoutMs, statementTimeoutMs = timeoutMs } = options
+  class Client extends Connection {
     constructor(config: pg.ClientConfig = {}) {
       super(config, onWarning)
     }
@@ -148,9 +157,9 @@ function createPgPool(
     pipeline: true,
     types: { getTypeParser },
     async onConnect(client) {
-      assert(client instanceof Client, 'the pool makes its clients of this class')
-      if (poolMode === 'session') {
-        await client.prepare(settingsQuery({ statementTimeoutMs, schema }, 'session'))
+      assert(client instanceof Connection, isOfThisClass)
+      if (options.poolMode === 'session') {
+        await client.prepare(settingsQuery(options))
       }
     },
   })

@@ -104,7 +104,7 @@ export async function findStore(
     return { schema: schema.name, version: undefined }
   }
   await checkReadable(connection, entities)
-  const { rows } = await connection.query(`select version from ${versionTable}`)
+  const { rows } = await connection.ask(`select version from ${versionTable}`)
   return { schema: schema.name, version: knownVersion(entities, rows[0]?.['version']) }
 }
 
@@ -150,7 +150,7 @@ async function migrateOnce(
 ): Promise<FoundStore> {
   await using pool = new ConnectionPool(options, 1, onWarning)
   await using connection = await pool.begin()
-  await connection.query(`select pg_advisory_xact_lock(${migrationLock})`)
+  await connection.ask(`select pg_advisory_xact_lock(${migrationLock})`)
   const found = await findStore(connection, entities)
   if (found.version !== schemaVersionOf(entities)) {
     await checkMigrationRights(connection, tablesOf(entities))
@@ -163,7 +163,7 @@ async function migrateOnce(
 
 /** Returns Kysely on one connection, which the caller closes. */
 function kyselyOn(connection: Connection): Kysely<unknown> {
-  const client = { query: connection.query.bind(connection), release() {} }
+  const client = { query: connection.ask.bind(connection), release() {} }
   return new Kysely<unknown>({
     dialect: new PostgresDialect({
       pool: {
@@ -178,7 +178,7 @@ function kyselyOn(connection: Connection): Kysely<unknown> {
 
 /** @throws Error if the server's guarantees are weaker than the store's */
 async function checkServer(connection: Connection): Promise<void> {
-  const { rows } = await connection.query<{ encoding: string; fsync: string | null }>(
+  const { rows } = await connection.ask<{ encoding: string; fsync: string | null }>(
     `select current_setting('server_encoding') as encoding,
       current_setting('fsync', true) as fsync`,
   )

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf } from '../errors.ts'
 
 const serializationFailure = '40001'
 const deadlock = '40P01'
@@ -8,8 +9,7 @@ const deadlock = '40P01'
  * succeed.
  */
 export function wasRolledBack(error: unknown): boolean {
-  const { code } = error as { code?: unknown }
-  return code === serializationFailure || code === deadlock
+  return [serializationFailure, deadlock].includes(codeOf(error))
 }
 
 const attemptsMax = 10

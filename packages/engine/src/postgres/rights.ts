@@ -39,7 +39,7 @@ export async function findMissingRights(
   rights: readonly TableRight[],
 ): Promise<readonly MissingRight[]> {
   const values = [tables, rights]
-  const { rows } = await connection.query<MissingRight>(missingRightsQuery, values)
+  const { rows } = await connection.ask<MissingRight>(missingRightsQuery, values)
   return rows
 }
 
@@ -65,7 +65,7 @@ export async function checkMigrationRights(
   connection: Connection,
   tables: readonly string[],
 ): Promise<void> {
-  const { rows } = await connection.query<SchemaRights>(
+  const { rows } = await connection.ask<SchemaRights>(
     `select current_user::text as role, current_schema()::text as schema,
       has_schema_privilege(current_schema(), 'create') as may_create,
       array(

@@ -1,34 +1,20 @@
 import pg from 'pg'
+import type { PostgresOptions } from '../types.ts'
 
 /**
- * How sessions of the store differ from the defaults of the server, the database and the
- * role.
- */
-export interface SessionSettings {
-  readonly statementTimeoutMs: number
-  /**
-   * The schema that has the store, whatever the search path was. Absent while it is
-   * looked for.
-   */
-  readonly schema: string | undefined
-}
-
-/**
- * How long settings last: for the connection, or for the transaction that they are made
- * in.
- */
-export type SettingsScope = 'session' | 'transaction'
-
-/**
- * Returns the SQL that makes settings. With them a commit is on disk and on the
+ * Returns the SQL by which sessions of the store differ from the defaults of the server,
+ * the database and the role. The settings last for the connection, or behind a pooler by
+ * transaction for the transaction that they are made in. With them a commit is on disk and on the
  * synchronous standbys, and the warning of a commit that is not on a standby arrives. If
  * row-level security would hide rows, statements fail instead of leaving them out.
  */
-export function settingsQuery(
-  { statementTimeoutMs, schema }: SessionSettings,
-  scope: SettingsScope,
-): string {
-  const isLocal = scope === 'transaction'
+export function settingsQuery({
+  poolMode,
+  timeoutMs,
+  statementTimeoutMs = timeoutMs,
+  schema,
+}: PostgresOptions): string {
+  const isLocal = poolMode === 'transaction'
   const searchPath = searchPathOf(schema)
   return `
     select set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),

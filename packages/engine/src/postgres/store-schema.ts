@@ -76,7 +76,7 @@ function schemaForNewStore(
 }
 
 async function readSearchPath(connection: Connection): Promise<SearchPath> {
-  const { rows } = await connection.query<SearchPath>(
+  const { rows } = await connection.ask<SearchPath>(
     `select current_user::text as role, current_setting('search_path') as setting,
       current_schema()::text as current`,
   )
@@ -94,7 +94,7 @@ async function readSchemas(
   connection: Connection,
   path: SearchPath,
 ): Promise<readonly PathSchema[]> {
-  const { rows } = await connection.query<PathSchema>(
+  const { rows } = await connection.ask<PathSchema>(
     `select nspname::text as name, has_schema_privilege(oid, 'usage') as is_usable, array(
         select relname::text from pg_class
         where relnamespace = pg_namespace.oid and relkind in ('r', 'p')
@@ -119,7 +119,7 @@ export async function findStoreSchemas(
   connection: Connection,
   entities: Entities,
 ): Promise<readonly string[]> {
-  const { rows } = await connection.query<{ name: string }>(
+  const { rows } = await connection.ask<{ name: string }>(
     `select nspname::text as name from pg_namespace
     where $1 <@ array(
       select relname::text from pg_class where relnamespace = pg_namespace.oid
@@ -136,5 +136,5 @@ export async function useSchema(
   { name }: StoreSchema,
 ): Promise<void> {
   const path = pg.escapeIdentifier(name)
-  await connection.query("select set_config('search_path', $1, true)", [path])
+  await connection.ask("select set_config('search_path', $1, true)", [path])
 }

@@ -94,7 +94,7 @@ async function readPostgres(
     schemaVersion: version,
     compiled: compileEntities(entities, postgresDialect),
     async query(sql, parameters = []) {
-      const { rows } = await connection.query(sql, parameters)
+      const { rows } = await connection.ask(sql, parameters)
       return rows
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type pg from 'pg'
 import { messageOf } from '../errors.ts'
-import type { PostgresOptions } from '../types.ts'
-import { HostPool, type Server } from './host-pool.ts'
-import type { WarningListener } from './server-warnings.ts'
-
-/** The pause after an attempt in which no host could be taken. */
-const askAgainAfterMs = 100
+import type { HostPool, Server } from './host-pool.ts'
 
 /**
  * How long the other hosts may take to answer once one accepts writes. A host that takes
@@ -16,73 +10,18 @@ const askAgainAfterMs = 100
 const otherHostsMs = 1_000
 
 /**
- * Finds the host that accepts writes. A store that is only read also takes one that does
- * not, if there is no other.
- *
- * - Unknown, at first and after a failure: the next transaction asks all hosts at once.
- * - Asked: transactions wait for the answer.
- * - Found: transactions connect to the host, until one fails or idle connections end.
- * - Refused: no host accepts writes, or several do. Transactions fail. After a pause the
- *   host is unknown again.
+ * Finds the host that accepts writes. Asks all hosts at once, so that a dead one costs
+ * little time.
  *
  * It must never choose between two servers that accept writes, because changes on one
  * would be missing on the other.
- */
-export class WritableHost {
-  readonly #hosts: readonly HostPool[]
-  readonly #mayBeReadOnly: boolean
-  /** Absent while the host is unknown. */
-  #answer: Promise<HostPool> | undefined
-
-  constructor(
-    options: PostgresOptions,
-    connectionsMax: number,
-    onWarning: WarningListener = () => {},
-  ) {
-    this.#mayBeReadOnly = options.mayBeReadOnly ?? false
-    const listeners = { onLost: () => this.forget(), onWarning }
-    this.#hosts = options.hosts.map(
-      host => new HostPool(host, options, connectionsMax, listeners),
-    )
-  }
-
-  /** @throws Error with the reason of each host */
-  async connect(): Promise<pg.PoolClient> {
-    this.#answer ??= this.#ask()
-    const host = await this.#answer
-    try {
-      return await host.connect()
-    } catch (error) {
-      this.forget()
-      throw error
-    }
-  }
-
-  /** To be called after a failure, because the server may have become read-only. */
-  forget(): void {
-    this.#answer = undefined
-  }
-
-  async end(): Promise<void> {
-    await Promise.all(this.#hosts.map(host => host.end()))
-  }
-
-  #ask(): Promise<HostPool> {
-    const answer = findHost(this.#hosts, this.#mayBeReadOnly)
-    answer.catch(() => setTimeout(() => this.forget(), askAgainAfterMs).unref())
-    return answer
-  }
-}
-
-/**
- * Asks all hosts at once, so that a dead one costs little time.
  *
  * @param mayBeReadOnly whether a host that only reads will do if none accepts writes
  * @throws Error if none accepts writes, or if several servers do
  */
-async function findHost(
+export async function findWritableHost(
   hosts: readonly HostPool[],
-  mayBeReadOnly: boolean,
+  mayBeReadOnly = false,
 ): Promise<HostPool> {
   const accepting = new Map<HostPool, Server>()
   const readOnly: HostPool[] = []
