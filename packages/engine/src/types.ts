@@ -57,25 +57,25 @@ export interface Commit {
 
 export interface StorageObserver {
   /** Called once for every commit. If threads share it, only one of them calls. */
-  readonly onCommit?: ((commit: Commit) => void) | undefined
+  readonly onCommit?: (commit: Commit) => void
   /**
    * Called with the reason when a store begins to fail or fails for another one, and
    * without when it works again.
    */
-  readonly onFailureChange?: ((reason?: string) => void) | undefined
+  readonly onFailureChange?: (reason?: string) => void
   /**
    * SQLite: called with the reason when the WAL cannot be copied to the database, and
    * without when it can again. Changes succeed until the WAL is full. If threads share
    * it, only one of them calls.
    */
-  readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
+  readonly onCheckpointFailure?: (reason?: string) => void
   /**
    * Called with its schema version once a newer release has migrated the open store. If
    * threads share it, only the one that opened it calls.
    */
-  readonly onNewerVersion?: ((version: number) => void) | undefined
+  readonly onNewerVersion?: (version: number) => void
   /** PostgreSQL: called with a warning of the server, each kind at most once a minute. */
-  readonly onServerWarning?: ((warning: string) => void) | undefined
+  readonly onServerWarning?: (warning: string) => void
 }
 
 /**
@@ -122,7 +122,7 @@ export interface PostgresHandle {
   readonly kind: 'postgres'
   readonly server: PostgresOptions
   /** The number of connections for reading in each thread. */
-  readonly readConnectionsMax: number | undefined
+  readonly readConnectionsMax: number
   readonly queueChangesMax: number | undefined
 }
 

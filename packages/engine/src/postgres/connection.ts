@@ -81,6 +81,17 @@ export class Connection extends pg.Client implements AsyncDisposable {
     return result
   }
 
+  /** Resolves to the row of a query that has one. Throws like {@link ask}. */
+  async askRow<Row extends pg.QueryResultRow>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<Row> {
+    const { rows } = await this.ask<Row>(text, values)
+    const [row] = rows
+    assert(row !== undefined, 'the query returns one row')
+    return row
+  }
+
   /** Sends queries without waiting for answers in between. Throws like {@link ask}. */
   async send(
     queries: readonly (string | pg.QueryConfig)[],

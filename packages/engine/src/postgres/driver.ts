@@ -17,9 +17,6 @@ import { missingRightsQuery, refuseMissing, serverRights } from './rights.ts'
 import { limitWarnings } from './server-warnings.ts'
 import { runGroup } from './steps.ts'
 
-/** How many connections a thread reads on. Changes use one more. */
-const defaultReadConnectionsMax = 4
-
 /**
  * How many reads share a round trip. The number is low, so that all connections get some.
  */
@@ -41,11 +38,7 @@ export function attachPostgres(
   { onCommit, onServerWarning, ...observer }: StorageObserver,
   onWarning = limitWarnings(onServerWarning),
 ): Storage {
-  const {
-    server,
-    readConnectionsMax = defaultReadConnectionsMax,
-    queueChangesMax,
-  } = handle
+  const { server, readConnectionsMax, queueChangesMax } = handle
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
   // Changes have a pool of their own, so that they never wait for reads.
@@ -107,7 +100,7 @@ export function attachPostgres(
 
 /** Returns a query that the server prepares under the name of its statement. */
 function queryOf(
-  { names }: Pick<CompiledEntities, 'names'>,
+  { names }: CompiledEntities,
   statement: Statement,
   values: Value[],
 ): pg.QueryConfig {

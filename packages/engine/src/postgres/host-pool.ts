@@ -101,13 +101,11 @@ export class HostPool {
   async askServer(): Promise<Server> {
     const client = await this.connect()
     try {
-      const { rows } = await client.query<Pick<Server, 'startedAt' | 'isReadOnly'>>(
+      const server = await client.askRow<Omit<Server, 'name'>>(
         `select pg_postmaster_start_time()::text as "startedAt",
           current_setting('transaction_read_only') <> 'off' as "isReadOnly"`,
       )
-      const [row] = rows
-      assert(row !== undefined, 'the query returns one row')
-      return { name: `${client.host}:${client.port}`, ...row }
+      return { name: `${client.host}:${client.port}`, ...server }
     } finally {
       client.release()
     }

@@ -1,4 +1,5 @@
 import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
 import type { Entities } from '../entity.ts'
 import {
   bringUpToDate,
@@ -18,7 +19,7 @@ import {
   serverRights,
 } from './rights.ts'
 import type { WarningListener } from './server-warnings.ts'
-import { findStoreSchema, findStoreSchemas, useSchema } from './store-schema.ts'
+import { findStoreSchema, findStoreSchemas } from './store-schema.ts'
 
 /** How long a statement of a migration may take, and the migration of another process. */
 const migrationTimeoutMs = 600_000
@@ -33,7 +34,7 @@ export interface FoundStore {
   /** The schema that has the store, or would get it. */
   readonly schema: string
   /** `undefined` if there is no store yet. */
-  readonly version: number | undefined
+  readonly versionBefore: number | undefined
 }
 
 /**
@@ -54,11 +55,11 @@ export async function migratePostgres(
     connection => findStore(connection, entities),
     onWarning,
   )
-  if (found.version === schemaVersionOf(entities)) {
+  if (found.versionBefore === schemaVersionOf(entities)) {
     return found
   }
   if (!migrates) {
-    refuseMigration(entities, found.version)
+    refuseMigration(entities, found.versionBefore)
   }
   const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
   return retryRolledBack(migrationTimeoutMs, () =>
@@ -75,10 +76,10 @@ export async function migratePostgres(
 export function planPostgres(options: PostgresOptions, entities: Entities) {
   return withReadTransaction(options, async connection => {
     const found = await findStore(connection, entities)
-    if (found.version !== schemaVersionOf(entities)) {
+    if (found.versionBefore !== schemaVersionOf(entities)) {
       await checkMigrationRights(connection, tablesOf(entities))
     }
-    if (found.version === undefined) {
+    if (found.versionBefore === undefined) {
       const otherSchemas = await findStoreSchemas(connection, entities)
       return { ...found, otherSchemas }
     }
@@ -98,27 +99,20 @@ export async function findStore(
   connection: Connection,
   entities: Entities,
 ): Promise<FoundStore> {
-  const schema = await findStoreSchema(connection, entities)
-  await useSchema(connection, schema)
-  if (!schema.hasStore) {
-    return { schema: schema.name, version: undefined }
+  const { name: schema, hasStore } = await findStoreSchema(connection, entities)
+  const path = pg.escapeIdentifier(schema)
+  await connection.ask("select set_config('search_path', $1, true)", [path])
+  if (!hasStore) {
+    return { schema, versionBefore: undefined }
   }
-  await checkReadable(connection, entities)
-  const { rows } = await connection.ask(`select version from ${versionTable}`)
-  return { schema: schema.name, version: knownVersion(entities, rows[0]?.['version']) }
-}
 
-/**
- * Checks that the role may read the version of the store. After a dump that another role
- * restored, it may read no table.
- *
- * @throws Error that names all tables that the role may not read
- */
-async function checkReadable(connection: Connection, entities: Entities): Promise<void> {
+  // After a dump that another role restored, the role may read no table.
   const missing = await findMissingRights(connection, tablesOf(entities), ['select'])
   if (missing.some(right => right.missing === `select on ${versionTable}`)) {
     refuseMissing(missing)
   }
+  const { rows } = await connection.ask(`select version from ${versionTable}`)
+  return { schema, versionBefore: knownVersion(entities, rows[0]?.['version']) }
 }
 
 /** Returns the names of all tables. The one with the version is the first. */
@@ -152,11 +146,11 @@ async function migrateOnce(
   await using connection = await pool.begin()
   await connection.ask(`select pg_advisory_xact_lock(${migrationLock})`)
   const found = await findStore(connection, entities)
-  if (found.version !== schemaVersionOf(entities)) {
+  if (found.versionBefore !== schemaVersionOf(entities)) {
     await checkMigrationRights(connection, tablesOf(entities))
   }
   const db = kyselyOn(connection)
-  await bringUpToDate(entities, db, postgresDialect, found.version)
+  await bringUpToDate(entities, db, postgresDialect, found.versionBefore)
   await connection.commit()
   return found
 }
@@ -178,13 +172,12 @@ function kyselyOn(connection: Connection): Kysely<unknown> {
 
 /** @throws Error if the server's guarantees are weaker than the store's */
 async function checkServer(connection: Connection): Promise<void> {
-  const { rows } = await connection.ask<{ encoding: string; fsync: string | null }>(
+  const settings = await connection.askRow<{ encoding: string; fsync: string | null }>(
     `select current_setting('server_encoding') as encoding,
       current_setting('fsync', true) as fsync`,
   )
-  const [settings] = rows
-  if (settings?.encoding !== 'UTF8') {
-    throw new Error(`its encoding must be UTF8, not ${settings?.encoding}`)
+  if (settings.encoding !== 'UTF8') {
+    throw new Error(`its encoding must be UTF8, not ${settings.encoding}`)
   }
   if (settings.fsync === 'off') {
     throw new Error('its fsync is off: acknowledged changes could be lost')

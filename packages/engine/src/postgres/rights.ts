@@ -1,24 +1,17 @@
-import assert from 'node:assert/strict'
 import type { Connection } from './connection.ts'
-
-/** A right on a table that the store uses. */
-export type TableRight = 'select' | 'insert' | 'update' | 'delete'
 
 /**
  * A right that the role lacks, such as `insert on notes`, or `see all rows of notes` if
  * row-level security hides some.
  */
-export interface MissingRight {
+interface MissingRight {
   readonly missing: string
 }
 
 /** The rights on every table that a server needs. */
-export const serverRights: readonly TableRight[] = [
-  'select',
-  'insert',
-  'update',
-  'delete',
-]
+export const serverRights = ['select', 'insert', 'update', 'delete'] as const
+
+type TableRight = (typeof serverRights)[number]
 
 /**
  * Returns a row for each {@link MissingRight}. Takes the names of the tables, of which
@@ -65,7 +58,7 @@ export async function checkMigrationRights(
   connection: Connection,
   tables: readonly string[],
 ): Promise<void> {
-  const { rows } = await connection.ask<SchemaRights>(
+  const rights = await connection.askRow<SchemaRights>(
     `select current_user::text as role, current_schema()::text as schema,
       has_schema_privilege(current_schema(), 'create') as may_create,
       array(
@@ -77,8 +70,6 @@ export async function checkMigrationRights(
       ) as foreign_tables`,
     [tables],
   )
-  const [rights] = rows
-  assert(rights !== undefined, 'this query returns one row')
   const { role, schema, may_create: mayCreate, foreign_tables: foreignTables } = rights
   if (!mayCreate) {
     throw new Error(`its role ${role} may not create tables in the schema ${schema}`)

@@ -1,11 +1,9 @@
-import assert from 'node:assert/strict'
-import pg from 'pg'
 import type { Entities } from '../entity.ts'
 import { hasStoreTables, isStore, storeTablesOf } from '../migrations.ts'
 import type { Connection } from './connection.ts'
 
 /** The schema of a database that has the store, or would get it. */
-export interface StoreSchema {
+interface StoreSchema {
   readonly name: string
   readonly hasStore: boolean
 }
@@ -40,7 +38,10 @@ export async function findStoreSchema(
   connection: Connection,
   entities: Entities,
 ): Promise<StoreSchema> {
-  const path = await readSearchPath(connection)
+  const path = await connection.askRow<SearchPath>(
+    `select current_user::text as role, current_setting('search_path') as setting,
+      current_schema()::text as current`,
+  )
   const schemas = await readSchemas(connection, path)
   const stores = schemas.filter(({ tables }) => hasStoreTables(entities, tables))
   const [store, second] = stores
@@ -73,16 +74,6 @@ function schemaForNewStore(
   // Throws if its tables belong to another program. No schema has a store.
   isStore(entities, first.tables)
   return { name: first.name, hasStore: false }
-}
-
-async function readSearchPath(connection: Connection): Promise<SearchPath> {
-  const { rows } = await connection.ask<SearchPath>(
-    `select current_user::text as role, current_setting('search_path') as setting,
-      current_schema()::text as current`,
-  )
-  const [path] = rows
-  assert(path !== undefined, 'this query returns one row')
-  return path
 }
 
 /**
@@ -128,13 +119,4 @@ export async function findStoreSchemas(
     [storeTablesOf(entities)],
   )
   return rows.map(({ name }) => name)
-}
-
-/** Makes the schema the only one in which a transaction finds tables and creates them. */
-export async function useSchema(
-  connection: Connection,
-  { name }: StoreSchema,
-): Promise<void> {
-  const path = pg.escapeIdentifier(name)
-  await connection.ask("select set_config('search_path', $1, true)", [path])
 }

@@ -15,8 +15,6 @@ import { attachPostgres } from './driver.ts'
 import { findStore, migratePostgres, planPostgres } from './migrate.ts'
 import { limitWarnings } from './server-warnings.ts'
 
-const defaultTimeoutMs = 5_000
-
 /** No client waits for a read of a whole table, and counting one takes one statement. */
 const readTimeoutMs = 3_600_000
 
@@ -26,14 +24,11 @@ export function postgresStore(
   content: StoreContent,
 ) {
   const { entities } = content
-  const server: PostgresOptions = { ...location, timeoutMs: defaultTimeoutMs }
+  const server: PostgresOptions = { ...location, timeoutMs: 5_000 }
 
   return {
-    open: (options: EngineOptions) => openPostgres(location, content, options),
-    async plan() {
-      const { version, ...found } = await planPostgres(server, entities)
-      return { versionBefore: version, ...found }
-    },
+    open: (options: EngineOptions) => openPostgres(server, content, options),
+    plan: () => planPostgres(server, entities),
     read: () => readPostgres(server, entities),
     async inspect() {
       await using reading = await readPostgres(server, entities)
@@ -44,19 +39,19 @@ export function postgresStore(
 }
 
 async function openPostgres(
-  location: Pick<PostgresOptions, 'hosts' | 'poolMode'>,
+  defaults: PostgresOptions,
   content: StoreContent,
   options: EngineOptions,
 ): Promise<MainStorage> {
   const { entities } = content
   const {
-    timeoutMs = defaultTimeoutMs,
-    readConnectionsMax,
+    timeoutMs = defaults.timeoutMs,
+    readConnectionsMax = 4,
     queueChangesMax,
     migrates = false,
     ...observer
   } = options
-  const server: PostgresOptions = { ...location, timeoutMs }
+  const server = { ...defaults, timeoutMs }
   const onWarning = limitWarnings(observer.onServerWarning)
   const found = await migratePostgres(server, entities, migrates, onWarning)
 
@@ -68,7 +63,7 @@ async function openPostgres(
   }
   return {
     ...attachPostgres(handle, content, observer, onWarning),
-    versionBefore: found.version,
+    versionBefore: found.versionBefore,
     schemaVersion: schemaVersionOf(entities),
     share: () => handle,
   }
@@ -84,14 +79,14 @@ async function readPostgres(
   const connection = opening.use(
     await pool.begin('isolation level repeatable read read only'),
   )
-  const { version } = await findStore(connection, entities)
-  if (version === undefined) {
+  const { versionBefore: schemaVersion } = await findStore(connection, entities)
+  if (schemaVersion === undefined) {
     throw new NoStoreError('it is empty')
   }
 
   const open = opening.move()
   return {
-    schemaVersion: version,
+    schemaVersion,
     compiled: compileEntities(entities, postgresDialect),
     async query(sql, parameters = []) {
       const { rows } = await connection.ask(sql, parameters)
