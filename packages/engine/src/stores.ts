@@ -2,13 +2,12 @@ import { resolve } from 'node:path'
 import type { Entities } from './entity.ts'
 import { codeOf, messageOf, NoStoreError, reasonOf, type StoreError } from './errors.ts'
 import { schemaVersionOf } from './migrations.ts'
-import { createReader, type ReadTransaction } from './snapshot.ts'
+import { createReader } from './snapshot.ts'
 import type { BackupReport, CopyOptions, RestoreReport } from './sqlite/backup.ts'
 import type { Salvage } from './sqlite/salvage.ts'
 import { isFile } from './sqlite/store-path.ts'
 import { followLinks, parseStoreUrl, storageName } from './store-url.ts'
 import type {
-  EngineOptions,
   MainStorage,
   OpeningPlan,
   Storage,
@@ -74,8 +73,12 @@ function storagesOf<Entered extends Entities>(content: StoreContent) {
      * open there.
      */
     async attachStorage(shared: StorageHandle, observer: StorageObserver = {}) {
-      const storage = await attach(content, shared, observer)
-      return storage as Storage<Entered>
+      if (shared.kind === 'file') {
+        const { attachSqlite } = await import('./sqlite/driver.ts')
+        return attachSqlite(shared, content, observer) as Storage<Entered>
+      }
+      const { attachPostgres } = await import('./postgres/driver.ts')
+      return attachPostgres(shared, content, observer) as Storage<Entered>
     },
 
     /**
@@ -145,43 +148,8 @@ function backupsOf<Entered extends Entities>({ entities }: StoreContent) {
   }
 }
 
-async function attach(
-  content: StoreContent,
-  shared: StorageHandle,
-  observer: StorageObserver,
-): Promise<Storage> {
-  if (shared.kind === 'file') {
-    const { attachSqlite } = await import('./sqlite/driver.ts')
-    return attachSqlite(shared, content, observer)
-  }
-  const { attachPostgres } = await import('./postgres/driver.ts')
-  return attachPostgres(shared, content, observer)
-}
-
 /** A store that is not open, on one kind of database. */
-interface Store {
-  open(options: EngineOptions): Promise<MainStorage>
-  /**
-   * Changes nothing.
-   *
-   * @throws Error like `open`, for every reason that can be foreseen
-   */
-  plan(): Promise<StorePlan>
-  /**
-   * Begins to read a store of any known version, which it keeps.
-   *
-   * @throws NoStoreError if it is empty
-   */
-  read(): Promise<ReadTransaction>
-  inspect(): Promise<Omit<StoreReport, 'store'>>
-}
-
-interface StorePlan {
-  readonly versionBefore: number | undefined
-  readonly schema?: string
-  /** Schemas outside the search path that have a store, if this one would be created. */
-  readonly otherSchemas?: readonly string[]
-}
+type Store = Awaited<ReturnType<typeof storeAt>>
 
 /** @throws Error that names the store if it cannot be opened */
 async function withStore<Opened>(
@@ -199,8 +167,12 @@ async function withStore<Opened>(
   }
 }
 
-/** Imports only this database and its driver. */
-async function storeAt(url: string, content: StoreContent): Promise<Store> {
+/**
+ * Returns what can be done with a store: to open it, or to plan that, which changes
+ * nothing, and to read or to inspect it in any known version, which it keeps. Imports
+ * only this database and its driver.
+ */
+async function storeAt(url: string, content: StoreContent) {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
     const { sqliteStore } = await import('./sqlite/store.ts')
@@ -208,6 +180,13 @@ async function storeAt(url: string, content: StoreContent): Promise<Store> {
   }
   const { postgresStore } = await import('./postgres/store.ts')
   return postgresStore(location, content)
+}
+
+interface StorePlan {
+  readonly versionBefore: number | undefined
+  readonly schema?: string
+  /** Schemas outside the search path that have a store, if this one would be created. */
+  readonly otherSchemas?: readonly string[]
 }
 
 function nameInPlan(url: string, { schema, otherSchemas = [] }: StorePlan): string {
