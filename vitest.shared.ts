@@ -18,6 +18,7 @@ export default {
   // module.
   test: {
     isolate: false,
+    setupFiles: join(import.meta.dirname, 'vitest.restore.ts'),
     // One more than the processors of a small machine, as tests also wait. Each further
     // worker loads all modules again. Vitest reads it in the configuration of each project.
     maxWorkers: 3,

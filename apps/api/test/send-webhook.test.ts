@@ -41,7 +41,6 @@ function send(url: string, more: object = {}, timeoutMs = 3_600_000) {
 
 /** Answers each question for a name with the next addresses, or fails without any. */
 function answerLookups(...answers: readonly (readonly string[])[]) {
-  onTestFinished(() => void vi.restoreAllMocks())
   const left = [...answers]
   const answer = (_name: string, _options: object, callback: LookupCallback) => {
     const addresses = left.shift()

@@ -19,7 +19,7 @@ export function anyPlants(seed: number, count: number): Plant[] {
   return Array.from({ length: count }, (_, n) => {
     const id = edgeIds[n] ?? anyId()
     const tag = random.below(3) > 0 ? anyText() : undefined
-    return plant(id, `plant ${anyText()}.`, tag)
+    return plant(id, `-${anyText()}-`, tag)
   })
 }
 
@@ -28,6 +28,8 @@ export function anyPlants(seed: number, count: number): Plant[] {
  * that is longer than a page of a disk.
  */
 export function eachPiece(): Plant[] {
-  const texts = ['', ...pieces].map((text, n) => plant(BigInt(100 + n), `${text}.`, text))
+  const texts = ['', ...pieces].map((text, n) =>
+    plant(BigInt(100 + n), `-${text}-`, text),
+  )
   return [...texts, plant(99n, 'long', '🌱"'.repeat(5_000))]
 }

@@ -1,10 +1,9 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Interruption } from '../src/command-error.ts'
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   'the first %s asks the work to end, and the second one ends the process',
   name => {
-    onTestFinished(() => void vi.restoreAllMocks())
     const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
     using interruption = new Interruption()
     const { signal } = interruption

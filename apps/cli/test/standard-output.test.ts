@@ -95,7 +95,6 @@ describe('a terminal', () => {
     writeFileSync(place.path('plants'), 'id\n1\n2\n')
     await place.createStore(2)
   })
-  afterEach(() => void vi.unstubAllEnvs())
 
   const runOnTerminal = (args: string) => place.run(args, '', { stderr: { isTTY: true } })
 

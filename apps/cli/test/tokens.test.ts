@@ -1,6 +1,6 @@
 import { hashToken, scopesByChoice } from '@plant-store/access'
 import { openStorage } from '@plant-store/persistence'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { fromNow, grantedScopes } from '../src/commands/tokens.ts'
 import { Place } from './place.ts'
 
@@ -119,7 +119,6 @@ test('a name of two lines is refused', async () => {
 
 test('a time is a number with its unit, and nothing else', () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 })
-  onTestFinished(() => void vi.useRealTimers())
   const times = ['1s', '3h', '10d', '36500d']
 
   const seconds = times.map(text => fromNow(text).getTime() / 1_000)

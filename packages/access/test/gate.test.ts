@@ -8,7 +8,7 @@ import {
   scopes,
   type TokenHash,
 } from '@plant-store/access'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 
 /**
  * The gate reads a monotonic clock for what it remembers, and the time of day for what
@@ -18,9 +18,6 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] })
   // The clock began at 0, as that of a process that has run for a while.
   vi.advanceTimersByTime(3_600_000)
-})
-afterEach(() => {
-  vi.useRealTimers()
 })
 
 const recheckAfterMs = 2000

@@ -1,11 +1,10 @@
 import { createPlantClient } from '@plant-store/client'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 import { answer, busy, die, scripted, unavailable } from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
 
 function plant(n: number, name = `plant ${n}`) {
   return { id: BigInt(n), name }

@@ -6,12 +6,11 @@ import {
   type PlantClient,
   type Version,
 } from '@plant-store/client'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { answer, breakOff, die, type Step, scripted, silence } from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
 
 const plant = { id: 1n, name: 'Ficus' }
 const stored = answer(200, '{"id":1,"name":"Ficus"}')
@@ -248,7 +247,6 @@ describe('what cannot be sent is not tried again', () => {
 
   test('a request without a fetch', async () => {
     vi.stubGlobal('fetch', undefined)
-    onTestFinished(() => void vi.unstubAllGlobals())
     const client = createPlantClient({ baseUrl: 'http://store', token: 't' })
 
     await expect(client.create(plant)).rejects.toThrow(

@@ -8,7 +8,7 @@ import {
   type Version,
 } from '@plant-store/client'
 import fc from 'fast-check'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
@@ -48,8 +48,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
 
 test('whatever happens, a call has one true outcome and sends nothing after', async () => {
   // Without jitter, the client makes another attempt at once.
-  const random = vi.spyOn(Math, 'random').mockReturnValue(0)
-  onTestFinished(() => random.mockRestore())
+  vi.spyOn(Math, 'random').mockReturnValue(0)
   const property = fc.asyncProperty(
     fc.scheduler(),
     fc.array(scenario, { maxLength: 6 }),

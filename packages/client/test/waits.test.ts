@@ -1,16 +1,12 @@
 import { getEventListeners } from 'node:events'
 import { type ClientOptions, createPlantClient } from '@plant-store/client'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { silence } from './scripted-store.ts'
 
 const now = Date.UTC(2030, 0, 1)
 beforeEach(
   () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now }),
 )
-afterEach(() => {
-  vi.useRealTimers()
-  vi.restoreAllMocks()
-})
 
 type Answer = (signal: AbortSignal | null | undefined) => Response | Promise<Response>
 

@@ -112,33 +112,25 @@ test('a transaction full of single changes still takes bulk ones', ({ expect }) 
   expect(run()).toEqual(['too late'])
 })
 
-/** Stops the clock of this process. */
-function stopClock() {
-  const clock = { now: 0 }
-  const stopped = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
-  onTestFinished(() => stopped.mockRestore())
-  return clock
-}
-
 test('changes are recent after a transaction that took long', ({ expect }) => {
-  const clock = stopClock()
+  vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, arrivals, run } = openSenders()
   bulk.send('bulk')
 
   run(() => {
-    clock.now += 5_000
+    vi.advanceTimersByTime(5_000)
   })
   arrivals.end()
 
   expect(arrivals.recent()).toEqual({ single: false, bulk: true })
-  clock.now += 1_001
+  vi.advanceTimersByTime(1_001)
   expect(arrivals.recent()).toEqual({ single: false, bulk: false })
 })
 
 test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
   expect,
 }) => {
-  const clock = stopClock()
+  vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, single, arrivals, run } = openSenders()
   const sendBulk = (groups: number) => {
     for (let sent = 0; sent < groups; sent++) {
@@ -155,10 +147,10 @@ test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
   expect(run(), 'with a single change').toEqual(['single', 'bulk'])
   expect(arrivals.recent()).toEqual({ single: true, bulk: true })
 
-  clock.now += 1_000
+  vi.advanceTimersByTime(1_000)
   expect(run(), 'a second later').toEqual(['bulk'])
 
-  clock.now += 1
+  vi.advanceTimersByTime(1)
   // One of the 81 + 2 groups still waits.
   sendBulk(2)
   expect(run(), 'more than a second later').toEqual(['bulk', 'bulk', 'bulk'])
@@ -166,19 +158,19 @@ test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
 })
 
 test('beside single changes, bulk ones take as long as the last COMMIT', ({ expect }) => {
-  const clock = stopClock()
+  vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, single, arrivals, run } = openSenders()
   single.deliver('single')
   run()
   const commitMs = 400
-  clock.now += commitMs
+  vi.advanceTimersByTime(commitMs)
   arrivals.end()
   for (let sent = 0; sent < 10; sent++) {
     bulk.send('bulk')
   }
 
   const names = run(() => {
-    clock.now += 100
+    vi.advanceTimersByTime(100)
   })
 
   expect(names).toHaveLength(4)

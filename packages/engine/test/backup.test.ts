@@ -27,7 +27,7 @@ import { isDamage, readLastBackup, StoreInUseError } from '@plant-store/engine'
 import { noTracer, trace } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { backUpStore, inspectStore, note, openStorage, restoreStore } from './notes.ts'
 import { changeBySql, createStore, looks, openFilesIn, snapshot } from './places.ts'
 
@@ -95,15 +95,15 @@ function damage(path: string) {
 /** Acts before SQLite copies pages into a file, and after. */
 function aroundCopy(before: () => void, after?: (target: string) => void) {
   const copy = Database.prototype.backup
-  const copying = vi
-    .spyOn(Database.prototype, 'backup')
-    .mockImplementation(async function (this: Database.Database, target) {
-      before()
-      const copied = await copy.call(this, target)
-      after?.(target)
-      return copied
-    })
-  onTestFinished(() => copying.mockRestore())
+  vi.spyOn(Database.prototype, 'backup').mockImplementation(async function (
+    this: Database.Database,
+    target,
+  ) {
+    before()
+    const copied = await copy.call(this, target)
+    after?.(target)
+    return copied
+  })
 }
 
 test('a backup under changes is the store as it was when it began', async () => {

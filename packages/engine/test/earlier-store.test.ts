@@ -1,6 +1,6 @@
 import { type Entity, type Migration, storageName, storesOf } from '@plant-store/engine'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 import { changeBySql, databases, itemsOf, makePlace, newFile } from './places.ts'
 
@@ -81,7 +81,6 @@ describe.each(databases)('a store on %s from before an entity', name => {
 
   test('is reported to an older server that has it open, once', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    onTestFinished(() => void vi.useRealTimers())
     const { url } = await makeFirst(name)
     const onNewerVersion = vi.fn()
     await using _storage = await first.openStorage({ url, onNewerVersion })

@@ -14,10 +14,8 @@ export function spyOnFs<Name extends 'fdatasyncSync' | 'openSync' | 'statfsSync'
   const functions: Pick<typeof fs, Name> = fs
   const spy = vi.spyOn(functions, name as never) as MockInstance<(typeof fs)[Name]>
   syncBuiltinESMExports()
-  onTestFinished(() => {
-    spy.mockRestore()
-    syncBuiltinESMExports()
-  })
+  // The function itself is restored before that, by `vitest.restore.ts`.
+  onTestFinished(syncBuiltinESMExports)
   return spy
 }
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDamage, messageOf, StoreError } from '@plant-store/engine'
 import Database from 'better-sqlite3'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { StoreDamagedError } from '../src/errors.ts'
 import { OutageWatch } from '../src/outage.ts'
 import { note, openStorage } from './notes.ts'
@@ -21,7 +21,6 @@ test('a store that another program locks is reported once', async () => {
   expect(await insert([1])).toEqual([true])
   expect(reasons).toEqual([])
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   const failure = 'another program keeps it locked (SQLITE_BUSY)'
 
   const other = new Database(file)
@@ -64,7 +63,6 @@ const unavailable = (reason: string) =>
 /** Watches a store whose checks fail while it has a failure. */
 function watchStore() {
   vi.useFakeTimers()
-  onTestFinished(() => void vi.useRealTimers())
   const reasons: string[] = []
   const store: { failure?: StoreError | undefined } = {}
   const check = vi.fn(async () => {

@@ -22,7 +22,6 @@ afterAll(() => database[Symbol.asyncDispose]())
 /** Lets a test move the timers of the store. Those of the server go on. */
 function useFakeTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
 }
 
 describe('a store on a server that is gone', () => {

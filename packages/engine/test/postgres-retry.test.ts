@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { retryRolledBack } from '../src/postgres/retry.ts'
 
 const patienceMs = 60_000
@@ -14,8 +14,7 @@ function failingTransaction(failures: number, code: string) {
 
 /** Fixes how long each pause is, of what it may be at most. */
 function fixPauses(part: number): void {
-  const random = vi.spyOn(Math, 'random').mockReturnValue(part)
-  onTestFinished(() => random.mockRestore())
+  vi.spyOn(Math, 'random').mockReturnValue(part)
 }
 
 test.each([
@@ -24,8 +23,7 @@ test.each([
 ])('a transaction is tried ten times after $failure', async ({ code }) => {
   fixPauses(0)
   // The process has run for long, and the time is counted from the first attempt.
-  const clock = vi.spyOn(performance, 'now').mockReturnValue(1e9)
-  onTestFinished(() => clock.mockRestore())
+  vi.spyOn(performance, 'now').mockReturnValue(1e9)
   const succeeding = failingTransaction(9, code)
   const failing = failingTransaction(100, code)
 

@@ -1,6 +1,6 @@
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { limitWarnings } from '../src/postgres/server-warnings.ts'
 import { attachStorage, note, openStorage } from './notes.ts'
 
@@ -73,7 +73,6 @@ test('a warning that the server gives while it lets a client in is reported', as
 
 test('warnings of each kind pass once a minute', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { warnings, onServerWarning } = hear()
   const warn = limitWarnings(onServerWarning)
 

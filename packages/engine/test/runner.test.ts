@@ -129,9 +129,6 @@ test.each([
   'an outage of $part has its reasons, and ends once it works',
   async ({ part, ask }) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => {
-      vi.useRealTimers()
-    })
     const reasons: (string | undefined)[] = []
     let reason: string | undefined = 'the disk is full'
     const failing = async (group: readonly unknown[] = []) => {

@@ -10,7 +10,7 @@ import {
 } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { ChangeKind } from '../src/sqlite/arrivals.ts'
 import { longPages } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
@@ -19,8 +19,6 @@ import { valuesOf } from '../src/statements/statement.ts'
 import { failStatements, spyOnFs } from './failing-disk.ts'
 import { entities, note } from './notes.ts'
 import { createStore } from './places.ts'
-
-afterEach(() => void vi.useRealTimers())
 
 /**
  * A writer in this thread, and the far ends of two threads that send to it.
@@ -171,11 +169,10 @@ function lengthenWal(connection: Database.Database, pages: number) {
 /** Lets a second pass between two looks at the clock, so that every check is due. */
 function hurryClock() {
   let now = performance.now()
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+  vi.spyOn(performance, 'now').mockImplementation(() => {
     now += 1_000
     return now
   })
-  onTestFinished(() => clock.mockRestore())
 }
 
 test('a change is answered before the WAL is copied', async () => {

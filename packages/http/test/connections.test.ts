@@ -13,7 +13,7 @@ import {
   plantRequest,
   toJson,
 } from '@plant-store/http/testing'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
 import {
   getRequest,
@@ -22,8 +22,6 @@ import {
   startService,
   versioned,
 } from './memory-service.ts'
-
-afterEach(() => void vi.useRealTimers())
 
 const plant = toJson({ id: 1n, name: 'n' })
 const health = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'

@@ -2,11 +2,9 @@ import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { serverDefaults } from '@plant-store/http/testing'
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { readLines } from '../src/request/lines.ts'
 import { Body } from '../src/wire/body.ts'
-
-afterEach(() => void vi.useRealTimers())
 
 /** Reads a body that is written piece by piece. */
 function begin(ending = new AbortController().signal) {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createPageReader } from '../src/request/page-reader.ts'
 import { createBudget } from '../src/wire/budget.ts'
 
@@ -15,21 +15,13 @@ function createReader() {
   }
 }
 
-/** Stops the clock of this process, so that only a test lets time pass. */
-function stopClock() {
-  const clock = { now: 0 }
-  const stopped = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
-  onTestFinished(() => stopped.mockRestore())
-  return clock
-}
-
 test('after 5 ms of reading pages, others have twenty turns', async () => {
-  const clock = stopClock()
+  vi.useFakeTimers({ toFake: ['performance'] })
   const { readPage } = createReader()
   let reads = 0
   const readSlowly = async () => {
     reads++
-    clock.now += 6
+    vi.advanceTimersByTime(6)
   }
 
   const reading = Array.from({ length: 3 }, () => readPage(reply, readSlowly))
@@ -46,7 +38,7 @@ test('after 5 ms of reading pages, others have twenty turns', async () => {
 })
 
 test('short pages are read in one turn', async () => {
-  stopClock()
+  vi.useFakeTimers({ toFake: ['performance'] })
   const { readPage } = createReader()
   let reads = 0
 

@@ -1,5 +1,5 @@
 import { parseJsonRecord } from '@plant-store/json'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 const raw = String.raw
 
@@ -51,7 +51,6 @@ test.each(['__proto__', raw`_\u005fproto__`])(
 
 test('a name that looks like a stand-in stays what it is', () => {
   const random = vi.spyOn(Math, 'random').mockReturnValueOnce(0.5)
-  onTestFinished(() => random.mockRestore())
   const standIn = `${(0.5).toString(36)}0`
   const text = raw`{"\u0061":1,"${standIn}":2}`
 

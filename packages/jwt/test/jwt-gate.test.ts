@@ -26,11 +26,7 @@ beforeEach(async () => {
   provider.answer = undefined
   await provider.start(0)
 })
-afterEach(async () => {
-  vi.useRealTimers()
-  vi.restoreAllMocks()
-  await provider.stop()
-})
+afterEach(provider.stop)
 
 const cooldownMs = 5000
 const refreshAfterMs = 300_000

@@ -9,7 +9,7 @@ import {
   webhookEvents,
 } from '@plant-store/webhooks'
 import { Webhook as Verifier } from 'standardwebhooks'
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   createOutbox,
   createVirtualWorld,
@@ -20,8 +20,6 @@ import {
   secondMs,
   secret,
 } from './virtual.ts'
-
-afterEach(() => void vi.useRealTimers())
 
 const webhook = 'shop'
 /** The pauses between attempts, as documented. */

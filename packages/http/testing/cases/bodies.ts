@@ -3,7 +3,6 @@ import {
   assertAbsent,
   assertFailure,
   assertKept,
-  assertSuccess,
   assertTaken,
   refuses,
 } from '../assertions.ts'
