@@ -1,7 +1,7 @@
 import { parsePlantId } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
-import { nextPage, readLimit, readQuery } from '../src/request/query.ts'
+import { nextPage, readNumber, readQuery } from '../src/request/query.ts'
 
 const read = (query: string) => readQuery(`/plants${query}`, ['limit', 'after', 'tag'])
 
@@ -31,9 +31,13 @@ test.each([
   expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
 })
 
-test('a limit is a number, and rounded only far beyond any limit', () => {
-  expect(readLimit('1000')).toBe(1_000)
-  expect(readLimit('9223372036854775807')).toBe(2 ** 63)
+test('a number is read only in the form in which it is written', () => {
+  expect(readNumber('1000')).toBe(1_000)
+  expect(readNumber('-1.5')).toBe(-1.5)
+  expect(readNumber('01')).toBe('01')
+  expect(readNumber('1e3')).toBe('1e3')
+  expect(readNumber('9223372036854775807')).toBe('9223372036854775807')
+  expect(readNumber(undefined)).toBeUndefined()
 })
 
 describe('the link to the next page', () => {

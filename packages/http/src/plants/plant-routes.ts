@@ -21,7 +21,7 @@ import {
   nextPage,
   readBoolean,
   readInteger,
-  readLimit,
+  readNumber,
   readQueries,
 } from '../request/query.ts'
 import type { Routes } from '../typed-routes.ts'
@@ -154,7 +154,7 @@ function readListQuery(
   query: Readonly<Partial<Record<PlantListParameter, string>>>,
 ): PlantListQuery {
   const values: Record<PlantListParameter, unknown> = {
-    limit: readLimit(query.limit),
+    limit: readNumber(query.limit),
     after: readInteger(query.after),
     tag: query.tag,
     name_contains: query.name_contains,

@@ -89,16 +89,10 @@ export function readInteger(text: string | undefined): bigint | string | undefin
   return BigInt(text)
 }
 
-/**
- * Returns the same as {@link readInteger}, but as a number. Only a number far beyond any
- * limit is rounded.
- */
-export function readLimit(text: string | undefined): number | string | undefined {
-  const limit = readInteger(text)
-  if (typeof limit === 'bigint') {
-    return Number(limit)
-  }
-  return limit
+/** Returns the number in a text, or the text itself, for the domain to refuse. */
+export function readNumber(text: string | undefined): number | string | undefined {
+  const number = Number(text)
+  return `${number}` === text ? number : text
 }
 
 /**
