@@ -4,10 +4,9 @@ import { changedTagAdvice } from './request/conditions.ts'
 import { factsOf, requestIdField } from './request/facts.ts'
 
 /** Tells of failures that are worth a line in the log. */
-export interface FailureLog {
-  readonly error: (details: object, message: string) => void
-  readonly debug: (details: object, message: string) => void
-}
+export type FailureLog = Readonly<
+  Record<'error' | 'debug', (details: object, message: string) => void>
+>
 
 /** Returns Fastify's error handler. */
 export function createErrorHandler(logger: FailureLog) {

@@ -1,13 +1,12 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   ContextConfigDefault,
-  FastifyReply,
-  FastifyRequest,
   FastifySchema,
   RawReplyDefaultExpression,
   RawRequestDefaultExpression,
   RawServerDefault,
   RouteGenericInterface,
+  RouteHandlerMethod,
 } from 'fastify'
 import type { Static, TSchema } from 'typebox'
 import type { RouteScope } from './request/authenticate.ts'
@@ -54,25 +53,14 @@ type AddRoute = <const Schema extends RouteSchema>(
     readonly config: { readonly scope: RouteScope }
     readonly schema: Schema
   },
-  handler: (
-    request: RouteRequest<Schema>,
-    reply: RouteReply<Schema>,
-  ) => Promise<Answer<Schema>>,
+  handler: (...exchange: Parameters<Handler<Schema>>) => Promise<Answer<Schema>>,
 ) => unknown
 
-type RouteRequest<Schema extends FastifySchema> = FastifyRequest<
-  RouteGenericInterface,
-  RawServerDefault,
-  RawRequestDefaultExpression,
-  Schema,
-  TypeBoxTypeProvider
->
-
-type RouteReply<Schema extends FastifySchema> = FastifyReply<
-  RouteGenericInterface,
+type Handler<Schema extends RouteSchema> = RouteHandlerMethod<
   RawServerDefault,
   RawRequestDefaultExpression,
   RawReplyDefaultExpression,
+  RouteGenericInterface,
   ContextConfigDefault,
   Schema,
   TypeBoxTypeProvider

@@ -2,18 +2,10 @@ import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
 import { failures, RequestError, type RequestErrorCode } from './error-numbers.ts'
 
-export interface Failure {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: { readonly error: number; readonly message: string }
-  /** Whether the server is at fault, which is logged as an error. */
-  readonly isDefect: boolean
-}
-
 const retryAfterSeconds = '1'
 
 /** Returns the answer to an error of any kind. */
-export function toFailure(error: unknown): Failure {
+export function toFailure(error: unknown) {
   if (error instanceof RequestError) {
     return failure(error.code, error.message, error.headers)
   }
@@ -34,8 +26,8 @@ export function toFailure(error: unknown): Failure {
 function failure(
   code: keyof typeof failures,
   message: string,
-  headers: Failure['headers'] = {},
-): Failure {
+  headers: RequestError['headers'] = {},
+) {
   const [number] = failures[code]
   const status = Math.floor(number / 100)
   return {
@@ -47,6 +39,7 @@ function failure(
       ...(status === 503 && { 'retry-after': retryAfterSeconds }),
     },
     body: { error: number, message: message.toWellFormed() },
+    /** Whether the server is at fault, which is logged as an error. */
     isDefect: code === 'internal',
   }
 }
@@ -54,7 +47,7 @@ function failure(
 /**
  * Returns WWW-Authenticate (RFC 6750, 3), without an error if no token was sent.
  */
-function challenge({ code, message, scope }: AccessError): Failure['headers'] {
+function challenge({ code, message, scope }: AccessError): RequestError['headers'] {
   if (code === 'access-unavailable') {
     return {}
   }

@@ -6,10 +6,7 @@ import { type Budget, countedBytesMin } from '../wire/budget.ts'
  * Reads a page at its turn. Its texts may have as many bytes of UTF-8 as there is memory
  * for.
  */
-export type ReadPage = <Page>(
-  reply: Pick<FastifyReply, 'raw'>,
-  read: (textBytesMax: number) => Promise<Page>,
-) => Promise<Page>
+export type ReadPage = ReturnType<typeof createPageReader>
 
 /**
  * @param budget bounds the memory for answers
@@ -19,9 +16,12 @@ export function createPageReader(
   budget: Budget,
   pageTextBytesMax: number,
   ending: AbortSignal,
-): ReadPage {
+) {
   const atItsTurn = createPageTurns()
-  return ({ raw }, read) =>
+  return <Page>(
+    { raw }: Pick<FastifyReply, 'raw'>,
+    read: (textBytesMax: number) => Promise<Page>,
+  ) =>
     atItsTurn(async () => {
       if (ending.aborted) {
         throw new RequestError('draining', 'the server is shutting down')
@@ -45,7 +45,7 @@ const restTurns = 20
  * Returns a function that runs reads one after another, in turns, so that many long
  * pages do not hold up other requests.
  */
-function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
+function createPageTurns() {
   const waiting: (() => void)[] = []
   let turnsToRest = 0
   const run = () => {
@@ -63,8 +63,8 @@ function createPageTurns(): <Page>(read: () => Promise<Page>) => Promise<Page> {
       setImmediate(run)
     }
   }
-  return read =>
-    new Promise((resolve, reject) => {
+  return <Page>(read: () => Promise<Page>) =>
+    new Promise<Page>((resolve, reject) => {
       const isIdle = waiting.length === 0 && turnsToRest === 0
       waiting.push(() => read().then(resolve, reject))
       if (isIdle) {

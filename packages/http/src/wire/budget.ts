@@ -4,27 +4,22 @@ import { RequestError } from '../errors/error-numbers.ts'
 /** Shorter bodies and answers are not counted: every connection may have one. */
 export const countedBytesMin = 16 * 1024
 
-/**
- * Bounds the memory that requests hold together. A single one may hold any number of
- * bytes.
- */
-export interface Budget {
-  free(): number
-  /**
-   * Sets the bytes that a request holds until its answer has left.
-   *
-   * @throws RequestError `too-many-bytes`
-   */
-  setHeld(response: ServerResponse, bytes: number): void
-}
+/** Bounds the memory that requests hold together. */
+export type Budget = ReturnType<typeof createBudget>
 
-export function createBudget(bytesMax: number): Budget {
+/** @param bytesMax a single request may exceed it */
+export function createBudget(bytesMax: number) {
   const shares = new Map<ServerResponse, number>()
   let heldBytes = 0
 
   return {
     free: () => Math.max(0, bytesMax - heldBytes),
-    setHeld(response, bytes) {
+    /**
+     * Sets the bytes that a request holds until its answer has left.
+     *
+     * @throws RequestError `too-many-bytes`
+     */
+    setHeld(response: ServerResponse, bytes: number): void {
       const share = shares.get(response) ?? 0
       if (bytes === share) {
         return
