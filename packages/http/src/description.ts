@@ -1,8 +1,7 @@
-import type { RouteOptions } from 'fastify'
-import type { TObject, TSchema } from 'typebox'
+import type { TObject } from 'typebox'
 import { failures } from './errors/error-numbers.ts'
 import { plantSchemas, plantWebhooks } from './plants/plant-schemas.ts'
-import { patternOf } from './request/paths.ts'
+import { type AddedRoute, isOpen, patternOf } from './request/paths.ts'
 import { Status } from './service/service-routes.ts'
 import { about, FailureBody, header } from './shared-schemas.ts'
 import type { DescribedResponse, RouteSchema } from './typed-routes.ts'
@@ -39,12 +38,12 @@ const tokenStatuses = [401, 403]
 const bodyStatuses = [413, 415]
 
 /** A route that the description has. */
-interface DescribedRoute extends RouteOptions {
+interface DescribedRoute extends AddedRoute {
   readonly schema: RouteSchema
 }
 
-const isDescribed = (route: RouteOptions): route is DescribedRoute =>
-  route.schema?.operationId !== undefined
+const isDescribed = (route: AddedRoute): route is DescribedRoute =>
+  route.schema?.operationId !== undefined && route.method !== 'HEAD'
 
 /**
  * Returns the interface description (OpenAPI 3.1.0) as JSON text.
@@ -53,7 +52,7 @@ const isDescribed = (route: RouteOptions): route is DescribedRoute =>
  *   description's URL
  */
 export function describeInterface(
-  routes: readonly RouteOptions[],
+  routes: readonly AddedRoute[],
   serverUrl: string,
 ): string {
   const described = routes.filter(isDescribed)
@@ -90,8 +89,6 @@ export function describeInterface(
   return JSON.stringify(description, writeReference)
 }
 
-const isOpen = ({ config }: DescribedRoute) => config?.scope === null
-
 function failureStatusesOf(route: DescribedRoute): number[] {
   return [
     ...(route.schema.failureStatuses ?? []),
@@ -112,14 +109,8 @@ function describeRoute(route: DescribedRoute): object {
     description,
     security: isOpen(route) ? [] : undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
-    requestBody: body && {
-      ...describeResponse(body as DescribedResponse),
-      required: true,
-    },
-    responses: {
-      ...describeFailures(route),
-      ...mapValues(response, each => describeResponse(each)),
-    },
+    requestBody: body && { ...describeResponse(body as DescribedBody), required: true },
+    responses: { ...describeFailures(route), ...mapValues(response, describeResponse) },
   }
 }
 
@@ -137,25 +128,19 @@ function describeFailures(route: DescribedRoute): object {
 }
 
 function parametersOf({ params, querystring, headers }: RouteSchema): object[] {
-  return [
-    ...parametersIn('path', params),
-    ...parametersIn('query', querystring),
-    ...parametersIn('header', headers),
-  ]
-}
-
-function parametersIn(place: 'path' | 'query' | 'header', schema: unknown): object[] {
-  const { properties = {}, required = [] } = (schema ?? {}) as Partial<TObject>
-  return Object.entries(properties).map(([name, property]) => {
-    const { description, ...schema } = property as TSchema & Described
-    return {
-      name,
-      in: place,
-      required: (required as readonly string[]).includes(name) || undefined,
-      description,
-      schema,
-      example: place === 'path' ? schema.examples?.[0] : undefined,
-    }
+  const places = { path: params, query: querystring, header: headers }
+  return Object.entries(places).flatMap(([place, object]) => {
+    const { properties = {}, required = [] } = (object ?? {}) as Partial<TObject>
+    return Object.entries<Described>(properties).map(
+      ([name, { description, ...schema }]) => ({
+        name,
+        in: place,
+        required: (required as readonly string[]).includes(name) || undefined,
+        description,
+        schema,
+        example: place === 'path' ? schema.examples?.[0] : undefined,
+      }),
+    )
   })
 }
 
@@ -246,7 +231,7 @@ function writeReference(key: string, value: unknown): unknown {
 function mapValues<Value>(
   record: Readonly<Record<string, Value>>,
   map: (value: Value) => unknown,
-): Readonly<Record<string, unknown>> {
+): object {
   return Object.fromEntries(
     Object.entries(record).map(([key, value]) => [key, map(value)]),
   )

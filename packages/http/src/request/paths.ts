@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { FastifyInstance, onRouteHookHandler } from 'fastify'
 import { RequestError } from '../errors/error-numbers.ts'
 
-/** The methods of all paths together, in their order in Allow. GET brings HEAD. */
+/** The methods of all paths together, in their order in Allow. */
 const serverMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']
 
 export const allowedEverywhere = serverMethods.join(', ')
@@ -30,16 +30,14 @@ export function refuseUnknownPaths(app: FastifyInstance): void {
   })
 }
 
-/**
- * Collects the routes that are added from now on, without those that Fastify adds for
- * HEAD.
- */
-export function collectRoutes(app: FastifyInstance): readonly RouteOptions[] {
-  const routes: RouteOptions[] = []
+/** A route that was added to Fastify. */
+export type AddedRoute = Parameters<onRouteHookHandler>[0]
+
+/** Collects the routes that are added from now on. */
+export function collectRoutes(app: FastifyInstance): readonly AddedRoute[] {
+  const routes: AddedRoute[] = []
   app.addHook('onRoute', route => {
-    if (route.method !== 'HEAD') {
-      routes.push({ ...route })
-    }
+    routes.push({ ...route })
   })
   return routes
 }
@@ -47,20 +45,17 @@ export function collectRoutes(app: FastifyInstance): readonly RouteOptions[] {
 /** Adds a route to each path that answers 405 to the methods that the path lacks. */
 export function refuseOtherMethods(
   app: FastifyInstance,
-  routes: readonly RouteOptions[],
+  routes: readonly AddedRoute[],
 ): void {
   const byPath = Map.groupBy(routes, patternOf)
   for (const [url, routesOfPath] of byPath) {
     const methods = routesOfPath.flatMap(({ method }) => method)
-    const allowed = serverMethods.filter(method =>
-      methods.includes(method === 'HEAD' ? 'GET' : method),
-    )
+    const allowed = serverMethods.filter(method => methods.includes(method))
     const allow = allowed.join(', ')
-    const isOpen = routesOfPath.every(({ config }) => config?.scope === null)
     app.route({
       method: app.supportedMethods.filter(method => !allowed.includes(method)),
       url,
-      config: { scope: isOpen ? null : 'any' },
+      config: { scope: routesOfPath.every(isOpen) ? null : 'any' },
       // A handler would run after the body is read.
       onRequest(request, _reply, done) {
         const message = `the methods of this path are ${allow}${slashAdvice(request.url)}`
@@ -74,9 +69,13 @@ export function refuseOtherMethods(
 }
 
 /** Returns the path of a route without the prefix of the server. */
-export function patternOf(route: RouteOptions): string {
-  const { routePath } = route as RouteOptions & { readonly routePath: string }
+export function patternOf({ routePath }: AddedRoute): string {
   return routePath || '/'
+}
+
+/** Whether a route needs no token. */
+export function isOpen({ config }: AddedRoute): boolean {
+  return config?.scope === null
 }
 
 /** Returns the path of a target. */
