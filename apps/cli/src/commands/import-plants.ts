@@ -6,12 +6,12 @@ import type { Storage } from '@plant-store/persistence'
 import { CommandError, exitCodes, Interruption } from '../command-error.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
-import { lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
+import { type Entry, lineBytesMaxDefault, plantReading } from '../formats/lines.ts'
 import { argument, filePath, inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
 import { ImportResult, type Outcome } from './import-result.ts'
-import { type Lines, noneIn, openLines } from './read-lines.ts'
+import { noneIn, openLines } from './read-lines.ts'
 
 export const importPlants = new Command('import')
   .description(
@@ -137,7 +137,7 @@ function storing({ plants }: Storage, { replace, announce }: Options): StorePlan
  * @throws CommandError that says what was imported before the failure
  */
 async function importEntries(
-  parts: Lines<Plant>['parts'],
+  parts: AsyncIterable<readonly Entry[]>,
   storePlants: StorePlants | undefined,
   result: ImportResult,
 ): Promise<void> {

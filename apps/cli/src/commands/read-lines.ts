@@ -5,17 +5,8 @@ import {
   type ItemReading,
   lineBytesMaxDefault,
   lineEndOf,
-  type Reader,
 } from '../formats/lines.ts'
 import { showProgress } from '../progress.ts'
-
-/** The lines of a file, as `import` and `remove` read them. */
-export interface Lines<Item> {
-  readonly format: FormatName
-  readonly reader: Reader<Item>
-  /** Reading on shows that the part before has been dealt with. */
-  readonly parts: AsyncIterable<readonly Entry<Item>[]>
-}
 
 interface LinesOptions {
   readonly format?: FormatName | undefined
@@ -23,13 +14,18 @@ interface LinesOptions {
   readonly json?: boolean | undefined
 }
 
-/** @param from the path of a file, or `-` for standard input */
+/**
+ * Opens the lines of a file, as `import` and `remove` read them. Reading on shows that
+ * the part before has been dealt with.
+ *
+ * @param from the path of a file, or `-` for standard input
+ */
 export async function openLines<Item>(
   from: string,
   reading: ItemReading<Item>,
   options: LinesOptions,
   signal: AbortSignal,
-): Promise<Lines<Item>> {
+) {
   const { lineLimit: lineBytesMax = lineBytesMaxDefault, json } = options
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)

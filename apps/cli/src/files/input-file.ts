@@ -7,23 +7,15 @@ const chunkBytes = 256 * 1024
 /** Long enough to detect the format. */
 const beginningBytes = 4096
 
-/** The content of a file, in UTF-8 and without a byte order mark. */
-export interface Input {
-  readonly beginning: Buffer
-  /** The whole content, with its beginning. */
-  readonly chunks: AsyncIterable<Buffer>
-  /** The size of the file on disk. 0 if it is a stream. */
-  readonly bytes: number
-  /** Returns how much of the file on disk has been read. */
-  bytesRead(): number
-}
+export type Input = Awaited<ReturnType<typeof openInput>>
 
 /**
- * Opens a file, decompresses gzip and decodes UTF-16.
+ * Opens a file, decompresses gzip and decodes UTF-16. Its content is UTF-8 without a byte
+ * order mark.
  *
  * @param from its path, or `-` for standard input
  */
-export async function openInput(from: string, signal: AbortSignal): Promise<Input> {
+export async function openInput(from: string, signal: AbortSignal) {
   const file =
     from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
   const stream = addAbortSignal(signal, file ?? process.stdin)
@@ -41,8 +33,11 @@ export async function openInput(from: string, signal: AbortSignal): Promise<Inpu
   const start = withoutMarks(beginning)
   return {
     beginning: start,
+    /** The whole content, with its beginning. */
     chunks: joined(start, rest),
+    /** The size of the file on disk. 0 if it is a stream. */
     bytes: file === undefined ? 0 : sizeOf(from),
+    /** Returns how much of the file on disk has been read. */
     bytesRead: () => file?.bytesRead ?? 0,
   }
 }
