@@ -39,7 +39,13 @@ const exportTimeoutMs = 1_000
  * sends the spans that wait.
  */
 export function startTracing(config: Config['traces'], logger: Logger) {
-  const provider = createProvider(config, logger)
+  const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
+  const exporter = new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs })
+  const provider = new TracerProvider({
+    resource: resource.merge(detectResources({ detectors: [envDetector] })),
+    sampler: createSampler(config),
+    spanProcessors: [new BatchSpanProcessor({ exporter: logFailures(exporter, logger) })],
+  })
   // Keeps a request's span across its promises.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
@@ -58,16 +64,6 @@ export function startTracing(config: Config['traces'], logger: Logger) {
       await provider.shutdown().catch(() => {})
     },
   }
-}
-
-function createProvider(config: Config['traces'], logger: Logger): TracerProvider {
-  const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
-  const exporter = new OTLPTraceExporter({ timeoutMillis: exportTimeoutMs })
-  return new TracerProvider({
-    resource: resource.merge(detectResources({ detectors: [envDetector] })),
-    sampler: createSampler(config),
-    spanProcessors: [new BatchSpanProcessor({ exporter: logFailures(exporter, logger) })],
-  })
 }
 
 function createSampler({ sampler, sampledShare }: Config['traces']): Sampler {
