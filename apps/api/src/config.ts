@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
-import { defaultStoreUrl } from '@plant-store/engine'
+import { defaultStoreUrl, messageOf } from '@plant-store/engine'
 import { jwtAlgorithms } from '@plant-store/jwt/settings'
 import { distance } from 'fastest-levenshtein'
 import { readSetting, variablesOf } from './setting.ts'
@@ -125,7 +125,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     try {
       return readSetting(environment, name, parse) ?? parse(defaultText)
     } catch (error) {
-      faults.push((error as Error).message)
+      faults.push(messageOf(error))
       // The configuration is not returned.
       return undefined as never
     }

@@ -26,7 +26,7 @@ export async function checkService() {
       misspelt,
     }
   } catch (error) {
-    return { faults: (error as Error).message.split('\n'), misspelt }
+    return { faults: messageOf(error).split('\n'), misspelt }
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { reasonOf } from '@plant-store/engine'
+import { messageOf, reasonOf } from '@plant-store/engine'
 
 /**
  * The settings that contain secrets. `NAME_FILE` may name a file with the value instead,
@@ -74,6 +74,6 @@ function parseAs<Value>(
     }
     return parse(text)
   } catch (cause) {
-    throw new Error(`${subject} ${(cause as Error).message}`, { cause })
+    throw new Error(`${subject} ${messageOf(cause)}`, { cause })
   }
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { amount } from '@plant-store/api/units'
+import { messageOf } from '@plant-store/engine'
 import { formatNames } from './formats/formats.ts'
 
 // Options and arguments that several commands have.
@@ -23,7 +24,7 @@ export function argument<Value>(parse: (text: string) => Value): (text: string) 
     try {
       return parse(text)
     } catch (error) {
-      throw new InvalidArgumentError(`It ${(error as Error).message}.`)
+      throw new InvalidArgumentError(`It ${messageOf(error)}.`)
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createWriteStream, fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
-import { printable, reasonOf } from '@plant-store/engine'
+import { codeOf, printable, reasonOf } from '@plant-store/engine'
 import { CommandError, exitCodes } from './command-error.ts'
 
 /** Standard output or standard error. Tests put streams without a descriptor there. */
@@ -41,7 +41,7 @@ export function printableLines(text: string): string {
 }
 
 function throwOutputError(cause: unknown): never {
-  if ((cause as NodeJS.ErrnoException).code === 'EPIPE') {
+  if (codeOf(cause) === 'EPIPE') {
     throw new CommandError('the output was closed', exitCodes.outputClosed)
   }
   throw new CommandError(`the output could not be written: ${reasonOf(cause)}`)

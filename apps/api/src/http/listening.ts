@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { codeOf, messageOf } from '@plant-store/engine'
 import type { Config } from '../config.ts'
 
 /**
@@ -14,15 +15,15 @@ export async function findPort({ host, port }: Config): Promise<number> {
   try {
     await once(probe, 'listening')
   } catch (cause) {
-    throw new Error(refusalOf(cause as NodeJS.ErrnoException), { cause })
+    throw new Error(refusalOf(cause), { cause })
   }
   // It is not the name of a pipe.
   return (probe.address() as AddressInfo).port
 }
 
-function refusalOf({ code = '', message }: NodeJS.ErrnoException): string {
-  const reason = message.replace(/^listen \w+: /, '')
-  if (['EADDRINUSE', 'EACCES'].includes(code)) {
+function refusalOf(cause: unknown): string {
+  const reason = messageOf(cause).replace(/^listen \w+: /, '')
+  if (['EADDRINUSE', 'EACCES'].includes(codeOf(cause))) {
     return `cannot listen on PORT: ${reason}`
   }
   return `HOST must be a name or an address of this machine: ${reason}`

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type CreateOutcome, idTaken, type Plant } from '@plant-store/domain'
-import { CommandError, fileError, withFile } from '../command-error.ts'
+import { reasonOf } from '@plant-store/engine'
+import { CommandError, withFile } from '../command-error.ts'
 import type { Entry, Reader, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../words.ts'
 
@@ -29,8 +30,9 @@ export class ImportResult implements Disposable {
     try {
       tryToReplace(rejectsPath)
     } catch (error) {
-      const { message } = fileError(rejectsPath, error)
-      throw new CommandError(`${message} (--rejects names the file for rejected lines)`)
+      throw new CommandError(
+        `${rejectsPath}: ${reasonOf(error)} (--rejects names the file for rejected lines)`,
+      )
     }
   }
 

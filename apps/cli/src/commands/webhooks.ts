@@ -211,6 +211,6 @@ function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {
     return parseWebhookUrl(text, allowsPrivate)
   } catch (error) {
-    throw new CommandError(`the URL ${(error as Error).message}`, exitCodes.usage)
+    throw new CommandError(`the URL ${messageOf(error)}`, exitCodes.usage)
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import { type Plant, plantMembers } from '@plant-store/domain'
+import { codeOf, messageOf } from '@plant-store/engine'
 import { parse as parseCsv } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { listed } from '../words.ts'
@@ -322,8 +323,7 @@ class CsvReader<Item> implements Reader<Item> {
       })
       return undefined
     } catch (error) {
-      const { code = '', message } = error as NodeJS.ErrnoException
-      const fault = faults[code] ?? message
+      const fault = faults[codeOf(error)] ?? messageOf(error)
       const isTooLong = piece.length - at > lineBytesMax
       if (fault === unclosed && isTooLong) {
         return tooLong

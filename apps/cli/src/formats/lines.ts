@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
+import { messageOf } from '@plant-store/engine'
 
 /** A file format that reads back exactly the plants it writes. */
 export interface Format {
@@ -140,6 +141,6 @@ export function judge<Item>(
   try {
     return { line, raw, item: read() }
   } catch (error) {
-    return { line, raw, reason: (error as Error).message }
+    return { line, raw, reason: messageOf(error) }
   }
 }
