@@ -36,16 +36,14 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
   connection.exec('create table texts (id integer primary key, text text)')
   const guard = new FileGuard(connection)
   let passed = Promise.withResolvers<void>()
-  const losses: string[] = []
   const failures: (string | undefined)[] = []
   const checkpointer = new Checkpointer({
     connection,
-    descriptor: guard.descriptor,
+    guard,
     walBytesMax: pagesMax * pageBytes,
     onPass: () => passed.resolve(),
     handleErrors: work => work(),
     onFailureChange: reason => failures.push(reason),
-    onLoss: reason => losses.push(reason),
   })
   const copyIfLong = (recent = onlySingle, waitMs = 0) =>
     checkpointer.copyIfLong(recent, waitMs)
@@ -67,7 +65,6 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
     guard,
     checkpointer,
     copyIfLong,
-    losses,
     failures,
     close,
     /** Returns the number of pages in the WAL, and of those that are not copied. */
@@ -99,7 +96,7 @@ function readFrom(file: string) {
 }
 
 test('the thread copies a WAL of 8,000 pages, the writer its last pages', async () => {
-  const { file, write, countWal, waitForPass, copyIfLong, losses } = open()
+  const { file, write, countWal, waitForPass, copyIfLong, guard } = open()
   const bytesBefore = statSync(file).size
   write(8_100)
   const endReading = readFrom(file)
@@ -117,7 +114,7 @@ test('the thread copies a WAL of 8,000 pages, the writer its last pages', async 
   expect(countWal().left, 'the writer has copied them').toBe(0)
   write(1)
   expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
-  expect(losses).toEqual([])
+  expect(guard.findFault(), 'no page is lost').toBeUndefined()
 })
 
 test.each([
@@ -228,7 +225,7 @@ test('a pass that fails is reported once, and the first that works again', () =>
   let isFailing = true
   const store = openStore()
   failStatements(store.connection, 'passive', () => isFailing)
-  const { write, copyIfLong, failures, losses } = open(store)
+  const { write, copyIfLong, failures, guard } = open(store)
   write(longPages - 4_000)
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
 
@@ -244,11 +241,11 @@ test('a pass that fails is reported once, and the first that works again', () =>
   isFailing = false
   expect(copyIfLong(mixed), 'the disk works').toBeUndefined()
   expect(failures).toEqual([reason, undefined])
-  expect(losses).toEqual([])
+  expect(guard.findFault(), 'no page is lost').toBeUndefined()
 })
 
 test('a thread that dies while it copies leaves the WAL to the writer', async () => {
-  const { file, write, countWal, checkpointer, copyIfLong, losses } = open()
+  const { file, write, countWal, checkpointer, copyIfLong, guard } = open()
   write(8_000)
   const fdatasync = spyOnFs('fdatasyncSync').mockImplementationOnce(() => {
     throw Object.assign(new Error('EIO'), { code: 'EIO' })
@@ -261,12 +258,12 @@ test('a thread that dies while it copies leaves the WAL to the writer', async ()
   expect(countWal().left, 'nothing is copied yet').toBeGreaterThan(8_000)
   // It may have copied pages, so they are fsynced.
   expect(fdatasync).toHaveBeenCalledOnce()
-  expect(losses).toEqual(['EIO (EIO)'])
+  const { reason } = guard.findFault() ?? {}
+  expect(reason).toBe('EIO (EIO): stop every program that uses the store')
 
   copyIfLong()
 
   expect(countWal().left).toBe(0)
-  expect(losses).toHaveLength(1)
 })
 
 test('after a failed fsync of copied pages the next opening copies all', async () => {
@@ -279,7 +276,8 @@ test('after a failed fsync of copied pages the next opening copies all', async (
   await waitForPass()
   endReading()
   guard.failForLostPages('the disk fails')
-  expect(guard.findFault()?.reason).toMatch(/^the disk fails: stop/)
+  const checkAgain = () => guard.check(Number.POSITIVE_INFINITY)
+  expect(checkAgain, 'however recent the last check').toThrow(/^the disk fails: stop/)
 
   const other = new Database(file, { timeout: 100 })
   other.pragma('wal_checkpoint(truncate)')

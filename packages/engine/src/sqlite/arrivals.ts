@@ -8,13 +8,12 @@ import type { RecentChanges } from './checkpointer.ts'
  */
 export type ChangeKind = 'single' | 'bulk'
 
-const changeKinds: readonly ChangeKind[] = ['single', 'bulk']
-
 /** Changes that a thread has sent together. */
 export interface Group {
   readonly sender: MessagePort
-  readonly kind: ChangeKind
   readonly changes: readonly Change[]
+  /** The rows that each change has affected, once the transaction has made it. */
+  readonly affectedRows: number[]
 }
 
 /**
@@ -38,9 +37,10 @@ const recentMs = 1_000
 export class Arrivals {
   readonly #senders: ReadonlyMap<MessagePort, ChangeKind>
   /**
-   * The groups that were received and that no transaction has taken, in order of arrival.
+   * The groups of each kind that were received and that no transaction has taken, in
+   * order of arrival.
    */
-  #waiting: Group[] = []
+  #waiting: Record<ChangeKind, Group[]> = { single: [], bulk: [] }
   /** When a group of each kind last arrived or was committed, by `performance.now`. */
   readonly #lastMs = {
     single: Number.NEGATIVE_INFINITY,
@@ -69,12 +69,12 @@ export class Arrivals {
       return
     }
     this.#lastMs[kind] = performance.now()
-    this.#waiting.push({ sender, kind, changes })
+    this.#waiting[kind].push({ sender, changes, affectedRows: [] })
   }
 
   /** Whether a group waits. Ports may hold others that were not received. */
   hasWaiting(): boolean {
-    return this.#waiting.length > 0
+    return this.#waiting.single.length + this.#waiting.bulk.length > 0
   }
 
   /** Begins a transaction: receives all groups that have arrived. */
@@ -93,17 +93,19 @@ export class Arrivals {
   }
 
   /**
-   * Ends a transaction. Its changes are recent from now on, because a slow disk may have
-   * taken longer than `recentMs` for them.
+   * Ends a transaction, and returns its groups. Its changes are recent from now on,
+   * because a slow disk may have taken longer than `recentMs` for them.
    */
-  end(): void {
+  end(): readonly Group[] {
     this.#commitMs = performance.now() - this.#askedMs
-    for (const kind of changeKinds) {
+    for (const kind of ['single', 'bulk'] as const) {
       if (this.#takenChanges[kind] > 0) {
         this.#lastMs[kind] = performance.now()
       }
     }
+    const groups = this.#taken
     this.#taken = []
+    return groups
   }
 
   /**
@@ -111,9 +113,9 @@ export class Arrivals {
    * meet the same lock or disk, and have waited already.
    */
   takeFailedAndWaiting(): readonly Group[] {
-    const groups = [...this.#taken, ...this.#waiting]
+    const groups = [...this.#taken, ...this.#waiting.single, ...this.#waiting.bulk]
     this.#taken = []
-    this.#waiting = []
+    this.#waiting = { single: [], bulk: [] }
     return groups
   }
 
@@ -137,31 +139,18 @@ export class Arrivals {
     if (this.#takenChanges[kind] >= transactionChangesMax[kind]) {
       return undefined
     }
-    const group = this.#takeWaitingOf(kind) ?? this.#receiveOf(kind)
+    const waiting = this.#waiting[kind]
+    for (const [sender, kindOfSender] of this.#senders) {
+      if (waiting.length === 0 && kindOfSender === kind) {
+        this.#receiveFrom(sender)
+      }
+    }
+    const group = waiting.shift()
     if (group !== undefined) {
       this.#taken.push(group)
       this.#takenChanges[kind] += group.changes.length
     }
     return group
-  }
-
-  #takeWaitingOf(kind: ChangeKind): Group | undefined {
-    const index = this.#waiting.findIndex(group => group.kind === kind)
-    if (index === -1) {
-      return undefined
-    }
-    const [group] = this.#waiting.splice(index, 1)
-    return group
-  }
-
-  #receiveOf(kind: ChangeKind): Group | undefined {
-    for (const [sender, kindOfSender] of this.#senders) {
-      if (kindOfSender === kind && this.#receiveFrom(sender)) {
-        // It is the last that waits.
-        return this.#waiting.pop()
-      }
-    }
-    return undefined
   }
 
   /**

@@ -1,10 +1,10 @@
-import assert from 'node:assert/strict'
 import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Database, Statement } from 'better-sqlite3'
 import { reasonOf } from '../errors.ts'
-import { sleep } from './connection.ts'
+import { readPragma, sleep } from './connection.ts'
+import type { FileGuard, WalPages } from './guard.ts'
 
 /** The kinds of changes that arrived or were committed within the last second. */
 export interface RecentChanges {
@@ -19,8 +19,8 @@ export interface CheckpointerData {
 
 export interface CheckpointerOptions {
   readonly connection: Database
-  /** A descriptor of the database file. It stays open longer than the connection. */
-  readonly descriptor: number
+  /** Has a descriptor of the database file, which stays open longer than the connection. */
+  readonly guard: FileGuard
   /** How long the WAL may become while another program reads an old state, in bytes. */
   readonly walBytesMax: number
   /** Called if the thread has copied pages, because others may have come meanwhile. */
@@ -31,8 +31,6 @@ export interface CheckpointerOptions {
    * Called with the reason when passes begin to fail, and without once one has worked.
    */
   readonly onFailureChange: (reason: string | undefined) => void
-  /** Called if pages that are counted as copied may be lost. */
-  readonly onLoss: (reason: string) => void
 }
 
 export interface PassOutcome {
@@ -41,29 +39,6 @@ export interface PassOutcome {
   /** Why pages that are counted as copied may not be on disk. */
   readonly loss: string | undefined
 }
-
-/** The row in which SQLite reports the state of a WAL. */
-interface WalRow {
-  /** 1 if another connection was copying. */
-  readonly busy: number
-  readonly log: number
-  readonly checkpointed: number
-}
-
-/** The number of pages in a WAL. */
-interface WalPages {
-  readonly all: number
-  readonly copied: number
-  readonly left: number
-}
-
-/** The thread that makes passes. It is started when it is first needed. */
-type ThreadState =
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'idle'; readonly thread: Worker }
-  | { readonly kind: 'copying'; readonly thread: Worker }
-  /** It has failed. The writer makes all passes from now on. */
-  | { readonly kind: 'ended' }
 
 /**
  * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer
@@ -109,29 +84,28 @@ const passTimeoutMs = 5_000
  */
 export class Checkpointer {
   readonly #options: CheckpointerOptions
-  /** Counts the pages of the WAL without copying any. */
-  readonly #count: Statement<[], WalRow>
-  readonly #copy: Statement<[], Pick<WalRow, 'busy'>>
-  /** Resolves when the thread has exited. */
-  readonly #exited = Promise.withResolvers<void>()
-
+  readonly #guard: FileGuard
+  /** `busy` is 1 if another connection is copying. */
+  readonly #copy: Statement<[], { busy: number }>
   /** The largest number of pages of the WAL. */
   readonly #pagesMax: number
   readonly #pageBytes: number
 
-  #state: ThreadState = { kind: 'absent' }
+  /** The thread that makes passes. It is started when it is first needed. */
+  #thread: Worker | undefined
+  /** Once the thread has failed and `ended`, the writer makes all passes. */
+  #state: 'idle' | 'copying' | 'ended' = 'idle'
   /** Why the last pass failed. */
   #failure: string | undefined
 
   constructor(options: CheckpointerOptions) {
-    const { connection } = options
+    const { connection, guard } = options
     this.#options = options
-    this.#count = connection.prepare('pragma wal_checkpoint(noop)')
+    this.#guard = guard
     this.#copy = connection.prepare('pragma wal_checkpoint(passive)')
-    this.#pageBytes = Number(connection.pragma('page_size', { simple: true }))
-    this.#pagesMax = options.walBytesMax / this.#pageBytes
-    this.#count.safeIntegers(false)
     this.#copy.safeIntegers(false)
+    this.#pageBytes = readPragma(connection, 'page_size')
+    this.#pagesMax = options.walBytesMax / this.#pageBytes
   }
 
   /**
@@ -140,7 +114,7 @@ export class Checkpointer {
    * @param waitMs how long it may wait for another program that reads an old state
    */
   copyIfLong(recent: RecentChanges, waitMs = 0): string | undefined {
-    const pages = this.#countPages()
+    const pages = this.#guard.countWalPages()
     const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
     if (pages.all < copyFrom || pages.left === 0) {
       return undefined
@@ -148,7 +122,7 @@ export class Checkpointer {
 
     if (this.#mustCopyHere(pages, recent)) {
       this.#copyHere()
-    } else if (this.#state.kind !== 'copying') {
+    } else if (this.#state === 'idle') {
       this.#copyInThread(pages)
     }
 
@@ -162,24 +136,17 @@ export class Checkpointer {
 
   /** Ends the thread, after a pass that it is making. */
   async stop(): Promise<void> {
-    if (this.#state.kind === 'absent') {
+    if (this.#thread === undefined) {
       return
     }
-    if (this.#state.kind !== 'ended') {
-      this.#state.thread.postMessage('close')
-    }
-    await this.#exited.promise
-  }
-
-  #countPages(): WalPages {
-    const row = this.#count.get()
-    assert(row !== undefined, 'SQLite reports the state of the WAL')
-    const { log: all, checkpointed: copied } = row
-    return { all, copied, left: all - copied }
+    const exited = Promise.withResolvers<void>()
+    this.#thread.once('exit', exited.resolve)
+    this.#thread.postMessage('close')
+    await exited.promise
   }
 
   #mustCopyHere(pages: WalPages, recent: RecentChanges): boolean {
-    if (this.#state.kind === 'ended') {
+    if (this.#state === 'ended') {
       return true
     }
     if (pages.left > longPages && this.#failure === undefined) {
@@ -188,10 +155,7 @@ export class Checkpointer {
     if (pages.all >= writerPages) {
       return true
     }
-    if (this.#state.kind === 'copying') {
-      return false
-    }
-    return recent.bulk || pages.left <= lastPagesMax
+    return this.#state === 'idle' && (recent.bulk || pages.left <= lastPagesMax)
   }
 
   #copyHere(): void {
@@ -201,32 +165,28 @@ export class Checkpointer {
         sleep()
       }
     }
-    this.#settle(makePass(copy, this.#options.descriptor))
+    this.#settle(makePass(copy, this.#guard.descriptor))
   }
 
   #copyInThread(pages: WalPages): void {
-    const thread = this.#ensureThread()
-    this.#state = { kind: 'copying', thread }
-    thread.once('message', (outcome: PassOutcome) => {
-      this.#state = { kind: 'idle', thread }
+    this.#thread ??= this.#startThread()
+    this.#state = 'copying'
+    this.#thread.once('message', (outcome: PassOutcome) => {
+      this.#state = 'idle'
       this.#options.handleErrors(() => {
         this.#settle(outcome)
-        if (this.#countPages().copied > pages.copied) {
+        if (this.#guard.countWalPages().copied > pages.copied) {
           this.#options.onPass()
         }
       })
     })
-    thread.postMessage('copy')
+    this.#thread.postMessage('copy')
   }
 
-  /** Returns the thread, and starts it if there is none. */
-  #ensureThread(): Worker {
-    if (this.#state.kind === 'idle' || this.#state.kind === 'copying') {
-      return this.#state.thread
-    }
-
-    const { connection, descriptor } = this.#options
-    const workerData: CheckpointerData = { file: connection.name, descriptor }
+  #startThread(): Worker {
+    const { name: file } = this.#options.connection
+    const { descriptor } = this.#guard
+    const workerData: CheckpointerData = { file, descriptor }
     // `.ts` in tests, `.js` in a build.
     const name = `./checkpointer-thread${extname(import.meta.url)}`
     const thread = new Worker(new URL(name, import.meta.url), {
@@ -240,20 +200,20 @@ export class Checkpointer {
   }
 
   #onExit(): void {
-    const wasCopying = this.#state.kind === 'copying'
-    this.#state = { kind: 'ended' }
+    const wasCopying = this.#state === 'copying'
+    this.#thread = undefined
+    this.#state = 'ended'
     // It may have copied pages, so they need an fsync.
     if (wasCopying) {
-      const outcome = makePass(() => {}, this.#options.descriptor)
+      const outcome = makePass(() => {}, this.#guard.descriptor)
       this.#options.handleErrors(() => this.#settle(outcome))
     }
-    this.#exited.resolve()
   }
 
   /** Reports what has changed with a pass. */
   #settle({ failure, loss }: PassOutcome): void {
     if (loss !== undefined) {
-      this.#options.onLoss(loss)
+      this.#guard.failForLostPages(loss)
     }
     if (failure !== this.#failure) {
       this.#options.onFailureChange(failure)
@@ -263,12 +223,17 @@ export class Checkpointer {
 
   /** Returns whether another program keeps the WAL from being copied at its limit. */
   #isHeldAt(pages: number): boolean {
-    const isCopied = () => this.#countPages().left === 0
-    return pages >= this.#pagesMax && this.#failure === undefined && !isCopied()
+    if (pages < this.#pagesMax || this.#failure !== undefined) {
+      return false
+    }
+    return this.#guard.countWalPages().left > 0
   }
 
   #tooLongReason(pages: number): string | undefined {
-    if (pages < Math.min(longPages, this.#pagesMax) || this.#countPages().left === 0) {
+    if (
+      pages < Math.min(longPages, this.#pagesMax) ||
+      this.#guard.countWalPages().left === 0
+    ) {
       return undefined
     }
     if (this.#failure !== undefined) {
@@ -288,9 +253,10 @@ export class Checkpointer {
    * transaction makes it longer.
    */
   #isDiskNearlyFull(): boolean {
-    const { connection, descriptor } = this.#options
-    const pages = Number(connection.pragma('page_count', { simple: true }))
-    const growthBytes = pages * this.#pageBytes - fstatSync(descriptor).size
+    const { connection } = this.#options
+    const pages = readPragma(connection, 'page_count')
+    const { size } = fstatSync(this.#guard.descriptor)
+    const growthBytes = pages * this.#pageBytes - size
     const { bavail, bsize } = statfsSync(dirname(connection.name))
     return bavail * bsize < growthBytes + longPages * this.#pageBytes
   }

@@ -62,6 +62,11 @@ export function openExclusively(file: string): Database | undefined {
   }
 }
 
+/** Returns the value of a setting or a counter of SQLite. */
+export function readPragma(connection: Database, name: string): number {
+  return Number(connection.pragma(name, { simple: true }))
+}
+
 /** Lets SQLite open a file that is shorter than its header says. */
 export function allowShortFile(connection: Database): void {
   connection.unsafeMode().pragma('writable_schema = on')

@@ -1,5 +1,6 @@
 import { fstatSync, readSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
+import { readPragma } from './connection.ts'
 import { keepOpen } from './store-path.ts'
 
 /**
@@ -35,7 +36,7 @@ const integerBytesMax = 9
  * lie between sparse ones, it would miss rows that it can find by their id.
  */
 export function idsOnPages(connection: Database): BigInt64Array {
-  const pageBytes = Number(connection.pragma('page_size', { simple: true }))
+  const pageBytes = readPragma(connection, 'page_size')
   const { name } = connection
   const files: readonly PagesFile[] = [
     { path: name, fileHeaderBytes: 0, pageHeaderBytes: 0 },

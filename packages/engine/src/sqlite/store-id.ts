@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
+import { readPragma } from './connection.ts'
 
 /** Where SQLite keeps `application_id` in the first page of a file. */
 const idOffset = 68
@@ -22,7 +23,7 @@ export function createStoreId(): number {
 }
 
 export function storeIdOf(connection: Database): number {
-  return Number(connection.pragma('application_id', { simple: true }))
+  return readPragma(connection, 'application_id')
 }
 
 export function setStoreId(connection: Database, id: number): void {

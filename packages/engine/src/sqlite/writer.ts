@@ -5,7 +5,7 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
-import { type PreparedChange, prepareChange, sleep } from './connection.ts'
+import { type PreparedChange, prepareChange, readPragma, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
 
 /** An answer to a MessagePort. The groups of one are answered in order of arrival. */
@@ -36,15 +36,6 @@ export interface WriterOptions {
   readonly walBytesMax: number
 }
 
-/** The work of one transaction. */
-interface Transaction {
-  /** The affected rows of each group, for the thread that sent it. */
-  readonly outcomes: ReadonlyArray<readonly [MessagePort, number[]]>
-  readonly changes: number
-  /** Whether it took no further group because of what it had written. */
-  readonly isFull: boolean
-}
-
 /**
  * A transaction that has written this many bytes takes no further group. Its last group
  * may have added as many again, and an announcement for each webhook.
@@ -71,9 +62,6 @@ const checkEveryMs = 10
  * then tries to recover.
  */
 const timedCheckEveryMs = 1_000
-
-/** SQLite's `user_version` is a signed number of 32 bits. */
-const userVersionLimit = 2n ** 31n
 
 /**
  * The only writer of a store. It makes the changes of all threads.
@@ -128,17 +116,13 @@ export class Writer {
   readonly #senders = new Map<MessagePort, ChangeKind>()
   readonly #arrivals = new Arrivals(this.#senders)
   /** Makes the changes of groups, and commits them. */
-  readonly #runTransaction: () => Transaction
+  readonly #runTransaction
   readonly #checkTimer: NodeJS.Timeout
 
   /** Why a blocked writer refuses all changes. `undefined` while it is open. */
   #blockedBecause: string | undefined
-  /** When the files were last found intact, by `performance.now`. */
-  #filesCheckedAtMs = performance.now()
-  /** When the length of the WAL was last checked. */
+  /** When the length of the WAL was last checked, by `performance.now`. */
   #walCheckedAtMs = performance.now()
-  /** The `user_version` of the store, which has no meaning. `#recover` changes it. */
-  #userVersion: bigint
 
   /**
    * @throws Error if something is wrong with the files, after it has closed the
@@ -155,16 +139,15 @@ export class Writer {
       changes.map(([name, change]) => [name, prepareChange(connection, change)]),
     )
     // This first read also opens the WAL, which the guard needs.
-    this.#userVersion = connection.pragma('user_version', { simple: true }) as bigint
+    connection.pragma('user_version')
     this.#guard = new FileGuard(connection)
     this.#checkpointer = new Checkpointer({
       connection,
-      descriptor: this.#guard.descriptor,
+      guard: this.#guard,
       walBytesMax,
       onPass: () => this.#checkpoint(),
       handleErrors: work => this.#blockOnError(work),
       onFailureChange: reason => this.#reportCheckpointFailure(reason),
-      onLoss: reason => this.#failForLostPages(reason),
     })
 
     // A transaction that begins with a read may be refused its first write without
@@ -220,19 +203,23 @@ export class Writer {
       if (this.#blockedBecause !== undefined) {
         throw new Error(this.#blockedBecause)
       }
-      this.#checkFiles()
+      this.#guard.check(checkEveryMs)
       const startMs = performance.now()
-      const { outcomes, changes, isFull } = this.#runTransaction()
+      const { changes, isFull } = this.#runTransaction()
       const commit = { changes, ms: performance.now() - startMs }
-      this.#checkFiles()
-      this.#arrivals.end()
+      this.#guard.check(checkEveryMs)
       // Answer in the order of the groups. The first sender gets the commit.
-      for (const [index, [sender, affectedRows]] of outcomes.entries()) {
+      for (const [index, { sender, affectedRows }] of this.#arrivals.end().entries()) {
         post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
       }
       return isFull
     } catch (error) {
-      const reason = this.#onFailedTransaction(error)
+      const reason = reasonOf(error, { withCode: true })
+      // A blocked writer has begun no transaction, and a busy one has not got the lock.
+      const isHarmless = this.#blockedBecause !== undefined || isBusy(error)
+      if (!isHarmless && !this.#recover()) {
+        this.#setBlocked(reason)
+      }
       for (const { sender } of this.#arrivals.takeFailedAndWaiting()) {
         post(sender, { reason })
       }
@@ -241,8 +228,7 @@ export class Writer {
   }
 
   /** Makes the changes of one group after another. */
-  #makeChanges(): Transaction {
-    const outcomes: [MessagePort, number[]][] = []
+  #makeChanges() {
     let changes = 0
     let bytes = 0
     while (bytes < transactionBytesMax) {
@@ -250,14 +236,12 @@ export class Writer {
       if (group === undefined) {
         break
       }
-      const affectedRows: number[] = []
       for (const change of group.changes) {
-        bytes += this.#makeChange(change, affectedRows)
+        bytes += this.#makeChange(change, group.affectedRows)
       }
       changes += group.changes.length
-      outcomes.push([group.sender, affectedRows])
     }
-    return { outcomes, changes, isFull: bytes >= transactionBytesMax }
+    return { changes, isFull: bytes >= transactionBytesMax }
   }
 
   /**
@@ -280,38 +264,9 @@ export class Writer {
     return (rows + rowsOfPreceding) * bytes
   }
 
-  /**
-   * Makes the writer safe after a failed transaction. Returns the reason for its groups.
-   */
-  #onFailedTransaction(error: unknown): string {
-    const reason = reasonOf(error, { withCode: true })
-    // A blocked writer has begun no transaction, and a busy one has not got the lock.
-    const isHarmless = this.#blockedBecause !== undefined || isBusy(error)
-    if (!isHarmless && !this.#recover()) {
-      this.#setBlocked(reason)
-    }
-    return reason
-  }
-
-  /**
-   * Checks the files, unless they were checked within `ageMsMax`.
-   *
-   * @throws Error if something is wrong with them
-   */
-  #checkFiles(ageMsMax = checkEveryMs): void {
-    if (performance.now() - this.#filesCheckedAtMs <= ageMsMax) {
-      return
-    }
-    const fault = this.#guard.findFault()
-    if (fault !== undefined) {
-      throw new Error(fault.reason)
-    }
-    this.#filesCheckedAtMs = performance.now()
-  }
-
   #checkEachSecond(): void {
     this.#blockOnError(() => {
-      this.#checkFiles(0)
+      this.#guard.check()
       if (this.#blockedBecause === undefined) {
         this.#checkpoint()
       } else if (this.#recover()) {
@@ -350,25 +305,20 @@ export class Writer {
    */
   #recover(): boolean {
     try {
-      this.#checkFiles(0)
+      this.#guard.check()
       const isWalTooLong =
         this.#checkpointer.copyIfLong(this.#arrivals.recent()) !== undefined
       if (isWalTooLong) {
         return false
       }
-      this.#userVersion = (this.#userVersion + 1n) % userVersionLimit
-      this.#connection.pragma(`user_version = ${this.#userVersion}`)
-      this.#checkFiles(0)
+      // It has no meaning. SQLite follows the greatest number of 32 bits by 0.
+      const userVersion = readPragma(this.#connection, 'user_version')
+      this.#connection.pragma(`user_version = ${userVersion + 1}`)
+      this.#guard.check()
       return true
     } catch {
       return false
     }
-  }
-
-  #failForLostPages(reason: string): void {
-    this.#guard.failForLostPages(reason)
-    // The next transaction must not rely on an earlier check.
-    this.#filesCheckedAtMs = Number.NEGATIVE_INFINITY
   }
 
   /** Blocks the writer, or opens it again, and tells every thread. */
@@ -382,7 +332,9 @@ export class Writer {
   /** Tells the thread that opened the store, which was the first. */
   #reportCheckpointFailure(checkpointFailure: string | undefined): void {
     const [sender] = this.#senders.keys()
-    sender?.postMessage({ checkpointFailure } satisfies WriterAnswer)
+    if (sender !== undefined) {
+      post(sender, { checkpointFailure })
+    }
   }
 }
 
