@@ -31,7 +31,7 @@ export interface BackupReport<Entered extends Entities = Entities>
   /** The id of the store, by which its backups are told from those of others. */
   readonly storeId: number
   /** Why the time of the backup could not be recorded beside the store, if so. */
-  readonly unrecorded?: string
+  readonly unrecorded: string | undefined
 }
 
 export interface RestoreReport<Entered extends Entities = Entities>
@@ -73,15 +73,9 @@ interface Copy extends CopyOptions {
    */
   readonly source: SqliteSnapshot
   readonly entities: Entities
-  /** The id of the copy. By default, it has the id of the source. */
-  readonly storeId?: number
+  /** The id that the copy gets. */
+  readonly storeId: number
 }
-
-/**
- * What a restore replaces: a store that no other process has open, a file that SQLite
- * cannot read, or nothing.
- */
-type OldStore = Database | 'unreadable' | undefined
 
 /**
  * How many pages are copied in one turn of the event loop, which takes a few
@@ -114,22 +108,12 @@ export async function backUpSqlite(
       createFolder(dirname(resolve(target)))
     }
     const storeId = storeIdOf(source.connection)
-    const copy = { source, entities, ...options }
+    const copy = { source, entities, storeId, ...options }
     await replaceFile(target, options, partial => writeCopy(copy, partial, target))
     const report = { store: target, bytes: sizeOf(target), ...contents, storeId }
-    return { ...report, ...recordIfPossible(file, at) }
+    return { ...report, unrecorded: recordBackup(file, at) }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)
-  }
-}
-
-/** Records the time of a backup, and returns why that failed, if it did. */
-function recordIfPossible(file: string, at: Date): Pick<BackupReport, 'unrecorded'> {
-  try {
-    recordBackup(file, at)
-    return {}
-  } catch (error) {
-    return { unrecorded: reasonOf(error) }
   }
 }
 
@@ -168,10 +152,9 @@ async function replaceStore(
   await using stack = new AsyncDisposableStack()
   // The store is opened before the long check of the backup, so that a store in use is
   // refused at once.
-  const old = openOldStore(store)
-  const oldConnection = old === 'unreadable' ? undefined : old
-  stack.defer(() => void oldConnection?.close())
-  const isNew = old === undefined
+  const isNew = !isFile(store)
+  const old = isNew ? undefined : openOldStore(store)
+  stack.defer(() => void old?.close())
   if (!isNew && !options.force) {
     throw new Error(
       `${store} already exists: use --force to replace it and lose the changes since the backup`,
@@ -180,12 +163,14 @@ async function replaceStore(
 
   const source = stack.use(await openBackup(backup, entities))
   const contents = await contentsOf(source, entities)
-  const changed = changesBetween(entities, source.connection, old)
+  // A new store loses nothing, as if it had had the rows of the backup.
+  const before = isNew ? source.connection : old
+  const changed = before && changesBetween(entities, source.connection, before)
   // A store keeps its id, so that its older backups stay its own. In a new place it is
   // another store than the one that was backed up.
-  const storeId = oldConnection ? storeIdOf(oldConnection) : createStoreId()
+  const storeId = old ? storeIdOf(old) : createStoreId()
   const copy = { source, entities, storeId, ...options }
-  const isCopied = oldConnection !== undefined && (await copyInto(oldConnection, copy))
+  const isCopied = old !== undefined && (await copyInto(old, copy))
   if (!isCopied) {
     const other = isNew ? dirname(store) : store
     await replaceFile(store, options, partial => writeCopy(copy, partial, other))
@@ -194,16 +179,14 @@ async function replaceStore(
 }
 
 /**
- * @throws StoreInUseError if another process has the store open, or Error if its path
- *   leads to something else than a file
+ * Opens the store that is replaced. Returns `undefined` if SQLite cannot read it.
+ *
+ * @throws StoreInUseError if another process has the store open
  */
-function openOldStore(store: string): OldStore {
-  if (!isFile(store)) {
-    return undefined
-  }
+function openOldStore(store: string): Database | undefined {
   refuseSecondPath(store)
   refuseForeignWal(store)
-  return openExclusively(store) ?? 'unreadable'
+  return openExclusively(store)
 }
 
 /** Returns the size of a store in bytes, with its WAL. */
@@ -252,7 +235,6 @@ async function copyInto(old: Database, copy: Copy): Promise<boolean> {
     throw error
   }
 
-  giveCopyItsId(store, copy)
   // A power cut could bring the journal back, which undoes the copy.
   syncFile(store)
   syncFolder(dirname(store))
@@ -272,23 +254,13 @@ async function writeCopy(copy: Copy, file: string, other: string): Promise<void>
   const connection = new Sqlite(file)
   connection.pragma('journal_mode = delete')
   connection.close()
-  giveCopyItsId(file, copy)
   await inspectSqlite(file, copy.entities)
 }
 
-function giveCopyItsId(file: string, { storeId }: Copy): void {
-  if (storeId === undefined) {
-    return
-  }
-  const connection = new Sqlite(file)
-  setStoreId(connection, storeId)
-  connection.close()
-}
-
-/** Copies all pages or none. */
+/** Copies all pages or none, and gives the copy its id. */
 async function copyPages(
   target: string,
-  { source, signal, onProgress }: Copy,
+  { source, storeId, signal, onProgress }: Copy,
 ): Promise<void> {
   const { totalPages } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
@@ -302,6 +274,10 @@ async function copyPages(
   if (totalPages === 0) {
     throw new StoreInUseError(target)
   }
+
+  const connection = new Sqlite(target)
+  setStoreId(connection, storeId)
+  connection.close()
 }
 
 async function contentsOf(
@@ -342,20 +318,14 @@ function checkPages(connection: Database): void {
 function changesBetween(
   entities: Entities,
   backup: Database,
-  old: OldStore,
+  store: Database,
 ): RestoreReport['changed'] {
-  if (old === 'unreadable') {
-    return undefined
-  }
-  // A new store loses nothing, as if it had had the rows of the backup.
-  const store = old ?? backup
   try {
     const changes: Record<string, RestoredRows> = {}
-    for (const [name, { tables, restoredBy }] of Object.entries(entities)) {
-      if (restoredBy !== undefined) {
-        const named = { table: tables[0], ...restoredBy }
-        const inBackup = namesIn(named, backup)
-        const inStore = namesIn(named, store)
+    for (const [name, entity] of Object.entries(entities)) {
+      if (entity.restoredBy !== undefined) {
+        const inBackup = namesIn(backup, entity.tables[0], entity.restoredBy)
+        const inStore = namesIn(store, entity.tables[0], entity.restoredBy)
         changes[name] = {
           again: namesWithout(inBackup, inStore),
           lost: namesWithout(inStore, inBackup),
@@ -368,11 +338,14 @@ function changesBetween(
   }
 }
 
-/** Returns the names of rows by key. */
+/** The names of rows by key. */
+type Names = ReadonlyMap<string, string>
+
 function namesIn(
-  { table, key, name }: Record<'table' | 'key' | 'name', string>,
   connection: Database,
-): ReadonlyMap<string, string> {
+  table: string,
+  { key, name }: Record<'key' | 'name', string>,
+): Names {
   // A store of an earlier version does not have every table.
   const tableRow = connection
     .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
@@ -389,9 +362,6 @@ function namesIn(
   return new Map(rows.all())
 }
 
-function namesWithout(
-  names: ReadonlyMap<string, string>,
-  others: ReadonlyMap<string, string>,
-): string[] {
+function namesWithout(names: Names, others: Names): string[] {
   return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
 }

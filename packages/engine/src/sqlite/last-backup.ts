@@ -10,15 +10,22 @@ import { partialBeside } from './replace-file.ts'
  */
 const suffix = '.last-backup'
 
-/** @param at the moment whose state the backup has */
-export function recordBackup(store: string, at: Date): void {
-  const file = realpathSync(store) + suffix
-  const partial = partialBeside(file)
+/**
+ * Records the time of a backup. Returns why that failed, or `undefined`.
+ *
+ * @param at the moment whose state the backup has
+ */
+export function recordBackup(store: string, at: Date): string | undefined {
   try {
+    using stack = new DisposableStack()
+    const file = realpathSync(store) + suffix
+    const partial = partialBeside(file)
+    stack.defer(() => rmSync(partial, { force: true }))
     createFileLike(partial, store, `${at.toISOString()}\n`)
     renameSync(partial, file)
-  } finally {
-    rmSync(partial, { force: true })
+    return undefined
+  } catch (error) {
+    return reasonOf(error)
   }
 }
 
