@@ -83,6 +83,15 @@ export function codeOf(error: unknown): string {
   return hasCode ? `${error.code}` : ''
 }
 
+/** Returns the result of the work, or `undefined` if it throws. */
+export function tryTo<Result>(work: () => Result): Result | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns whether another process held the lock, so that nothing was written. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY')

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { codeOf } from '../errors.ts'
+import { codeOf, tryTo } from '../errors.ts'
 import { filesOf } from '../store-url.ts'
 
 /** Only the server's user may read a store, because it has hashes of tokens. */
@@ -39,6 +39,8 @@ export function createFileLike(file: string, other: string, text = ''): void {
   const descriptor = openSync(file, 'wx', privateMode)
   try {
     writeFileSync(descriptor, text)
+    // Only root may give files away, and not on every file system, and only the owner may
+    // change a mode. Files then stay as they are.
     tryTo(() => {
       const stat = statSync(other)
       if (isOfAnother(stat, fstatSync(descriptor))) {
@@ -59,18 +61,6 @@ export function createFileLike(file: string, other: string, text = ''): void {
  */
 function isOfAnother(stat: Stats, own: Stats): boolean {
   return stat.uid !== own.uid || stat.gid !== own.gid
-}
-
-/**
- * Only root may give files away, and not on every file system, and only the owner may
- * change a mode. Files then stay as they are.
- */
-function tryTo(change: () => void): void {
-  try {
-    change()
-  } catch {
-    // See above.
-  }
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { tryTo } from '../errors.ts'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from './backup.ts'
 import { isCreatedBy, privateMode, syncFile, syncFolder } from './private-file.ts'
@@ -59,8 +60,9 @@ export async function replaceFile<Result>(
     // store in use.
     const locked = openExclusively(file)
     stack.defer(() => locked?.close())
-  } else {
-    reserve(file, named)
+  } else if (!isCreatedBy(() => closeSync(openSync(file, 'wx', privateMode)))) {
+    // Of several processes that write to one target, the first reserves it.
+    throw alreadyExists(named)
   }
 
   // They are removed durably before, because SQLite would apply the WAL of the old file
@@ -70,16 +72,6 @@ export async function replaceFile<Result>(
   renameSync(partial, file)
   syncFolder(dirname(file))
   return result
-}
-
-/**
- * Creates an empty file in the place of the target, which is then replaced. Of several
- * processes that write to one target, all others are refused.
- */
-function reserve(file: string, named: string): void {
-  if (!isCreatedBy(() => closeSync(openSync(file, 'wx', privateMode)))) {
-    throw alreadyExists(named)
-  }
 }
 
 function alreadyExists(path: string): Error {
@@ -99,16 +91,15 @@ function removeAll(paths: readonly string[]): void {
 
 function removeStalePartials(folder: string): void {
   const oldestMs = Date.now() - staleMs
-  try {
+  // A file may belong to another user, or another process has removed it.
+  tryTo(() => {
     for (const name of readdirSync(folder)) {
       const path = join(folder, name)
       if (partialPattern.test(name) && lstatSync(path).mtimeMs < oldestMs) {
         rmSync(path)
       }
     }
-  } catch {
-    // The file belongs to another user, or another process has removed it.
-  }
+  })
 }
 
 function refuseTarget(file: string, named: string, force: boolean): void {

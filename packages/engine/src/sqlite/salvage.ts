@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Database } from 'better-sqlite3'
 import type { Entities, ItemOf, Rows } from '../entity.ts'
-import { reasonOf } from '../errors.ts'
+import { reasonOf, tryTo } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'
 import { allowShortFile, closeOnError } from './connection.ts'
@@ -28,9 +28,6 @@ export interface SalvageOf<Item> {
    */
   unread(): number | undefined
 }
-
-/** A row whose texts are bytes, because SQLite does not check that they are UTF-8. */
-type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
 /** The salvage of a table that the store does not have. */
 const nothing: SalvageOf<unknown> = {
@@ -101,7 +98,7 @@ function salvageTable(
   table: string,
   rows: Rows<unknown>,
 ): SalvageOf<unknown> {
-  const select = connection.prepare<[bigint], Row>(
+  const select = connection.prepare<[bigint], object>(
     `select ${columnsIn(connection, table, rows)} from "${table}" where id = ?`,
   )
   // The cast is safe because `parse` judges a row that may contain anything.
@@ -126,21 +123,15 @@ function salvageTable(
       for (let start = 0; start < ids.length; start += pageRows) {
         // A reader that is faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
-        const idsOfTurn = distinctIds(ids, start, start + pageRows)
-        const items = idsOfTurn.flatMap(id => tryTo(() => itemsOf(id)) ?? [])
+        // The list is sorted, so an id that stands there twice follows itself.
+        const part = [...ids.subarray(start, start + pageRows)]
+        const distinct = part.filter((id, index) => id !== ids[start + index - 1])
+        const items = distinct.flatMap(id => tryTo(() => itemsOf(id)) ?? [])
         itemsRead += items.length
         yield items
       }
     },
   }
-}
-
-/**
- * Returns the ids of a part of a sorted list, without those that stand there once more.
- */
-function distinctIds(ids: BigInt64Array, start: number, end: number): bigint[] {
-  const part = [...ids.subarray(start, end)]
-  return part.filter((id, index) => id !== ids[start + index - 1])
 }
 
 function namesIn(connection: Database, sql: string): string[] {
@@ -188,19 +179,11 @@ function countRows(connection: Database, table: string): number | undefined {
   return tryTo(() => Number(connection.prepare(sql).pluck().get()))
 }
 
-function decodeTexts(row: Row): object {
+/** Decodes texts that are bytes, because SQLite does not check that they are UTF-8. */
+function decodeTexts(row: object): object {
   const decoded = Object.entries(row).map(([column, value]) => [
     column,
     value instanceof Uint8Array ? utf8.decode(value) : value,
   ])
   return Object.fromEntries(decoded)
-}
-
-/** Returns `undefined` if what is read is damaged. */
-function tryTo<Result>(read: () => Result): Result | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
