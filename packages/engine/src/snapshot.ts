@@ -85,14 +85,13 @@ export async function countsIn(
 ): Promise<StoreReport['counts']> {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
-    counts[name] = hasTablesOf(entity, schemaVersion) ? await countIn(entity, query) : 0
+    counts[name] = 0
+    if (hasTablesOf(entity, schemaVersion)) {
+      const [row] = await query(`select count(*) as count from "${entity.tables[0]}"`)
+      counts[name] = Number(row?.['count'])
+    }
   }
   return counts
-}
-
-async function countIn({ tables: [table] }: Entity, query: Query): Promise<number> {
-  const [row] = await query(`select count(*) as count from "${table}"`)
-  return Number(row?.['count'])
 }
 
 /** Returns whether a store of this version has the tables of an entity. */

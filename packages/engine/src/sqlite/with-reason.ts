@@ -26,23 +26,19 @@ export async function withReason<Result>(
   try {
     return await work()
   } catch (cause) {
-    throw withReasonOf(cause, file)
+    const reason = reasonOf(cause)
+    if (isDamage(cause)) {
+      throw new StoreDamagedError(reason, { cause })
+    }
+    const code = codeOf(cause)
+    const isNotOpened =
+      code.startsWith('SQLITE_CANTOPEN') || code === 'SQLITE_READONLY_DIRECTORY'
+    if (file !== undefined && isNotOpened) {
+      throw new Error(whyNotOpened(file), { cause })
+    }
+    const isInWords = messageOf(cause) === reason
+    throw isInWords ? cause : new Error(reason, { cause })
   }
-}
-
-function withReasonOf(error: unknown, file: string | undefined): unknown {
-  const reason = reasonOf(error)
-  if (isDamage(error)) {
-    return new StoreDamagedError(reason, { cause: error })
-  }
-  const isNotOpened =
-    codeOf(error).startsWith('SQLITE_CANTOPEN') ||
-    codeOf(error) === 'SQLITE_READONLY_DIRECTORY'
-  if (file !== undefined && isNotOpened) {
-    return new Error(whyNotOpened(file), { cause: error })
-  }
-  const isInWords = messageOf(error) === reason
-  return isInWords ? error : new Error(reason, { cause: error })
 }
 
 /**
