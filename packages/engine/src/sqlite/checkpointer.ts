@@ -3,8 +3,9 @@ import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Database, Statement } from 'better-sqlite3'
 import { reasonOf } from '../errors.ts'
-import { readPragma, sleep } from './connection.ts'
+import { sleep } from './connection.ts'
 import type { FileGuard, WalPages } from './guard.ts'
+import { readPragma } from './store-header.ts'
 
 /** The kinds of changes that arrived or were committed within the last second. */
 export interface RecentChanges {

@@ -1,5 +1,5 @@
 import Sqlite, { type Database } from 'better-sqlite3'
-import { isBusy, isUnreadable, StoreInUseError } from '../errors.ts'
+import { isBusy, isUnreadable, StoreInUseError, tryTo } from '../errors.ts'
 import type { Prepare, PreparedRead, Row } from '../statements/read-rows.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
 
@@ -62,26 +62,17 @@ export function openExclusively(file: string): Database | undefined {
   }
 }
 
-/** Returns the value of a setting or a counter of SQLite. */
-export function readPragma(connection: Database, name: string): number {
-  return Number(connection.pragma(name, { simple: true }))
-}
-
 /** Lets SQLite open a file that is shorter than its header says. */
 export function allowShortFile(connection: Database): void {
   connection.unsafeMode().pragma('writable_schema = on')
 }
 
 /**
- * Merges the WAL into the file for good, unless another connection is open. Reading the
- * store then needs no write.
+ * Merges the WAL into the file for good, so that reading the store needs no write. If
+ * another connection is open, the store keeps its WAL.
  */
 export function mergeWal(connection: Database): void {
-  try {
-    connection.pragma('journal_mode = delete')
-  } catch {
-    // The store keeps its WAL.
-  }
+  tryTo(() => connection.pragma('journal_mode = delete'))
 }
 
 /**

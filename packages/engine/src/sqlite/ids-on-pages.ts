@@ -1,16 +1,8 @@
 import { fstatSync, readSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
-import { readPragma } from './connection.ts'
+import { frameHeaderBytes, walHeaderBytes } from './guard.ts'
+import { readPragma } from './store-header.ts'
 import { keepOpen } from './store-path.ts'
-
-/**
- * A file of pages. Each page follows a header, which the WAL has and the store has not.
- */
-interface PagesFile {
-  readonly path: string
-  readonly fileHeaderBytes: number
-  readonly pageHeaderBytes: number
-}
 
 /**
  * The type of a page that is a leaf of a table (sqlite.org/fileformat2.html, "B-tree
@@ -38,14 +30,12 @@ const integerBytesMax = 9
 export function idsOnPages(connection: Database): BigInt64Array {
   const pageBytes = readPragma(connection, 'page_size')
   const { name } = connection
-  const files: readonly PagesFile[] = [
-    { path: name, fileHeaderBytes: 0, pageHeaderBytes: 0 },
-    { path: `${name}-wal`, fileHeaderBytes: 32, pageHeaderBytes: 24 },
-  ]
+  const pagesOfStore = pagesOf(name, pageBytes)
+  const pagesOfWal = pagesOf(`${name}-wal`, pageBytes, walHeaderBytes, frameHeaderBytes)
 
   const ids = new IdList()
-  for (const file of files) {
-    for (const page of pagesOf(file, pageBytes)) {
+  for (const pages of [pagesOfStore, pagesOfWal]) {
+    for (const page of pages) {
       addIds(page, ids)
     }
   }
@@ -73,11 +63,13 @@ class IdList {
   }
 }
 
-/** Yields one page after another, in the same buffer. */
+/** Yields one page of a file after another, in the same buffer. */
 function* pagesOf(
-  { path, fileHeaderBytes, pageHeaderBytes }: PagesFile,
+  path: string,
   pageBytes: number,
-): Generator<Buffer> {
+  fileHeaderBytes = 0,
+  pageHeaderBytes = 0,
+) {
   const descriptor = keepOpen(path)
   if (descriptor === undefined) {
     return
@@ -110,10 +102,7 @@ function addIds(page: Buffer, ids: IdList): void {
 }
 
 /** Reads an integer of variable length. Bytes behind the page are 0. */
-function readInteger(
-  page: Buffer,
-  start: number,
-): { readonly value: bigint; readonly end: number } {
+function readInteger(page: Buffer, start: number) {
   let value = 0n
   for (let index = 0; index < integerBytesMax - 1; index += 1) {
     const byte = page[start + index] ?? 0

@@ -1,11 +1,7 @@
 import { randomInt } from 'node:crypto'
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
-import { readPragma } from './connection.ts'
-
-/** Where SQLite keeps `application_id` in the first page of a file. */
-const idOffset = 68
-const idBytes = 4
+import { readHeader, readPragma } from './store-header.ts'
 
 /**
  * Gives a new store a random id, by which its backups are told from those of other
@@ -37,15 +33,13 @@ export function setStoreId(connection: Database, id: number): void {
  * @param file not open in this process: closing it would drop the locks on it
  */
 export function readStoreId(file: string): number | undefined {
-  const bytes = Buffer.alloc(idBytes)
   try {
     using stack = new DisposableStack()
     // Opening a pipe would wait for a writer.
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     stack.defer(() => closeSync(descriptor))
-    readSync(descriptor, bytes, 0, idBytes, idOffset)
+    return readHeader(descriptor).storeId || undefined
   } catch {
     return undefined
   }
-  return bytes.readUInt32BE() || undefined
 }

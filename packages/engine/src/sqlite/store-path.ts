@@ -1,16 +1,5 @@
-import {
-  existsSync,
-  openSync,
-  readFileSync,
-  readSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-
-/**
- * Where the header of a store has the version for writing: 1 without a WAL, 2 with one.
- */
-const writeVersionOffset = 18
+import { existsSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { readHeader } from './store-header.ts'
 
 /**
  * Descriptors by the device and inode of their file. They stay open until the process
@@ -101,13 +90,11 @@ function hasSecondName(file: string): boolean {
 
 /** The header of a backup, and of a store that was closed, says that it has no WAL. */
 function hasWal(file: string): boolean {
-  const version = Buffer.alloc(1)
   const descriptor = keepOpen(file)
   if (descriptor === undefined) {
     throw new Error('there is no such file')
   }
-  readSync(descriptor, version, 0, 1, writeVersionOffset)
-  return version[0] !== 1
+  return readHeader(descriptor).writeVersion !== 1
 }
 
 /** Linux lists mount points, with special characters in octal. */
@@ -117,13 +104,11 @@ function isMountPoint(file: string): boolean {
     return false
   }
 
-  const escaped = file.replaceAll(/[ \t\n\\]/g, octalEscape)
+  const escaped = file.replaceAll(/[ \t\n\\]/g, character => {
+    const octal = character.charCodeAt(0).toString(8)
+    return `\\${octal.padStart(3, '0')}`
+  })
   const lines = readFileSync(mounts, 'utf8').split('\n')
   const mountPoints = lines.map(line => line.split(' ')[4])
   return mountPoints.includes(escaped)
-}
-
-function octalEscape(character: string): string {
-  const octal = character.charCodeAt(0).toString(8)
-  return `\\${octal.padStart(3, '0')}`
 }

@@ -5,8 +5,9 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
-import { type PreparedChange, prepareChange, readPragma, sleep } from './connection.ts'
+import { type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
+import { readPragma } from './store-header.ts'
 
 /** An answer to a MessagePort. The groups of one are answered in order of arrival. */
 export type WriterAnswer =
