@@ -43,7 +43,7 @@ interface DescribedRoute extends AddedRoute {
 }
 
 const isDescribed = (route: AddedRoute): route is DescribedRoute =>
-  route.schema?.operationId !== undefined && route.method !== 'HEAD'
+  'operationId' in (route.schema ?? {}) && route.method !== 'HEAD'
 
 /**
  * Returns the interface description (OpenAPI 3.1.0) as JSON text.
@@ -199,8 +199,7 @@ function failureOf(status: number): DescribedBody {
     { summary: `${error}`, value: { error, message } },
   ])
   return {
-    ...about(meanings.join('\n'), FailureBody),
-    headers: failureHeaders.get(status),
+    ...about(meanings.join('\n'), FailureBody, failureHeaders.get(status)),
     failureExamples: Object.fromEntries(examples),
   }
 }

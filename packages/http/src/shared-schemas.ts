@@ -18,11 +18,16 @@ export const failureMembers = {
 }
 export const FailureBody = Type.Object(failureMembers, { $id: 'Error' })
 
-/** Returns the schema with another description. */
-export const about = <Schema extends object>(description: string, schema: Schema) => ({
-  ...schema,
-  description,
-})
+/**
+ * Returns the schema with another description.
+ *
+ * @param headers of the answer that it describes
+ */
+export const about = <Schema extends object>(
+  description: string,
+  schema: Schema,
+  headers?: object,
+) => ({ ...schema, description, headers })
 
 /** Describes a value in a path or a query, which a handler gets as a text. */
 export const inText = (schema: TSchema) => Type.Unsafe<string>(schema)

@@ -11,27 +11,18 @@ import type {
 import type { Static, TSchema } from 'typebox'
 import type { RouteScope } from './request/authenticate.ts'
 
-declare module 'fastify' {
-  /** The members of a schema that only the interface description uses. */
-  interface FastifySchema {
-    readonly operationId?: string
-    readonly tags?: readonly string[]
-    readonly summary?: string
-    readonly description?: string
-    /** The statuses of failures that not every such route has. */
-    readonly failureStatuses?: readonly number[]
-    /** Descriptions of failures that do not say what each of their numbers means. */
-    readonly failureDescriptions?: Readonly<Record<number, string>>
-  }
-}
-
 /** The schema of a route in the interface description. */
 export interface RouteSchema extends FastifySchema {
   readonly operationId: string
   readonly tags: readonly string[]
   readonly summary: string
+  readonly description?: string
   /** The answers that are no failures, by status. */
   readonly response: Readonly<Record<number, DescribedResponse>>
+  /** The statuses of failures that not every such route has. */
+  readonly failureStatuses?: readonly number[]
+  /** Descriptions of failures that do not say what each of their numbers means. */
+  readonly failureDescriptions?: Readonly<Record<number, string>>
 }
 
 /** One schema, or one for each media type, with a description. */

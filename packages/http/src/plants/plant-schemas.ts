@@ -107,7 +107,7 @@ export const createSchema = {
   body: inBytes('Plant to add to the store', NewPlant),
   response: { 200: about('plant response', PlantWithoutId) },
   failureDescriptions: { 400: 'unexpected error' },
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 export const listSchema = {
   operationId: 'listPlants',
@@ -136,18 +136,15 @@ export const listSchema = {
     ),
   } satisfies Record<PlantListParameter, TSchema>),
   response: {
-    200: {
-      ...about('A page of plants', Type.Array(StoredPlant, { maxItems: pageLimitMax })),
-      headers: {
-        ...nextPageLink,
-        ...header(
-          'Total-Count',
-          `With count=true, the number of plants on all pages, exact up to ${totalMax}, and otherwise ${totalMax}+`,
-        ),
-      },
-    },
+    200: about('A page of plants', Type.Array(StoredPlant, { maxItems: pageLimitMax }), {
+      ...nextPageLink,
+      ...header(
+        'Total-Count',
+        `With count=true, the number of plants on all pages, exact up to ${totalMax}, and otherwise ${totalMax}+`,
+      ),
+    }),
   },
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 export const readSchema = {
   operationId: 'readPlant',
@@ -156,14 +153,15 @@ export const readSchema = {
   params: path,
   headers: conditionFields,
   response: {
-    200: { ...about('The plant', StoredPlant), headers: entityTag },
-    304: {
-      ...about('The plant still has an entity tag of If-None-Match', Type.Null()),
-      headers: entityTag,
-    },
+    200: about('The plant', StoredPlant, entityTag),
+    304: about(
+      'The plant still has an entity tag of If-None-Match',
+      Type.Null(),
+      entityTag,
+    ),
   },
   failureStatuses: [404, 412],
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 export const replaceSchema = {
   operationId: 'replacePlant',
@@ -174,14 +172,11 @@ export const replaceSchema = {
   headers: conditionFields,
   body: inBytes('The new plant', PlantWithoutId),
   response: {
-    200: {
-      ...about('The plant, which replaced another', PlantWithoutId),
-      headers: entityTag,
-    },
-    201: { ...about('The plant, which is new', PlantWithoutId), headers: entityTag },
+    200: about('The plant, which replaced another', PlantWithoutId, entityTag),
+    201: about('The plant, which is new', PlantWithoutId, entityTag),
   },
   failureStatuses: [412],
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 export const removeSchema = {
   operationId: 'removePlant',
@@ -191,7 +186,7 @@ export const removeSchema = {
   headers: conditionFields,
   response: { 204: about('The plant is removed', Type.Null()) },
   failureStatuses: [404, 412],
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 export const createManySchema = {
   operationId: 'createPlants',
@@ -214,81 +209,69 @@ export const createManySchema = {
     content: { [linesMediaType]: { schema: PlantLines } },
   },
   response: { 200: about('The outcome of the lines', CreatedPlants) },
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
-const field = (name: string, description: string) => ({
+const webhookFields = Object.entries({
+  'webhook-id':
+    'added_, changed_ or removed_, and the version. The same at every attempt (Standard Webhooks)',
+  'webhook-timestamp': 'When the attempt was made, in seconds since 1970',
+  'webhook-signature':
+    'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret',
+  'webhook-event': 'plant.added, plant.changed or plant.removed',
+}).map(([name, description]) => ({
   name,
   in: 'header',
   required: true,
   description,
   schema: { type: 'string' },
-})
+}))
 
-const webhookFields = [
-  field(
-    'webhook-id',
-    'added_, changed_ or removed_, and the version. The same at every attempt (Standard Webhooks)',
-  ),
-  field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
-  field(
-    'webhook-signature',
-    'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret',
-  ),
-  field('webhook-event', 'plant.added, plant.changed or plant.removed'),
-]
-
-/** Returns the request that a webhook gets, as OpenAPI describes it. */
-function announcement(
-  operationId: string,
-  summary: string,
-  description: string,
-  plant: string,
-) {
-  return {
-    post: {
-      operationId,
-      summary,
-      description,
-      tags,
-      security: [],
-      parameters: webhookFields,
-      requestBody: {
-        description: plant,
-        required: true,
-        content: { 'application/json': { schema: NewPlant } },
-      },
-      responses: {
-        200: {
-          description:
-            'Return a 200 status to indicate that the data was received successfully',
-        },
-        410: {
-          description:
-            'Removes the webhook. After any other status but 2xx, it is tried again',
-        },
-      },
+/** Describes the request that a webhook gets with a plant, and the answers to it. */
+const announcement = (plant: string) => ({
+  tags,
+  security: [],
+  parameters: webhookFields,
+  requestBody: {
+    description: plant,
+    required: true,
+    content: { 'application/json': { schema: NewPlant } },
+  },
+  responses: {
+    200: {
+      description:
+        'Return a 200 status to indicate that the data was received successfully',
     },
-  }
-}
+    410: {
+      description:
+        'Removes the webhook. After any other status but 2xx, it is tried again',
+    },
+  },
+})
 
 /** The first one is that of the specification. */
 export const plantWebhooks = {
-  '/plant/webhook': announcement(
-    'plantAdded',
-    'A plant was added',
-    'Information about a new plant added to the store',
-    'Plant added to the store',
-  ),
-  'plant.changed': announcement(
-    'plantChanged',
-    'A plant was changed',
-    'Only for webhooks that want it',
-    'The plant after the change',
-  ),
-  'plant.removed': announcement(
-    'plantRemoved',
-    'A plant was removed',
-    'Only for webhooks that want it',
-    'The plant before its removal',
-  ),
+  '/plant/webhook': {
+    post: {
+      operationId: 'plantAdded',
+      summary: 'A plant was added',
+      description: 'Information about a new plant added to the store',
+      ...announcement('Plant added to the store'),
+    },
+  },
+  'plant.changed': {
+    post: {
+      operationId: 'plantChanged',
+      summary: 'A plant was changed',
+      description: 'Only for webhooks that want it',
+      ...announcement('The plant after the change'),
+    },
+  },
+  'plant.removed': {
+    post: {
+      operationId: 'plantRemoved',
+      summary: 'A plant was removed',
+      description: 'Only for webhooks that want it',
+      ...announcement('The plant before its removal'),
+    },
+  },
 }

@@ -46,7 +46,7 @@ const describe = {
   response: {
     200: about('This description', Type.Unsafe<string>({ type: 'object' })),
   },
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 const metrics = {
   operationId: 'metrics',
@@ -63,7 +63,7 @@ const metrics = {
       },
     },
   },
-} as const satisfies RouteSchema
+} satisfies RouteSchema
 
 /**
  * Adds the routes about the service itself. They ignore queries, because monitors add
