@@ -64,8 +64,7 @@ export async function startService(config: Config, log: ProcessLog) {
   await threads.listen(port)
 
   // A failed start would show the token to nobody, so this is last.
-  const firstToken = await makeFirstToken(config, storage)
-  const hasTokens = await canHaveTokens(config, storage)
+  const tokens = await prepareTokens(config, storage)
   const running = starting.move()
   if (config.shutdownDelayMs > 0) {
     running.defer(() => setTimeout(config.shutdownDelayMs))
@@ -73,10 +72,7 @@ export async function startService(config: Config, log: ProcessLog) {
   }
   return {
     url: listeningUrl({ ...config, port }),
-    /** Absent unless this start has created the store, on a terminal. */
-    firstToken,
-    /** Whether a client can have a token. */
-    hasTokens,
+    ...tokens,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
@@ -142,26 +138,22 @@ async function samplePlants({ plants }: MainStorage): Promise<Samples> {
 }
 
 /**
- * Makes a token only on a terminal, because only the operator sees what is shown there.
+ * Resolves to whether a client can have a token, and to the first one if this start has
+ * created the store. It is made only on a terminal, because only the operator sees what
+ * is shown there.
  */
-async function makeFirstToken(
-  { accessTokens }: Config,
-  { versionBefore, tokens }: MainStorage,
-): Promise<string | undefined> {
-  const isNewStore = versionBefore === undefined
-  if (!isNewStore || accessTokens.length > 0 || !process.stderr.isTTY) {
-    return undefined
-  }
-  const token = mintToken()
-  const entry = { name: 'first', scopes, createdAt: new Date() }
-  await tokens.insert(entry, hashToken(token))
-  return token
-}
-
-async function canHaveTokens(
+async function prepareTokens(
   { accessTokens, jwt }: Config,
-  { tokens }: MainStorage,
-): Promise<boolean> {
-  const isConfigured = accessTokens.length > 0 || jwt.jwksUrl !== undefined
-  return isConfigured || (await tokens.list()).length > 0
+  { versionBefore, tokens }: MainStorage,
+) {
+  const isNewStore = versionBefore === undefined
+  const hasAccessTokens = accessTokens.length > 0
+  if (isNewStore && !hasAccessTokens && process.stderr.isTTY) {
+    const firstToken = mintToken()
+    const entry = { name: 'first', scopes, createdAt: new Date() }
+    await tokens.insert(entry, hashToken(firstToken))
+    return { firstToken, hasTokens: true }
+  }
+  const isConfigured = hasAccessTokens || jwt.jwksUrl !== undefined
+  return { hasTokens: isConfigured || (await tokens.list()).length > 0 }
 }
