@@ -22,7 +22,19 @@ export async function openGate(
   tokens: TokenRepository,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<Gate> {
-  const gate = createGate(withConfigured(accessTokens, tokens))
+  const configured = new Map<TokenHash, AccessToken>()
+  for (const [index, token] of accessTokens.entries()) {
+    const entry = { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() }
+    configured.set(hashToken(token), entry)
+  }
+  const gate = createGate({
+    find: async hash => configured.get(hash) ?? tokens.find(hash),
+    async markUsed(hash, usedAt) {
+      if (!configured.has(hash)) {
+        await tokens.markUsed(hash, usedAt)
+      }
+    },
+  })
   const { jwksUrl, ...settings } = jwt
   if (jwksUrl === undefined) {
     return gate
@@ -43,23 +55,4 @@ export async function openGate(
       logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be used")
     },
   })
-}
-
-type UsedTokens = Pick<TokenRepository, 'find' | 'markUsed'>
-
-/** Returns the stored tokens together with those of the configuration. */
-function withConfigured(accessTokens: readonly string[], stored: UsedTokens): UsedTokens {
-  const configured = new Map<TokenHash, AccessToken>()
-  for (const [index, token] of accessTokens.entries()) {
-    const entry = { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() }
-    configured.set(hashToken(token), entry)
-  }
-  return {
-    find: async hash => configured.get(hash) ?? stored.find(hash),
-    async markUsed(hash, usedAt) {
-      if (!configured.has(hash)) {
-        await stored.markUsed(hash, usedAt)
-      }
-    },
-  }
 }

@@ -24,7 +24,18 @@ export function createScrape(
   const reads = sources.map(inTime)
   const scrape = async () => {
     const samples = await Promise.all(reads.map(read => read()))
-    const ofProcess = samplesOfProcess(failure(), storeFiles(databaseUrl))
+    const reason = failure()
+    const { user, system } = process.cpuUsage()
+    const ofProcess: Samples = {
+      plant_store_build_info: [sample(1, { version })],
+      plant_store_ready: [sample(Number(reason === undefined))],
+      plant_store_failure: reason === undefined ? [] : [sample(1, { reason })],
+      plant_store_size_bytes: samplesOfSize(storeFiles(databaseUrl)),
+      process_cpu_user_seconds_total: [sample(user / 1e6)],
+      process_cpu_system_seconds_total: [sample(system / 1e6)],
+      process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
+      process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
+    }
     return writeMetrics([ofProcess, ...samples])
   }
   let current: Promise<string> | undefined
@@ -49,23 +60,6 @@ function inTime(read: ReadSamples): ReadSamples {
     const tooLate = setTimeout(scrapeTimeoutMs, undefined, { ref: false })
     await Promise.race([readLatest(), tooLate])
     return latest
-  }
-}
-
-function samplesOfProcess(
-  failure: string | undefined,
-  files: readonly string[],
-): Samples {
-  const { user, system } = process.cpuUsage()
-  return {
-    plant_store_build_info: [sample(1, { version })],
-    plant_store_ready: [sample(Number(failure === undefined))],
-    plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
-    plant_store_size_bytes: samplesOfSize(files),
-    process_cpu_user_seconds_total: [sample(user / 1e6)],
-    process_cpu_system_seconds_total: [sample(system / 1e6)],
-    process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
-    process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
   }
 }
 
