@@ -1,11 +1,11 @@
-import { type Labels, type MetricName, metrics, type Samples } from './metrics.ts'
+import { type Labels, type MetricName, metrics, type Samples, typeOf } from './metrics.ts'
 
 /**
  * Writes metrics in Prometheus' text format, and adds up the samples of several threads
  * that have the same labels.
  */
 export function writeMetrics(samplesOfThreads: readonly Samples[]): string {
-  const sections = Object.entries(metrics).map(([name, [type, help]]) => {
+  const sections = Object.entries(metrics).map(([name, help]) => {
     const sums = new Map<string, number>()
     const samples = samplesOfThreads.flatMap(each => each[name as MetricName] ?? [])
     for (const { value, labels, suffix } of samples) {
@@ -13,7 +13,7 @@ export function writeMetrics(samplesOfThreads: readonly Samples[]): string {
       sums.set(key, (sums.get(key) ?? 0) + value)
     }
     const lines = [...sums].map(([key, value]) => `${key} ${value}\n`)
-    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${typeOf(name)}\n${lines.join('')}`
   })
   return sections.join('\n')
 }
