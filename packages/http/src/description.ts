@@ -26,9 +26,6 @@ const tags = [
   },
 ]
 
-/** The schemas that the description has under their own names. */
-const namedSchemas: readonly object[] = [FailureBody, Status, ...plantSchemas]
-
 /**
  * The statuses of failures that every route has, one that needs a token, and one with a
  * body.
@@ -80,7 +77,7 @@ export function describeInterface(
     tags,
     paths,
     components: {
-      schemas: componentsOf(namedSchemas),
+      schemas: componentsOf([FailureBody, Status, ...plantSchemas]),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
       responses: Object.fromEntries(responses),
     },
@@ -150,7 +147,6 @@ interface Described {
   readonly description?: string
   readonly type?: string
   readonly examples?: readonly unknown[]
-  readonly items?: Described
 }
 
 type DescribedBody = DescribedResponse & Described & { readonly failureExamples?: object }
@@ -158,22 +154,16 @@ type DescribedBody = DescribedResponse & Described & { readonly failureExamples?
 function describeResponse(response: DescribedBody): object {
   const { description, headers, content, failureExamples, ...schema } = response
   const media = content ?? { 'application/json': { schema } }
+  const describeMedia = ({ schema }: { readonly schema: Described }) => ({
+    example: schema.examples?.[0],
+    schema,
+    examples: failureExamples,
+  })
   return {
     description,
     headers,
-    content:
-      schema.type === 'null'
-        ? undefined
-        : mapValues(media, ({ schema }) => describeMedia(schema, failureExamples)),
+    content: schema.type === 'null' ? undefined : mapValues(media, describeMedia),
   }
-}
-
-/** Adds the example of a schema, or of a list of it. */
-function describeMedia(schema: Described, examples: object | undefined): object {
-  const own = schema.examples?.[0]
-  const ofItem = schema.items?.examples?.[0]
-  const example = own ?? (ofItem === undefined ? undefined : [ofItem])
-  return { example, schema, examples }
 }
 
 const wwwAuthenticate = header(

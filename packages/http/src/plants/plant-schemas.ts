@@ -51,6 +51,11 @@ export const StoredPlant = Type.Object(members, {
   examples: [exampleNewPlant],
 })
 
+const Page = Type.Array(StoredPlant, {
+  maxItems: pageLimitMax,
+  examples: [[exampleNewPlant]],
+})
+
 const PlantId = { ...id, $id: 'PlantId', examples: [exampleNewPlant.id] }
 
 const exampleLines = [exampleNewPlant, { id: 43, name: 'Ginkgo biloba' }]
@@ -136,7 +141,7 @@ export const listSchema = {
     ),
   } satisfies Record<PlantListParameter, TSchema>),
   response: {
-    200: about('A page of plants', Type.Array(StoredPlant, { maxItems: pageLimitMax }), {
+    200: about('A page of plants', Page, {
       ...nextPageLink,
       ...header(
         'Total-Count',
