@@ -2,7 +2,7 @@ import { safeParse } from 'fast-content-type-parse'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/error-numbers.ts'
 import { type Body, bodyOf } from '../wire/body.ts'
-import type { Budget } from '../wire/budget.ts'
+import { type Budget, countedBytesMin } from '../wire/budget.ts'
 import { expectationOf } from './header-section.ts'
 
 /** Hands a body over as bytes, or as it arrives. */
@@ -44,10 +44,12 @@ export function acceptBodies(
     // A proxy from HTTP/2 turns a request without a body into one with an empty body in
     // chunks, of any media type. A client that waits for 100 Continue has a body, and
     // sends none of it before.
-    if (isAwaited || request.headers['transfer-encoding'] === undefined) {
-      refuse()
+    const mayBeEmpty = !isAwaited && request.headers['transfer-encoding'] !== undefined
+    const hasBegun = body.length > 0 || body.isEnded || body.error !== undefined
+    if (mayBeEmpty && !hasBegun) {
+      body.waitForMore(countedBytesMin, refuse)
     } else {
-      body.whenBegun(refuse)
+      refuse()
     }
   })
 }

@@ -144,17 +144,6 @@ export class Body {
     this.#carrier.resumeOrPause()
   }
 
-  /**
-   * Calls back once a byte has arrived, or the end or an error instead. The room stays.
-   */
-  whenBegun(onBegun: () => void): void {
-    if (this.length > 0 || this.isEnded || this.error !== undefined) {
-      onBegun()
-    } else {
-      this.waitForMore(this.#lengthMax, onBegun)
-    }
-  }
-
   /** Returns the length through the last such byte, 0 without one. */
   lengthThrough(byte: number): number {
     return this.#buffer.subarray(0, this.length).lastIndexOf(byte) + 1
