@@ -65,7 +65,7 @@ function scopeOf(request: FastifyRequest): RouteScope {
   // Fastify makes an object of all options each time.
   const { config, url } = request.routeOptions
   factsOf(request).route = url
-  // A route without a scope was never added.
+  // `checkAccess` refuses to add a route without one.
   return config.scope as RouteScope
 }
 

@@ -37,7 +37,11 @@ export function readQuery(
     const [, encodedName = '', encodedValue = ''] = nameAndValue.exec(parameter) ?? []
     const name = decode(encodedName)
     if (!names.includes(name)) {
-      throw unknownParameter(name, names)
+      const known = names.join(', ') || 'none'
+      throw new RequestError(
+        'unknown-parameter',
+        `the query parameter ${name} is unknown: this operation has ${known}`,
+      )
     }
     if (query[name] !== undefined) {
       throw new RequestError(
@@ -51,14 +55,6 @@ export function readQuery(
 }
 
 const nameAndValue = /^([^=]*)=?(.*)$/s
-
-function unknownParameter(name: string, names: readonly string[]): RequestError {
-  const known = names.length > 0 ? names.join(', ') : 'none'
-  return new RequestError(
-    'unknown-parameter',
-    `the query parameter ${name} is unknown: this operation has ${known}`,
-  )
-}
 
 function decode(text: string): string {
   // Node reads other bytes as Latin-1, which may not be what the client sent.

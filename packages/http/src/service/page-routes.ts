@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import { isMet, type Version } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
@@ -45,9 +46,9 @@ const browse = {
 }
 
 const mediaTypes: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
 }
 
 /**
@@ -70,11 +71,11 @@ function addPage(
   }
   app.get(`/${name}/`, open, (_request, reply) => reply.redirect(`../${name}`))
   for (const file of files) {
-    const url = file === `${name}.html` ? `/${name}` : `/${name}/${file}`
-    const mediaType = mediaTypes[file.slice(file.lastIndexOf('.') + 1)]
     // A browser shows a script or style as its text. `nosniff` keeps it from seeing more
     // in it, so only documents need the headers that limit one.
     const isPart = /\.(?:js|css)$/.test(file)
+    const url = isPart ? `/${name}/${file}` : `/${name}`
+    const mediaType = mediaTypes[extname(file)]
     const plain = readOnce(new URL(file, folder))
     const compressed = readOnce(new URL(`${file}.gz`, folder))
     app.get(url, open, (request, reply) => {
