@@ -27,6 +27,7 @@ export {
   sqliteDialect,
 } from './statements/dialect.ts'
 export type {
+  Build,
   Change,
   ChangeStatement,
   ColumnsOf,

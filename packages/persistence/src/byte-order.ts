@@ -11,16 +11,16 @@ import { sql } from 'kysely'
  * @param columns their names by table
  */
 export function orderByBytes(columns: Readonly<Record<string, string[]>>): Migration {
-  const changes = Object.entries(columns).flatMap(([table, names]) =>
-    names.map(
-      name => sql`
-        alter table ${sql.table(table)}
-        alter column ${sql.ref(name)} type text collate "C"`,
-    ),
-  )
-  return async (db, { name }) => {
-    for (const change of name === 'postgres' ? changes : []) {
-      await change.execute(db)
+  return async (db, dialect) => {
+    if (dialect.name === 'sqlite') {
+      return
+    }
+    for (const [table, names] of Object.entries(columns)) {
+      for (const name of names) {
+        await sql`
+          alter table ${sql.table(table)}
+          alter column ${sql.ref(name)} type text collate "C"`.execute(db)
+      }
     }
   }
 }

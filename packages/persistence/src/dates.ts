@@ -1,8 +1,8 @@
 /** Returns a time as the tables have it, in milliseconds since 1970. */
-export function milliseconds(date: Date): bigint {
+export function milliseconds(date: Date) {
   return BigInt(date.getTime())
 }
 
-export function toDate(milliseconds: bigint): Date {
+export function toDate(milliseconds: bigint) {
   return new Date(Number(milliseconds))
 }

@@ -24,13 +24,12 @@ export const plants: Entity<Plants, Plant> = {
   },
   compile(dialect) {
     const reads = readsOn(dialect)
-    const { find, all, ofTag } = reads
     const { announced, silent } = changes[dialect.name]()
     return {
       statements: {
-        find,
-        ...all,
-        ...named('OfTag', ofTag),
+        find: reads.find,
+        ...reads.all,
+        ...named('OfTag', reads.ofTag),
         ...announced,
         ...named('Unannounced', silent),
       },

@@ -17,34 +17,32 @@ export const postgresChanges = () => ({
 
 function changesBy(changing: typeof announcing): PlantChanges {
   return {
-    insert: changeMany(byId, p => changing(insert(p), eventOf('added'))),
+    insert: changeMany(byId, p => changing(insert(p), sql.lit('added'))),
     save: changeMany(byId, p => changing(save(p), savedEvent)),
-    saveIf: change(byId, p => changing(saveIf(p), eventOf('changed'))),
-    remove: change(byId, p => changing(remove(p), eventOf('removed'))),
-    removeIf: change(byId, p => changing(removeIf(p), eventOf('removed'))),
+    saveIf: change(byId, p => changing(saveIf(p), sql.lit('changed'))),
+    remove: change(byId, p => changing(remove(p), sql.lit('removed'))),
+    removeIf: change(byId, p => changing(removeIf(p), sql.lit('removed'))),
   }
 }
 
-const newRows = (p: Parameter<VersionedRow>): RawBuilder<unknown> => sql`unnest(
+const newRows = (p: Parameter<VersionedRow>) => sql`unnest(
     ${p('id')}::bigint[], ${p('name')}::text[], ${p('tag')}::text[],
     ${p('version')}::bigint[]
   ) as new (id, name, tag, version)`
 
-const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
+const insert = (p: Parameter<VersionedRow>) => sql`
   insert into plants (id, name, tag, version, added)
   select id, name, tag, version, version as added from ${newRows(p)}
   on conflict do nothing`
 
-const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
+const save = (p: Parameter<VersionedRow>) => sql`
   insert into plants (id, name, tag, version, added)
   select id, name, tag, version, version as added from ${newRows(p)}
   on conflict (id) do update
   set name = excluded.name, tag = excluded.tag, version = excluded.version`
 
-const eventOf = (event: WebhookEvent) => sql`${sql.lit(event)}`
-
 /** A plant that replaced another has a new version, but `added` is that of its insert. */
-const savedEvent = sql`case when added = version then 'added' else 'changed' end`
+const savedEvent = sql<WebhookEvent>`case when added = version then 'added' else 'changed' end`
 
 /** A save counts a plant that it replaces twice. */
 const rowsOf = (event: RawBuilder<unknown>) =>
@@ -55,7 +53,7 @@ const rowsOf = (event: RawBuilder<unknown>) =>
  * webhook that wants its event. The lock keeps a webhook from being removed until the
  * commit. It waits for a concurrent removal, but for no other change of the webhook.
  */
-const announcing = (change: Query<unknown>, event: RawBuilder<unknown>) => sql`
+const announcing = (change: Query<unknown>, event: RawBuilder<WebhookEvent>) => sql`
   with changed as (
     ${change} returning id, name, tag, version, ${event} as event
   ),

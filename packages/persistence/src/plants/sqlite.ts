@@ -1,11 +1,11 @@
 import {
+  type Build,
   type ChangeStatement,
   type Parameter,
-  type Query,
   sqliteDialect,
 } from '@plant-store/engine'
 import type { WebhookEvent } from '@plant-store/webhooks'
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import {
   byId,
   changesOn,
@@ -34,11 +34,14 @@ function changesBy(changing: typeof announcing): PlantChanges {
   }
 }
 
-const insert = (p: Parameter<VersionedRow>): Query<unknown> => sql`
+/** The placeholders of a plant. */
+type Placeholders = Parameter<VersionedRow>
+
+const insert = (p: Placeholders) => sql`
   insert into plants (name, tag, version, id) ${row(p)} on conflict do nothing`
 
 /** Replaces. Only if it changes nothing, a save inserts. */
-const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
+const save = (p: Placeholders) => sql`
   update plants set name = ${p('name')}, tag = ${p('tag')}, version = ${p('version')}
   where id = ${p('id')}`
 
@@ -52,12 +55,12 @@ const save = (p: Parameter<VersionedRow>): Query<unknown> => sql`
  */
 function announcing<Values extends Id>(
   event: WebhookEvent,
-  rows: (p: Parameter<Values>) => RawBuilder<unknown>,
-  build: (p: Parameter<Values>) => Query<unknown>,
+  rows: Build<Values>,
+  build: Build<Values>,
 ): ChangeStatement<Values> {
   const wantEvent = sql`
     webhooks where is_stopped = 0 and instr(events, ${sql.lit(event)}) > 0`
-  const announce = (p: Parameter<Values>): Query<unknown> => sql`
+  const announce = (p: Parameter<Values>) => sql`
     with changed (name, tag, version, id) as (${rows(p)})
     insert into outbox (webhook, event, version, id, name, tag, added_at)
     select webhook, ${sql.lit(event)}, version, changed.id, name, tag, ${now}
@@ -66,17 +69,15 @@ function announcing<Values extends Id>(
   return changePrecededBy({ onlyIf, build: announce }, byId, build)
 }
 
-const row = (p: Parameter<VersionedRow>): RawBuilder<unknown> =>
+const row = (p: Placeholders) =>
   sql`values (${p('name')}, ${p('tag')}, ${p('version')}, ${p('id')})`
 
-const addedBy = (p: Parameter<VersionedRow>) => sql`
+const addedBy = (p: Placeholders) => sql`
   select * from (${row(p)}) where not exists (
     select 1 from plants where plants.id = column4
   )`
 
-const stored = sql`select name, tag, version, id from plants`
-
-const savedBy = (p: Parameter<VersionedRow>) => sql`
+const savedBy = (p: Placeholders) => sql`
   select new.name, new.tag, new.version, new.id from (
     select ${p('name')} as name, ${p('tag')} as tag, ${p('version')} as version,
       ${p('id')} as id
@@ -86,7 +87,8 @@ const savedBy = (p: Parameter<VersionedRow>) => sql`
 const savedIf = (p: Parameter<VersionedRow & Expected>) => sql`
   ${savedBy(p)} and plants.version = ${p('expected')}`
 
-const removedBy = (p: Parameter<Id>) => sql`${stored} where id = ${p('id')}`
+const removedBy = (p: Parameter<Id>) =>
+  sql`select name, tag, version, id from plants where id = ${p('id')}`
 
 const removedIf = (p: Parameter<Id & Expected>) => sql`
   ${removedBy(p)} and version = ${p('expected')}`

@@ -35,36 +35,21 @@ export interface Expected {
 
 /** The filters of a list, which are those of the domain. */
 type Filters = {
-  readonly [Filter in Exclude<keyof PlantPageQuery, PageMember>]-?:
+  readonly [Filter in Exclude<keyof PlantPageQuery, 'after' | keyof PageBounds>]-?:
     | PlantPageQuery[Filter]
     | undefined
 }
-type PageMember = 'limit' | 'after' | 'textBytesMax'
 
-interface Window extends Filters {
+interface Page extends Filters, PageBounds {
   /** The least id. */
   readonly from: bigint
-  readonly limit: number
 }
-
-type Page = Window & PageBounds
 
 /** Returns the parameters that every statement of a list takes. */
 export function boundsOf(query: PlantPageQuery): Page {
   const { limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER } = query
   const from = after === undefined ? int64Min : after + 1n
   return { from, limit, tag, textBytesMax }
-}
-
-interface Counted {
-  /** Counting stops here. */
-  readonly countMax: number
-}
-
-interface Searched {
-  /** The last id that the search looks at. */
-  readonly to: bigint
-  readonly name_contains: string
 }
 
 /** Returns the statements that read. Both databases have the same. */
@@ -100,12 +85,19 @@ export function changesOn(dialect: Dialect) {
   }
 }
 
-type Conditions = Partial<Readonly<Record<keyof Filters, Expression<boolean>>>>
+interface WindowRow {
+  /** The last id, or `null` if the list has no more plants. */
+  readonly last: bigint | null
+  readonly count: bigint
+  readonly bytes: bigint | null
+}
+
+type Conditions = Readonly<Record<keyof Filters, Expression<boolean>>>
 
 /** Returns the statements of a list with some of the filters. */
 function listStatements(
   { name, tables, read, page }: Dialect,
-  select: (filters: Required<Conditions>) => Conditions,
+  select: (filters: Conditions) => Partial<Conditions>,
 ) {
   const plants = tables<{ plants: VersionedRow }>().selectFrom('plants')
   const { hasTag, nameContains } = termsOf[name]
@@ -115,9 +107,9 @@ function listStatements(
       (list, condition) => list.where(condition),
       plants,
     )
-  const following = (p: Parameter<Window>) =>
+  const following = (p: Parameter<Page>) =>
     filtered(p).where('id', '>=', p('from')).orderBy('id').limit(p('limit'))
-  const pageOf = (p: Parameter<Window>, text: PageText) =>
+  const pageOf = (p: Parameter<Page>, text: PageText) =>
     following(p).select(({ ref }) => [
       'id',
       text(ref('name')).as('name'),
@@ -126,37 +118,29 @@ function listStatements(
 
   return {
     /** The plants of a list from an id on. */
-    page: page(plantColumns, (p: Parameter<Page>, text) => pageOf(p, text)),
-    /** The same page, with the number of plants in the whole list. */
+    page: page(plantColumns, pageOf),
+    /** The same page, with the number of plants in the whole list up to `countMax`. */
     counted: page(
       { ...plantColumns, total: 'bigint' },
-      (p: Parameter<Page & Counted>, text) => {
+      (p: Parameter<Page & { countMax: number }>, text) => {
         const counted = filtered(p).select(sql.lit(1).as('one')).limit(p('countMax'))
-        return pageOf(p, text).select(({ selectFrom }) =>
-          selectFrom(counted.as('counted'))
-            .select(({ fn }) => fn.countAll<bigint>().as('count'))
-            .$asScalar()
-            .$notNull()
-            .as('total'),
-        )
+        const total = sql<bigint>`(select count(*) as "count" from ${counted.as('counted')})`
+        return pageOf(p, text).select(total.as('total'))
       },
     ),
     /** The part of a list that one search looks at. */
-    window: read((p: Parameter<Window>) =>
-      tables()
-        .selectFrom(following(p).select('id').select(nameBytes).as('sizes'))
-        .select(({ fn }) => [
-          // The last id, or `null` if the list has no more plants.
-          fn.max<bigint | null>('id').as('last'),
-          fn.countAll<bigint>().as('count'),
-          fn.sum<bigint | null>('bytes').as('bytes'),
-        ]),
-    ),
-    /** The plants of such a part whose names contain a text. */
-    search: page(plantColumns, (p: Parameter<Page & Searched>, text) =>
-      pageOf(p, text)
-        .where('id', '<=', p('to'))
-        .where(nameContains(p('name_contains'))),
+    window: read((p: Parameter<Page>) => {
+      const sizes = following(p).select(['id', nameBytes]).as('sizes')
+      return sql<WindowRow>`
+        select max("id") as "last", count(*) as "count", sum("bytes") as "bytes" from ${sizes}`
+    }),
+    /** The plants of such a part, up to the id `to`, whose names contain a text. */
+    search: page(
+      plantColumns,
+      (p: Parameter<Page & { to: bigint; name_contains: string }>, text) =>
+        pageOf(p, text)
+          .where('id', '<=', p('to'))
+          .where(nameContains(p('name_contains'))),
     ),
   }
 }
@@ -177,7 +161,7 @@ const termsOf = {
     nameContains: (text: Expression<string>) => sql<boolean>`
       strpos(lower(name collate "C"), lower(${text}::text collate "C")) > 0`,
   },
-} satisfies Record<Dialect['name'], Record<string, unknown>>
+}
 
 /**
  * The size of a name, which both databases know without reading it. It stands in the

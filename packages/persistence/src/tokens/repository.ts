@@ -28,7 +28,7 @@ export function createTokenRepository(
     async list() {
       const rows = await read(statements.list, {})
       // Sorted here, because databases sort text differently.
-      const sorted = rows.toSorted(byName)
+      const sorted = rows.toSorted((a, b) => (a.name < b.name ? -1 : 1))
       return sorted.map(toToken)
     },
 
@@ -42,12 +42,13 @@ export function createTokenRepository(
   }
 }
 
-function byName(a: TokenRow, b: TokenRow): number {
-  return a.name < b.name ? -1 : 1
-}
-
-function toToken(row: TokenRow): AccessToken {
-  const { name, scopes, created_at, expires_at, last_used_at } = row
+function toToken({
+  name,
+  scopes,
+  created_at,
+  expires_at,
+  last_used_at,
+}: TokenRow): AccessToken {
   return {
     name,
     // Scopes were checked before they were written.

@@ -1,4 +1,5 @@
 import type { Dialect, Parameter } from '@plant-store/engine'
+import { sql } from 'kysely'
 import type { TokenRow } from './tables.ts'
 
 const byHash = { of: 'access_tokens', by: 'hash' } as const
@@ -35,9 +36,7 @@ export function tokenStatements({ tables, read, change }: Dialect) {
         .updateTable('access_tokens')
         .set({ last_used_at: p('usedAt') })
         .where('hash', '=', p('hash'))
-        .where(({ eb }) =>
-          eb('last_used_at', 'is', null).or('last_used_at', '<', p('usedAt')),
-        ),
+        .where(sql<boolean>`("last_used_at" is null or "last_used_at" < ${p('usedAt')})`),
     ),
     // This change is a barrier because changes of tokens are ordered by hash, but a
     // removal only knows the name.

@@ -4,12 +4,10 @@ import type {
   ClaimLimits,
   ClaimOutcome,
   Delivery,
-  FailedAttempt,
   Outbox,
   Webhook,
   WebhookEvent,
   WebhookRepository,
-  WebhookState,
 } from '@plant-store/webhooks'
 import { milliseconds, toDate } from '../dates.ts'
 import { toPlant } from '../plants/tables.ts'
@@ -21,20 +19,25 @@ export function createWebhookRepository(
   { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): WebhookRepository {
+  /**
+   * A change of a plant that is being made may not have read the webhook, and would
+   * appear later without being announced.
+   */
+  function submitAfterPlants(change: Change) {
+    return submitAll([bind(statements.awaitChanges, {}), change])
+  }
+
   return {
     async add({ id, url, allowsPrivate, events, createdAt }, secret) {
       const row = {
         id,
         url,
-        allows_private: flag(allowsPrivate),
+        allows_private: BigInt(allowsPrivate),
         created_at: milliseconds(createdAt),
         secret,
         events: events.join(' '),
       }
-      // A change that is being made may not have read the webhook, and would appear later
-      // without being announced.
-      const wait = bind(statements.awaitChanges, {})
-      await submitAll([wait, bind(statements.insert, row)])
+      await submitAfterPlants(bind(statements.insert, row))
     },
 
     async list() {
@@ -54,9 +57,8 @@ export function createWebhookRepository(
     },
 
     async setEvents(id, events) {
-      const wait = bind(statements.awaitChanges, {})
       const set = bind(statements.setEvents, { id, events: events.join(' ') })
-      const [, changedRows = 0] = await submitAll([wait, set])
+      const [, changedRows = 0] = await submitAfterPlants(set)
       return changedRows > 0
     },
 
@@ -84,9 +86,12 @@ export function createOutbox(runner: Runner, statements: WebhookStatements): Out
         bind(statements.removeDelivery, { position, lease }),
       )
       if (failed !== undefined) {
-        changes.push(bind(statements.failDelivery, failureOf(failed, lease)))
+        const { id: position, reason, retryInMs } = failed
+        const retry = retryInMs === undefined ? null : BigInt(retryInMs)
+        const failure = { position, lease, reason, retryInMs: retry }
+        changes.push(bind(statements.failDelivery, failure))
       }
-      const release = releaseOf({ id: webhook.id, lease }, outcome)
+      const release = { id: webhook.id, lease, ...releaseOf(outcome) }
       changes.push(bind(statements.release, release))
       await submitAll(changes)
     },
@@ -130,8 +135,8 @@ async function claimIn(
     const { id, lease: lastLease, secret, failing_for_ms } = row
     const lease = crypto.randomUUID()
     const newLease = { id, lastLease, lease, leaseMs: BigInt(leaseMs) }
-    const isLeased = (await submit(statements.lease, newLease)) > 0
-    if (!isLeased) {
+    const leasedRows = await submit(statements.lease, newLease)
+    if (leasedRows === 0) {
       // Another courier was faster.
       continue
     }
@@ -146,28 +151,19 @@ async function claimIn(
         deliveries: due.map(toDelivery),
       }
     }
-    await submit(statements.release, releaseOf({ id, lease }, { delivered: [] }))
+    const release = { id, lease, ...releaseOf({ delivered: [] }) }
+    await submit(statements.release, release)
   }
   return undefined
 }
 
-/** Returns the values of the statement that records a failed attempt. */
-function failureOf({ id, reason, retryInMs }: FailedAttempt, lease: string) {
-  const isGivenUp = retryInMs === undefined
-  return { position: id, lease, reason, retryInMs: isGivenUp ? null : BigInt(retryInMs) }
-}
-
-/** Returns the values of the statement that ends a lease. */
-function releaseOf(
-  leased: { readonly id: Webhook['id']; readonly lease: string },
-  { delivered, failed }: ClaimOutcome,
-) {
+/** Returns what the statement that ends a lease says about its outcome. */
+function releaseOf({ delivered, failed }: ClaimOutcome) {
   const willStop = failed !== undefined && failed.claimInMs === undefined
   return {
-    ...leased,
-    delivered: flag(delivered.length > 0),
-    failed: flag(failed !== undefined),
-    stops: flag(willStop),
+    delivered: BigInt(delivered.length > 0),
+    failed: BigInt(failed !== undefined),
+    stops: BigInt(willStop),
     claimInMs: BigInt(failed?.claimInMs ?? 0),
   }
 }
@@ -197,10 +193,6 @@ function toDelivery(row: DeliveryRow): Delivery {
   }
 }
 
-function stateOf(isStopped: bigint): WebhookState {
+function stateOf(isStopped: bigint) {
   return isStopped === 1n ? 'stopped' : 'active'
-}
-
-function flag(isSet: boolean): bigint {
-  return BigInt(isSet)
 }

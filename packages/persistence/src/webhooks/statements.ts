@@ -1,7 +1,7 @@
 import type { Dialect, Parameter } from '@plant-store/engine'
 import type { WebhookId } from '@plant-store/webhooks'
 import { type Expression, type Kysely, type RawBuilder, sql } from 'kysely'
-import type { DeliveryRow, KnownWebhookRow, WebhookRow } from './tables.ts'
+import type { DeliveryRow, NewWebhookRow, WebhookRow } from './tables.ts'
 
 /**
  * The statements of webhooks, and of the outbox, where each row is one plant for one
@@ -24,23 +24,6 @@ interface Id {
   readonly id: WebhookId
 }
 
-interface DueBounds {
-  readonly rowsMax: number
-  readonly textBytesMax: number
-}
-
-type NewWebhookRow = Pick<
-  KnownWebhookRow,
-  'id' | 'url' | 'allows_private' | 'created_at' | 'secret' | 'events'
->
-
-interface Lease {
-  /** The lease that the webhook had when it was read. */
-  readonly lastLease: string
-  readonly lease: string
-  readonly leaseMs: bigint
-}
-
 /** Each flag is 0 or 1. */
 interface Release {
   readonly lease: string
@@ -56,11 +39,6 @@ interface LeasedDelivery {
   readonly lease: string
 }
 
-interface Failure {
-  readonly reason: string
-  readonly retryInMs: bigint | null
-}
-
 interface Tables {
   readonly webhooks: WebhookRow
   readonly outbox: DeliveryRow & { readonly webhook: WebhookId }
@@ -73,7 +51,6 @@ interface Tables {
 const sweepRowsMax = sql.lit(2_000)
 const webhooksMax = sql.lit(10)
 const no = sql.lit(0n)
-const yes = sql.lit(1n)
 
 export function webhookStatements(dialect: Dialect) {
   const db = dialect.tables<Tables>()
@@ -108,6 +85,9 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
     .selectFrom('outbox')
     .select(['position', 'event', 'version', 'id', 'name', 'tag', 'added_at'])
     .select(['attempts', 'next_at', 'reason'])
+  // The age of the oldest delivery that waits.
+  const ageOfOldest = sql<bigint | null>`
+    ${now} - min(case when next_at is not null then added_at end)`
   const givenUpFirst = sql`next_at is not null, position`
 
   return {
@@ -118,8 +98,7 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
     due: read(() =>
       webhooks
         .where('is_stopped', '=', no)
-        .where(sql<boolean>`next_claim_at <= ${now}`)
-        .where(sql<boolean>`leased_until <= ${now}`)
+        .where(sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now}`)
         .where(hasDue)
         .orderBy('leased_at')
         .orderBy('created_at')
@@ -127,7 +106,7 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
     ),
     /** The due deliveries of a webhook, of which retries come first. */
     // The builder lacks windows, such as the sum over the rows before.
-    dueDeliveries: read((p: Parameter<Id & DueBounds>) =>
+    dueDeliveries: read((p: Parameter<Id & { rowsMax: number; textBytesMax: number }>) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
@@ -149,16 +128,13 @@ function readsOn({ now, read }: Dialect, db: Kysely<Tables>) {
       db
         .selectFrom('webhooks')
         .leftJoin('outbox', 'outbox.webhook', 'webhooks.id')
-        .select(['webhooks.id as webhook', 'is_stopped'])
-        .select(({ fn }) => fn.count<bigint>('next_at').as('waiting'))
-        .select(sql<bigint>`count(position) - count(next_at)`.as('given_up'))
-        .select(
-          sql<bigint | null>`
-            ${now} - min(case when next_at is not null then added_at end)`.as(
-            // The age of the oldest delivery that waits.
-            'oldest_ms',
-          ),
-        )
+        .select([
+          'webhooks.id as webhook',
+          'is_stopped',
+          sql<bigint>`count("next_at")`.as('waiting'),
+          sql<bigint>`count(position) - count(next_at)`.as('given_up'),
+          ageOfOldest.as('oldest_ms'),
+        ])
         .groupBy(['webhooks.id', 'is_stopped']),
     ),
     /** Deliveries that were given up, then those that wait. */
@@ -204,7 +180,7 @@ function webhookChangesOn({ name, now, change }: Dialect, db: Kysely<Tables>) {
       db.deleteFrom('webhooks').where('id', '=', p('id')),
     ),
     stop: change('barrier', (p: Parameter<Id>) =>
-      update(p('id')).set({ is_stopped: yes }),
+      update(p('id')).set({ is_stopped: sql.lit(1n) }),
     ),
     rotate: change('barrier', (p: Parameter<Id & Pick<WebhookRow, 'secret'>>) =>
       update(p('id')).set({ secret: p('secret') }),
@@ -212,17 +188,19 @@ function webhookChangesOn({ name, now, change }: Dialect, db: Kysely<Tables>) {
     setEvents: change('barrier', (p: Parameter<Id & { events: string }>) =>
       update(p('id')).set({ events: p('events') }),
     ),
-    /** Changes nothing if the webhook was leased since it was read. */
-    lease: change('barrier', (p: Parameter<Id & Lease>) =>
-      update(p('id'))
-        .set({
-          lease: p('lease'),
-          leased_at: now,
-          leased_until: sql<bigint>`${now} + ${p('leaseMs')}`,
-        })
-        .where('lease', '=', p('lastLease'))
-        .where('is_stopped', '=', no)
-        .where(sql<boolean>`leased_until <= ${now}`),
+    /** Changes nothing if the webhook was leased since it was read, with `lastLease`. */
+    lease: change(
+      'barrier',
+      (p: Parameter<Id & { lastLease: string; lease: string; leaseMs: bigint }>) =>
+        update(p('id'))
+          .set({
+            lease: p('lease'),
+            leased_at: now,
+            leased_until: sql<bigint>`${now} + ${p('leaseMs')}`,
+          })
+          .where('lease', '=', p('lastLease'))
+          .where('is_stopped', '=', no)
+          .where(sql<boolean>`leased_until <= ${now}`),
     ),
     release: change('barrier', (p: Parameter<Id & Release>) => {
       const failingSince = sql<bigint | null>`
@@ -288,16 +266,18 @@ function deliveryChangesOn({ now, change }: Dialect, db: Kysely<Tables>) {
         .where(isLeasedAs(p('lease'))),
     ),
     /** Without `retryInMs`, the delivery is given up. */
-    failDelivery: change('barrier', (p: Parameter<LeasedDelivery & Failure>) =>
-      db
-        .updateTable('outbox')
-        .set({
-          attempts: sql<bigint>`attempts + 1`,
-          reason: p('reason'),
-          next_at: sql<bigint | null>`${now} + ${p('retryInMs')}`,
-        })
-        .where('position', '=', p('position'))
-        .where(isLeasedAs(p('lease'))),
+    failDelivery: change(
+      'barrier',
+      (p: Parameter<LeasedDelivery & { reason: string; retryInMs: bigint | null }>) =>
+        db
+          .updateTable('outbox')
+          .set({
+            attempts: sql<bigint>`attempts + 1`,
+            reason: p('reason'),
+            next_at: sql<bigint | null>`${now} + ${p('retryInMs')}`,
+          })
+          .where('position', '=', p('position'))
+          .where(isLeasedAs(p('lease'))),
     ),
   }
 }

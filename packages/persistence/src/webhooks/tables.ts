@@ -1,16 +1,22 @@
 import type { WebhookEvent, WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import type { Generated, Selectable } from 'kysely'
-import type { PlantRow } from '../plants/tables.ts'
+import type { VersionedRow } from '../plants/tables.ts'
 
-/** Flags are 0 or 1. Times are milliseconds since 1970 by the database's clock. */
-export interface WebhookRow {
+/**
+ * The columns that a new webhook gets. Flags are 0 or 1. Times are milliseconds since
+ * 1970 by the database's clock.
+ */
+export interface NewWebhookRow {
   id: WebhookId
   url: string
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
   /** Separated by single spaces. */
-  events: Generated<string>
+  events: string
+}
+
+export interface WebhookRow extends NewWebhookRow {
   is_stopped: Generated<bigint>
   failures: Generated<bigint>
   failing_since: bigint | null
@@ -21,16 +27,12 @@ export interface WebhookRow {
 }
 
 /** The columns that are read of a webhook. Its leases are read separately. */
-export interface KnownWebhookRow
-  extends Omit<
-    Selectable<WebhookRow>,
-    'next_claim_at' | 'lease' | 'leased_at' | 'leased_until'
-  > {}
+export type KnownWebhookRow = NewWebhookRow &
+  Pick<Selectable<WebhookRow>, 'is_stopped' | 'failures' | 'failing_since'>
 
-export interface DeliveryRow extends PlantRow {
+export interface DeliveryRow extends VersionedRow {
   position: bigint
   event: WebhookEvent
-  version: bigint
   /** When the delivery was added, which is when the plant was changed. */
   added_at: bigint
   attempts: bigint
