@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { messageOf, reasonOf } from '@plant-store/engine'
 
 /**
@@ -48,9 +48,15 @@ export function readSetting<Value>(
   return parseAs(name, text, parse)
 }
 
+/** Reads a file in UTF-8, perhaps with a byte order mark. */
 function readSecret(variable: string, file: string): string {
   try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+    // A pipe could keep the start waiting forever.
+    if (!statSync(file).isFile()) {
+      throw new Error('it is not a file')
+    }
+    const utf8 = new TextDecoder('utf-8', { fatal: true })
+    return utf8.decode(readFileSync(file)).replace(/\r?\n$/, '')
   } catch (cause) {
     const reason = reasonOf(cause)
     throw new Error(`${variable} names a file that cannot be read: ${reason}`, { cause })

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -189,7 +190,7 @@ test.each<[string, Record<string, string>, string]>([
 })
 
 /** Returns the path of a new file. */
-function fileOf(content: string): string {
+function fileOf(content: string | Buffer): string {
   const file = join(temporaryFolder(), 'secret')
   writeFileSync(file, content)
   return file
@@ -199,7 +200,8 @@ test('secrets may come from files, which may end with a line end', () => {
   const config = readConfig({
     DATABASE_URL: '',
     DATABASE_URL_FILE: fileOf('postgres://a:b@c/d\n'),
-    ACCESS_TOKENS_FILE: fileOf('of-20-characters-000\r\n'),
+    // Editors on Windows begin a file with a byte order mark.
+    ACCESS_TOKENS_FILE: fileOf('\uFEFFof-20-characters-000\r\n'),
   })
 
   expect(config.store.url).toBe('postgres://a:b@c/d')
@@ -219,11 +221,28 @@ test.each([
   expect(faults.join()).not.toContain('secret value')
 })
 
+const notRead = 'ACCESS_TOKENS_FILE names a file that cannot be read'
+
+test.each(['latin1', 'utf16le'] as const)(
+  'a file with a secret in %s is refused, because it would be another secret',
+  encoding => {
+    const file = fileOf(Buffer.from('\uFEFFof-20-characters-ööö', encoding))
+
+    expect(faultsOf({ ACCESS_TOKENS_FILE: file })).toEqual([
+      `${notRead}: The encoded data was not valid for encoding utf-8`,
+    ])
+  },
+)
+
+test('a pipe with a secret is refused, because it could wait forever', () => {
+  const pipe = join(temporaryFolder(), 'pipe')
+  execFileSync('mkfifo', [pipe])
+
+  expect(faultsOf({ ACCESS_TOKENS_FILE: pipe })).toEqual([`${notRead}: it is not a file`])
+})
+
 test.each<[Record<string, string>, string]>([
-  [
-    { ACCESS_TOKENS_FILE: '/no/such/file' },
-    'ACCESS_TOKENS_FILE names a file that cannot be read: no such file or folder',
-  ],
+  [{ ACCESS_TOKENS_FILE: '/no/such/file' }, `${notRead}: no such file or folder`],
   [
     { DATABASE_URL: 'file:a', DATABASE_URL_FILE: 'b' },
     'DATABASE_URL_FILE and DATABASE_URL must not both be set',
