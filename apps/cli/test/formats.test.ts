@@ -356,3 +356,11 @@ test.each([
 ] as const)('the format of %s, said to be %s, is %s', (file, named, expected) => {
   expect(formatToWrite(file, named)).toBe(expected)
 })
+
+test.each(['plants.csv.gz', 'PLANTS.ZIP', 'plants.tsv'])('%s is not written', file => {
+  const write = () => formatToWrite(file, 'csv')
+
+  const ending = file.slice(file.lastIndexOf('.'))
+  const message = `${file}: export writes NDJSON or CSV, and compresses neither: pipe its output to a program that writes ${ending}`
+  expect(write).toThrow(expect.objectContaining({ message, exitCode: 2 }))
+})

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
-import { CommandError } from '../command-error.ts'
+import { CommandError, exitCodes } from '../command-error.ts'
 import { csv } from './csv.ts'
 import {
   type Entry,
@@ -57,8 +57,19 @@ export const formats = { ndjson, csv }
 export type FormatName = keyof typeof formats
 export const formatNames = Object.keys(formats) as FormatName[]
 
-/** Returns the format of a file to write, which its name shows unless it is named. */
+/**
+ * Returns the format of a file to write, which its name shows unless it is named.
+ *
+ * @throws CommandError if the name shows something that is not written
+ */
 export function formatToWrite(file: string, named?: FormatName): FormatName {
+  const other = /\.(?:bz2|gz|tsv|xlsx|xz|zip|zst)$/i.exec(file)?.[0]
+  if (other !== undefined) {
+    throw new CommandError(
+      `${file}: export writes NDJSON or CSV, and compresses neither: pipe its output to a program that writes ${other}`,
+      exitCodes.usage,
+    )
+  }
   return named ?? (/\.csv$/i.test(file) ? 'csv' : 'ndjson')
 }
 
