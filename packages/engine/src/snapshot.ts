@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity } from './entity.ts'
-import { unavailable } from './errors.ts'
+import { isDamage, unavailable } from './errors.ts'
+import { refuseMigration } from './migrations.ts'
 import type { Runner } from './runner.ts'
 import { valuesOf } from './statements/statement.ts'
 import type { StoreContent, StoreReader, StoreReport } from './types.ts'
@@ -31,9 +32,17 @@ export function createReader(
 ): StoreReader {
   const { compiled, schemaVersion } = transaction
 
+  /** A statement of this release may need what a store of an earlier version lacks. */
+  const explain = (error: unknown): never => {
+    if (!isDamage(error)) {
+      refuseMigration(entities, schemaVersion)
+    }
+    throw error
+  }
+
   const query: Query = async (sql, parameters) => {
     try {
-      return await transaction.query(sql, parameters)
+      return await transaction.query(sql, parameters).catch(explain)
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const message = `the store cannot be read: ${error.message}`
@@ -42,7 +51,7 @@ export function createReader(
   }
 
   return {
-    ...compiled.ports(readingRunner(transaction.query)),
+    ...compiled.ports(readingRunner(query)),
     schemaVersion,
     counts: () => countsIn(entities, { schemaVersion, query }),
     all(name) {
