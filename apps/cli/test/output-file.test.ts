@@ -45,4 +45,13 @@ describe('a file that is written', () => {
     const words = 'is the store itself'
     return isRefused ? refusal.toThrow(words) : refusal.not.toThrow()
   })
+
+  test('is refused if the system does not say what the store is', () => {
+    const loop = join(temporaryFolder(), 'loop')
+    symlinkSync(loop, loop)
+
+    expect(() => refuseStore('file', `file:${loop}`)).toThrow(
+      `${loop}: its links lead in a circle`,
+    )
+  })
 })

@@ -112,16 +112,19 @@ test.runIf(process.platform === 'linux')(
   () => {
     const file = place.path('plants.ndjson')
     writeFileSync(file, '{"id":100,"name":"a"}\n')
-    const run = (...args: string[]) => {
+    const run = (args: readonly string[], setting = '') => {
       mkdirSync(place.path('deleted'))
-      return runInShell('cd deleted && rmdir "$PWD" && exec "$@"', ...args)
+      return runInShell(`cd deleted && rmdir "$PWD" && ${setting} exec "$@"`, ...args)
     }
 
-    const imported = run('import', file)
-    const relative = run('backup', 'store.backup')
+    const imported = run(['import', file])
+    const relative = run(['backup', 'store.backup'])
+    const ofRelativeStore = run(['restore', file], 'DATABASE_URL=file:store.db')
 
     expect(imported.status, imported.stderr).toBe(0)
-    expect(relative.status).toBe(1)
-    expect(relative.stderr).toMatch(/: the working folder was deleted: [^\n]+\n$/)
+    for (const { status, stderr } of [relative, ofRelativeStore]) {
+      expect(stderr).toMatch(/: the working folder was deleted: [^\n]+\n$/)
+      expect(status, stderr).toBe(1)
+    }
   },
 )

@@ -124,6 +124,7 @@ export function reasonOf(error: unknown, { withCode = false } = {}): string {
 const reasons: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
   EMFILE: 'the process has too many open files',
   ENAMETOOLONG: 'the path is too long',
   ENOENT: 'no such file or folder',

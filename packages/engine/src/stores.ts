@@ -203,7 +203,7 @@ function nameInPlan(url: string, { schema, otherSchemas = [] }: StorePlan): stri
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
-    return followLinks(location.file)
+    return followLinks(resolve(location.file))
   }
   throw new Error(
     `${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`,

@@ -358,8 +358,11 @@ test('a backup that cannot be read is refused, and the store left as it was', as
     copyFileSync(backup, copy)
     spoil()
     await expect(restoreStore(url, copy, force), `${reason}`).rejects.toThrow(reason)
+    const inNewFolder = restoreStore(`file:${folder}/new/store.db`, copy)
+    await expect(inNewFolder, `${reason}`).rejects.toThrow(reason)
   }
 
+  expect(readdirSync(folder)).not.toContain('new')
   expect(await countNotes()).toBe(4_000)
   expect(readdirSync(folder)).not.toContainEqual(expect.stringMatching(/\.part$/))
 })

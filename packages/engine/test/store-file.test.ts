@@ -99,14 +99,18 @@ describe('no store is made', () => {
   })
 })
 
-/** Returns what a process of a user without rights says when it opens each of these. */
+/**
+ * Returns what a process of a user without rights says when it opens each of these, plans
+ * to open stores in the folder, and copies from and to a closed one.
+ */
 function openAsNobody(stores: readonly string[], closedFolder: string): string[] {
   // It has loaded all sources before it gives up its rights to read them.
   const program = `
-    const { openStorage } = await import('./notes.ts')
+    const { backUpStore, openStorage, planOpening, restoreStore } = await import('./notes.ts')
     const { openWriterConnection } = await import('../src/sqlite/connection.ts')
     const { withReason } = await import('../src/sqlite/with-reason.ts')
     await import('../src/sqlite/store.ts')
+    await import('../src/sqlite/backup.ts')
     process.setgroups([])
     process.setgid(65534)
     process.setuid(65534)
@@ -115,7 +119,14 @@ function openAsNobody(stores: readonly string[], closedFolder: string): string[]
       await openStorage({ url: 'file:' + file }).catch(say)
     }
     const file = '${closedFolder}/notes.db'
-    await withReason(() => openWriterConnection(file, 0), file).catch(say)`
+    await withReason(() => openWriterConnection(file, 0), file).catch(say)
+    for (const name of ['notes.db', 'none.db', 'below/none.db']) {
+      await planOpening('file:${closedFolder}/' + name).catch(say)
+    }
+    const closed = '${closedFolder}/closed.db'
+    await backUpStore('file:' + closed, 'backup').catch(say)
+    await restoreStore('file:' + closed, file, { force: true }).catch(say)
+    await restoreStore('file:new.db', closed).catch(say)`
   const node = ['--conditions=plant-store-source', '--input-type=module', '-e', program]
   const options = { encoding: 'utf8', cwd: import.meta.dirname } as const
   const { stdout, stderr } = spawnSync(process.execPath, node, options)
@@ -141,6 +152,8 @@ test('a user without rights is refused with the name of what is closed', {
   await createStore(`file:${closedFolder}/notes.db`)
   chmodSync(closedFolder, 0o755)
   chmodSync(`${closedFolder}/notes.db`, 0o666)
+  const closed = `${closedFolder}/closed.db`
+  await createStore(`file:${closed}`)
 
   const words = openAsNobody(stores, closedFolder)
 
@@ -152,6 +165,14 @@ test('a user without rights is refused with the name of what is closed', {
     expect.stringMatching(`^${ofWal}.*/notes.db-wal: permission denied$`),
     expect.stringMatching(`^${ofShm}.*/notes.db-shm: permission denied$`),
     `no file can be created in ${closedFolder}: permission denied`,
+    `the store ${closedFolder}/notes.db cannot be opened: permission denied`,
+    `the store ${closedFolder}/none.db cannot be opened: permission denied`,
+    `the store ${closedFolder}/below/none.db cannot be opened: permission denied`,
+    `the store ${closed} could not be backed up to backup: ${closed}: permission denied`,
+    `the store ${closed} could not be restored from ${closedFolder}/notes.db: ${closed}: permission denied`,
+    expect.stringMatching(
+      ` could not be restored from ${closed}: ${closed}: permission denied$`,
+    ),
   ])
 })
 

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { followLinks, replaceFile, storeFiles } from '@plant-store/engine'
-import { CommandError, fileError } from '../command-error.ts'
+import { CommandError, fileError, withFile } from '../command-error.ts'
 import { writeToStream } from '../output.ts'
 
 /** @throws CommandError if the file is the store or part of it */
@@ -16,9 +16,13 @@ export function isSameFile(a: string, b: string): boolean {
   if (followLinks(a) === followLinks(b)) {
     return true
   }
-  const first = statSync(a, { throwIfNoEntry: false })
-  const second = statSync(b, { throwIfNoEntry: false })
+  const first = statOf(a)
+  const second = statOf(b)
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
+}
+
+function statOf(path: string) {
+  return withFile(path, () => statSync(path, { throwIfNoEntry: false }))
 }
 
 /**

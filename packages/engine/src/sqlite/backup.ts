@@ -25,6 +25,7 @@ import { replaceFile } from './replace-file.ts'
 import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
 import { isFile, refuseForeignWal, refuseSecondPath } from './store-path.ts'
+import { withReason } from './with-reason.ts'
 
 export interface BackupReport<Entered extends Entities = Entities>
   extends StoreReport<Entered> {
@@ -147,13 +148,12 @@ async function replaceStore(
   if (!isFile(backup)) {
     throw new Error('there is no such file')
   }
-  createFolder(dirname(store))
 
   await using stack = new AsyncDisposableStack()
   // The store is opened before the long check of the backup, so that a store in use is
   // refused at once.
   const isNew = !isFile(store)
-  const old = isNew ? undefined : openOldStore(store)
+  const old = isNew ? undefined : await withReason(() => openOldStore(store), store)
   stack.defer(() => void old?.close())
   if (!isNew && !options.force) {
     throw new Error(
@@ -172,6 +172,7 @@ async function replaceStore(
   const copy = { source, entities, storeId, ...options }
   const isCopied = old !== undefined && (await copyInto(old, copy))
   if (!isCopied) {
+    createFolder(dirname(store))
     const other = isNew ? dirname(store) : store
     await replaceFile(store, options, partial => writeCopy(copy, partial, other))
   }

@@ -141,24 +141,31 @@ export interface SqliteSnapshot extends ReadTransaction {
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
 export function openReadOnly(file: string, entities: Entities): Promise<SqliteSnapshot> {
-  return closeOnError(openToRead(file), async connection => {
-    const schemaVersion = await checkedVersion(entities, connection)
-    if (schemaVersion === undefined) {
-      throw new NoStoreError('it is empty')
-    }
-    return {
-      connection,
-      schemaVersion,
-      compiled: compileEntities(entities, sqliteDialect),
-      query: (sql: string, parameters: readonly unknown[] = []) =>
-        withReason(() =>
-          connection.prepare<unknown[], Record<string, unknown>>(sql).all(...parameters),
-        ),
-      async [Symbol.asyncDispose]() {
-        connection.close()
-      },
-    }
-  })
+  const open = () =>
+    closeOnError(openToRead(file), connection => snapshotOf(connection, entities))
+  return withReason(open, file)
+}
+
+async function snapshotOf(
+  connection: Database,
+  entities: Entities,
+): Promise<SqliteSnapshot> {
+  const schemaVersion = await checkedVersion(entities, connection)
+  if (schemaVersion === undefined) {
+    throw new NoStoreError('it is empty')
+  }
+  return {
+    connection,
+    schemaVersion,
+    compiled: compileEntities(entities, sqliteDialect),
+    query: (sql: string, parameters: readonly unknown[] = []) =>
+      withReason(() =>
+        connection.prepare<unknown[], Record<string, unknown>>(sql).all(...parameters),
+      ),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+    },
+  }
 }
 
 /**

@@ -1,3 +1,5 @@
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
@@ -6,7 +8,7 @@ import type { EngineOptions, MainStorage, SqliteHandle, StoreContent } from '../
 import { inspectSqlite } from './backup.ts'
 import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
-import { isFile } from './store-path.ts'
+import { isFile, refuseSecondPath } from './store-path.ts'
 import { withReason } from './with-reason.ts'
 import { startWriter } from './writer-client.ts'
 
@@ -26,7 +28,7 @@ export function sqliteStore(file: string, content: StoreContent) {
         async () => ({ versionBefore: await findVersion(file, entities) }),
         file,
       ),
-    read: () => withReason(() => openReadOnly(file, entities), file),
+    read: () => openReadOnly(file, entities),
     inspect: () => withReason(() => inspectSqlite(file, entities), file),
   }
 }
@@ -35,14 +37,29 @@ async function findVersion(
   file: string,
   entities: Entities,
 ): Promise<number | undefined> {
+  requireWritable(file)
+  requireWritable(dirname(file))
+  if (!isFile(file)) {
+    return undefined
+  }
+  refuseSecondPath(file)
   try {
-    await using reading = isFile(file) ? await openReadOnly(file, entities) : undefined
-    return reading?.schemaVersion
+    await using reading = await openReadOnly(file, entities)
+    return reading.schemaVersion
   } catch (error) {
     if (error instanceof NoStoreError) {
       return undefined
     }
     throw error
+  }
+}
+
+/** Requires that a path, or the folder in which it would be created, may be written. */
+function requireWritable(path: string): void {
+  if (existsSync(path)) {
+    accessSync(path, constants.W_OK)
+  } else {
+    requireWritable(dirname(path))
   }
 }
 
