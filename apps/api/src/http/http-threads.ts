@@ -85,16 +85,12 @@ async function startHttpThread(data: HttpThreadData, mainThread: MainThread) {
   })
   const exited = once(worker, 'exit')
   await Promise.race([calls.ready(), exited])
-  return { calls, ended: passOnExitCode(exited) }
-}
-
-/**
- * Rejects if the thread throws. Until a stop awaits this, the rejection is unhandled, and
- * `serve.ts` ends the process.
- */
-async function passOnExitCode(exited: Promise<unknown[]>): Promise<void> {
-  const [code] = await exited
-  if (code !== 0) {
-    process.exitCode = 1
-  }
+  // Rejects if the thread throws. Until a stop awaits this, the rejection is unhandled,
+  // and `serve.ts` ends the process.
+  const ended = exited.then(([code]) => {
+    if (code !== 0) {
+      process.exitCode = 1
+    }
+  })
+  return { calls, ended }
 }

@@ -50,15 +50,12 @@ export function createScrape(
 function inTime(read: ReadSamples): ReadSamples {
   let latest: Samples = {}
   const readLatest = async () => {
-    try {
-      latest = await read()
-    } catch {
-      // The previous samples stay.
-    }
+    latest = await read()
   }
   return async () => {
     const tooLate = setTimeout(scrapeTimeoutMs, undefined, { ref: false })
-    await Promise.race([readLatest(), tooLate])
+    // After a failure, the previous samples stay.
+    await Promise.race([readLatest().catch(() => {}), tooLate])
     return latest
   }
 }

@@ -17,23 +17,6 @@ import { answerLimits, limitReading } from './limit-reading.ts'
 const clients = { 'http:': http, 'https:': https }
 type Protocol = keyof typeof clients
 
-// A webhook without access to private addresses must not reuse a connection to one.
-const agents = { private: createAgents(), public: createAgents(lookUpPublic) }
-
-function createAgents(lookup?: LookupFunction): Readonly<Record<Protocol, http.Agent>> {
-  const options = {
-    keepAlive: true,
-    timeout: courierLimits.deliveryTimeoutMs,
-    // Makes Node pass all addresses of a name to `lookup`.
-    autoSelectFamily: true,
-    // Node gives up an address after 250 ms, which is little for a listener far away and
-    // for a busy machine. The delivery then fails if the next address refuses.
-    autoSelectFamilyAttemptTimeout: 5_000,
-    ...(lookup && { lookup }),
-  }
-  return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
-}
-
 /**
  * Sends one delivery and resolves to the answer. Follows no redirect, ignores proxies in
  * the environment, and checks every address that it connects to.
@@ -126,13 +109,28 @@ function requestOf(
 }
 
 /** Checks the addresses of a name at each connection, as they may change in between. */
-function lookUpPublic(
-  ...[hostname, options, callback]: Parameters<LookupFunction>
-): void {
+const lookUpPublic: LookupFunction = (hostname, options, callback) => {
   dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
     const refusal = error ?? privateAddressError(addresses.map(({ address }) => address))
     callback(refusal, addresses)
   })
+}
+
+// A webhook without access to private addresses must not reuse a connection to one.
+const agents = { private: createAgents(), public: createAgents(lookUpPublic) }
+
+function createAgents(lookup?: LookupFunction) {
+  const options = {
+    keepAlive: true,
+    timeout: courierLimits.deliveryTimeoutMs,
+    // Makes Node pass all addresses of a name to `lookup`.
+    autoSelectFamily: true,
+    // Node gives up an address after 250 ms, which is little for a listener far away and
+    // for a busy machine. The delivery then fails if the next address refuses.
+    autoSelectFamilyAttemptTimeout: 5_000,
+    ...(lookup && { lookup }),
+  }
+  return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
 }
 
 /**

@@ -5,7 +5,6 @@ import {
   type CourierReport,
   type Outbox,
   type Post,
-  type PostAnswer,
   type WebhookFigures,
   type WebhookId,
 } from '@plant-store/webhooks'
@@ -83,9 +82,9 @@ export function startCourier(
 }
 
 /** Returns the sender. Logs once of each URL that its answers are cut. */
-function createPost(logger: Logger): (delivery: Post) => Promise<PostAnswer> {
+function createPost(logger: Logger) {
   const excessive = new Set<string>()
-  return async delivery => {
+  return async (delivery: Post) => {
     // Loaded with the first delivery, because many stores have no webhook.
     const { sendWebhook } = await import('./send-webhook.ts')
     const answer = await sendWebhook(delivery)
