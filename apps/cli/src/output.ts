@@ -100,12 +100,10 @@ export async function printSecret(
   secret: string,
   undo: () => Promise<unknown>,
 ): Promise<void> {
-  try {
-    await print({ json }, result, secret)
-  } catch (error) {
+  await print({ json }, result, secret).catch(async error => {
     await undo()
     throw error
-  }
+  })
 }
 
 /**

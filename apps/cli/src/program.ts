@@ -139,7 +139,11 @@ function printError(error: unknown, isJson: boolean): number {
 
   const exitCode = exitCodeOf(error)
   if (exitCode !== exitCodes.outputClosed) {
-    process.stderr.write(errorLine(describeError(error), isJson))
+    const advice =
+      error instanceof NoStoreError
+        ? ': set DATABASE_URL, change to the folder of the server, or start the server first'
+        : ''
+    process.stderr.write(errorLine(messageOf(error) + advice, isJson))
   }
   return exitCode
 }
@@ -157,14 +161,6 @@ function printUsageError(error: CommanderError, isJson: boolean): number {
     process.stderr.write(errorLine(`${words} (see --help)`, isJson))
   }
   return exitCodes.usage
-}
-
-function describeError(error: unknown): string {
-  const words = messageOf(error)
-  if (error instanceof NoStoreError) {
-    return `${words}: set DATABASE_URL, change to the folder of the server, or start the server first`
-  }
-  return words
 }
 
 function exitCodeOf(error: unknown): number {

@@ -68,7 +68,13 @@ async function runImport(from: string, options: Options): Promise<void> {
   const lines = await openLines(from, plantReading, options, signal)
   const name = from === '-' ? 'plant-store' : from
   const rejectsPath = options.rejects ?? `${name}.rejects.${lines.format}`
-  refuseRejects(rejectsPath, from)
+  if (isSameFile(from, rejectsPath)) {
+    throw new CommandError(
+      `${rejectsPath} is the file to import: name another file with --rejects`,
+      exitCodes.usage,
+    )
+  }
+  refuseStore(rejectsPath, storeUrl())
 
   using result = new ImportResult(rejectsPath, lines.reader)
   await using storage = dryRun ? undefined : await openStore(patience)
@@ -100,18 +106,6 @@ async function runImport(from: string, options: Options): Promise<void> {
   if (hasRejects) {
     process.exitCode = exitCodes.incomplete
   }
-}
-
-/** @throws CommandError if the rejects would replace the input or the store */
-function refuseRejects(rejectsPath: string, from: string): void {
-  if (isSameFile(from, rejectsPath)) {
-    const advice = 'name another file with --rejects'
-    throw new CommandError(
-      `${rejectsPath} is the file to import: ${advice}`,
-      exitCodes.usage,
-    )
-  }
-  refuseStore(rejectsPath, storeUrl())
 }
 
 /**
