@@ -1,33 +1,11 @@
-import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
+import { scopesByChoice } from '@plant-store/access'
 import { memoryUseCases, plant } from '@plant-store/domain/testing'
-import { silentLogger } from '@plant-store/harness/silent-logger'
 import { createServer } from '@plant-store/http/server'
-import { serverDefaults } from '@plant-store/http/testing'
-
-/** Returns a gate, with a function that creates a token. */
-function createTokens() {
-  const scopesByHash = new Map<string, typeof scopesByChoice.write>()
-  const createdAt = new Date()
-  const gate = createGate({
-    async find(hash) {
-      const scopes = scopesByHash.get(hash)
-      return scopes && { name: 'me', scopes, createdAt }
-    },
-    markUsed: async () => {},
-  })
-  return {
-    gate,
-    token(scopes = scopesByChoice.write): string {
-      const minted = mintToken()
-      scopesByHash.set(hashToken(minted), scopes)
-      return minted
-    },
-  }
-}
+import { createMemoryTokens, serverDefaults } from '@plant-store/http/testing'
 
 /** The real server with the page, over a repository in memory. */
 export async function startStore() {
-  const { gate, token } = createTokens()
+  const { gate, add } = createMemoryTokens()
   const { plants } = memoryUseCases()
   let isHeld = async () => {}
   const server = createServer({
@@ -41,16 +19,13 @@ export async function startStore() {
       },
     },
     gate,
-    check: async () => {},
-    metrics: async () => 'plant_store_ready 1\n',
-    logger: silentLogger,
     page: new URL('../dist/', import.meta.url),
   })
   const url = await server.listen({ host: '127.0.0.1', port: 0 })
   return {
     url,
     plants,
-    token,
+    token: (scopes = scopesByChoice.write) => add('me', scopes),
     /** Holds all lists back after so many, until the returned function is called. */
     holdListsAfter(count: number): () => void {
       const released = Promise.withResolvers<void>()

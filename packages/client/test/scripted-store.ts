@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type ClientOptions, createPlantClient } from '@plant-store/client'
+import { listenLocally } from '@plant-store/harness'
 
 /** Answers one request, or does something else with it. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void
@@ -32,10 +32,7 @@ export async function scripted(
     requests.push({ method, url, headers, body })
     step(response, request)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address() as AddressInfo
-  const baseUrl = `http://127.0.0.1:${address.port}`
+  const baseUrl = `http://127.0.0.1:${await listenLocally(server)}`
   return {
     baseUrl,
     client: createPlantClient({ baseUrl, token: 't', ...options }),

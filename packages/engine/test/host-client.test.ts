@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { listenLocally } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { assert, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
@@ -39,16 +39,13 @@ async function startServer(answer: (socket: Socket, message: Buffer) => void) {
     socket.on('close', () => sockets.delete(socket))
     socket.on('data', (message: Buffer) => answer(socket, message))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listenLocally(server)
   onTestFinished(() => {
     server.close()
     for (const socket of sockets) {
       socket.destroy()
     }
   })
-  // A listener on a port has an address of this form.
-  const { port } = server.address() as AddressInfo
   return { url: `postgres://u:p@127.0.0.1:${port}/d`, sockets }
 }
 

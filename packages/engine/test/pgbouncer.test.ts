@@ -1,18 +1,14 @@
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import { notesFrom, openStorage } from './notes.ts'
 
-let database: TestDatabase
-
+const database = await createTestDatabase()
 beforeAll(async () => {
-  database = await createTestDatabase()
   // A client that relies on the server's own settings loses changes.
-  const name = new URL(database.url).pathname.slice(1)
-  await database.query(`alter database ${name} set synchronous_commit = off`)
+  await database.query(`alter database ${database.name} set synchronous_commit = off`)
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
@@ -24,7 +20,7 @@ async function startPooled(settings: Readonly<Record<string, string>>) {
   const all = { pool_mode: 'transaction', ...settings }
   const pooler = await startPgbouncer(inject('postgresUrl'), all)
   const parameters = 'pool_mode' in settings ? '' : '?pool_mode=transaction'
-  const url = new URL(new URL(database.url).pathname + parameters, pooler.url).href
+  const url = new URL(database.name + parameters, pooler.url).href
   return { url, [Symbol.asyncDispose]: () => pooler[Symbol.asyncDispose]() }
 }
 

@@ -1,6 +1,5 @@
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
 import type { PostgresHandle, PostgresOptions } from '../src/types.ts'
 import { attachStorage } from './notes.ts'
@@ -9,14 +8,9 @@ import { attachStorage } from './notes.ts'
 const goneUrl = 'postgres://127.0.0.1:1/a'
 const goneReason = 'connect ECONNREFUSED 127.0.0.1:1'
 
-let database: TestDatabase
+const database = await createTestDatabase()
 /** The URL of the same server for sessions that only read. */
-let readOnlyUrl: string
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  readOnlyUrl = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-})
+const readOnlyUrl = `${database.url}?options=-c%20default_transaction_read_only%3Don`
 afterAll(() => database[Symbol.asyncDispose]())
 
 /** Lets a test move the timers of the store. Those of the server go on. */

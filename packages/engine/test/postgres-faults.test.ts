@@ -113,8 +113,8 @@ describe('of two hosts that accept writes', () => {
   })
 
   test('either is taken if they are one server by two names', async () => {
-    const { host, port, pathname } = new URL(database.url)
-    const url = urlOf([host, `localhost:${port}`], pathname.slice(1))
+    const { host, port } = new URL(database.url)
+    const url = urlOf([host, `localhost:${port}`], database.name)
 
     await using sameStorage = await open(url)
     const outcome = await sameStorage.notes.insert(note(1))
@@ -123,7 +123,7 @@ describe('of two hosts that accept writes', () => {
   })
 
   test('none is taken once a former primary comes back', async () => {
-    const name = new URL(database.url).pathname.slice(1)
+    const { name } = database
     const hosts = [hostOf(inject('postgresUrl')), hostOf(server.url)]
     await using farStorage = await open(urlOf(hosts, name))
     await farStorage.notes.insert(note(1))
@@ -303,8 +303,9 @@ async function waitForSessions(condition: string, count: number): Promise<void> 
 
 /** Changes settings of the database, in a commit that waits for no standby. */
 async function setForDatabase(change: string): Promise<void> {
-  const name = new URL(database.url).pathname.slice(1)
-  await database.query(`set synchronous_commit = local; alter database ${name} ${change}`)
+  await database.query(
+    `set synchronous_commit = local; alter database ${database.name} ${change}`,
+  )
 }
 
 async function alterSystem(name: string, value: string): Promise<void> {

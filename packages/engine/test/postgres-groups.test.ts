@@ -1,7 +1,6 @@
 import type { Storage } from '@plant-store/engine'
 import { until } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -9,10 +8,8 @@ import { type Entered, note, notesFrom, openStorage } from './notes.ts'
 import { newFile } from './places.ts'
 import { type FaultyProxy, startProxy, type Tamper } from './proxy.ts'
 
-let database: TestDatabase
-
+const database = await createTestDatabase()
 beforeAll(async () => {
-  database = await createTestDatabase()
   await using storage = await openStorage({ url: database.url })
   await storage.check()
 })
@@ -47,7 +44,7 @@ test(
   async () => {
     const settings = { pool_mode: 'transaction', default_pool_size: '8' }
     await using pooler = await startPgbouncer(inject('postgresUrl'), settings)
-    const path = `${new URL(database.url).pathname}?pool_mode=transaction`
+    const path = `${database.name}?pool_mode=transaction`
     const url = new URL(path, pooler.url).href
 
     expect(await findTornGroups(url, lastToArrive)).toEqual([])

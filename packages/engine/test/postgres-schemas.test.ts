@@ -1,22 +1,16 @@
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { inspectStore, note, openStorage, planOpening } from './notes.ts'
 
 type TestRole = Awaited<ReturnType<typeof createRole>>
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database[Symbol.asyncDispose]())
 
 // A schema is removed in a tenth of the time of a database.
 afterEach(async () => {
-  const { pathname } = new URL(database.url)
   await database.query(`
-    alter database ${pathname.slice(1)} reset all;
+    alter database ${database.name} reset all;
     drop schema if exists public, second, "Odd, ""one""" cascade;
     create schema public;
     grant usage on schema public to public`)
@@ -78,8 +72,9 @@ describe('a store in public, after the search path got a schema before it', () =
     await database.query('create schema second')
     await createStore(`${database.url}?options=-c%20search_path%3Dsecond`)
 
-    const name = new URL(database.url).pathname.slice(1)
-    await database.query(`alter database ${name} set search_path = second, public`)
+    await database.query(
+      `alter database ${database.name} set search_path = second, public`,
+    )
     await database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`,

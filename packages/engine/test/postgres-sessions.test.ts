@@ -1,17 +1,11 @@
-import type { MainStorage } from '@plant-store/engine'
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Entered, note, openReader, openStorage } from './notes.ts'
+import { afterAll, expect, test } from 'vitest'
+import { note, openReader, openStorage } from './notes.ts'
 import { startProxy } from './proxy.ts'
 
-let database: TestDatabase
-let storage: MainStorage<Entered>
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  storage = await openStorage({ url: database.url })
-})
+const database = await createTestDatabase()
+const { name } = database
+const storage = await openStorage({ url: database.url })
 afterAll(async () => {
   await storage[Symbol.asyncDispose]()
   await database[Symbol.asyncDispose]()
@@ -19,7 +13,6 @@ afterAll(async () => {
 
 test('a reader that pauses outlasts the limits of its database', async () => {
   await storage.notes.insert(note(1))
-  const name = new URL(database.url).pathname.slice(1)
   for (const limit of ['idle_in_transaction_session_timeout', 'transaction_timeout']) {
     await database.query(`alter database ${name} set ${limit} = '200ms'`)
   }

@@ -1,13 +1,10 @@
-import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { limitWarnings } from '../src/postgres/server-warnings.ts'
 import { attachStorage, note, openStorage } from './notes.ts'
 
-let database: TestDatabase
-
+const database = await createTestDatabase()
 beforeAll(async () => {
-  database = await createTestDatabase()
   await using storage = await openStorage({ url: database.url })
   await storage.check()
   await database.query(`
@@ -65,8 +62,7 @@ test('a warning that the server gives while it lets a client in is reported', as
   await using attached = await attachStorage(storage.share(), attaching)
   await attached.check()
 
-  const name = new URL(own.url).pathname.slice(1)
-  const mismatch = `database "${name}" has a collation version mismatch`
+  const mismatch = `database "${own.name}" has a collation version mismatch`
   expect(opening.warnings).toEqual([mismatch])
   expect(attaching.warnings).toEqual([mismatch])
 })

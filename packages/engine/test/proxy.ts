@@ -1,11 +1,6 @@
 import { once } from 'node:events'
-import {
-  type AddressInfo,
-  connect,
-  createServer,
-  type Server,
-  type Socket,
-} from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { listenLocally } from '@plant-store/harness'
 
 /**
  * A fault of a message to the server. A spoilt message is replaced by one that fails.
@@ -24,9 +19,8 @@ const withoutFault: Tamper = () => undefined
 /** Starts a proxy between the store and its server. */
 export async function startProxy(databaseUrl: string): Promise<FaultyProxy> {
   const listener = createServer()
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  return new FaultyProxy(databaseUrl, listener)
+  const port = await listenLocally(listener)
+  return new FaultyProxy(databaseUrl, listener, port)
 }
 
 /** Stands between the store and its server, where networks fail. */
@@ -39,11 +33,9 @@ export class FaultyProxy implements AsyncDisposable {
   #answersLeft = Number.POSITIVE_INFINITY
   #tamper = withoutFault
 
-  constructor(databaseUrl: string, listener: Server) {
+  constructor(databaseUrl: string, listener: Server, port: number) {
     const url = new URL(databaseUrl)
     this.#serverPort = Number(url.port)
-    // A listener on a port has an address of this form.
-    const { port } = listener.address() as AddressInfo
     url.host = `127.0.0.1:${port}`
     this.url = url.href
     this.#listener = listener

@@ -108,49 +108,57 @@ const shellWord = (word: string) =>
   `contains ${word}, which only a shell replaces: write the path out, or %7E for ~ and %24 for $`
 const unknown = (name: string) =>
   `has an unknown parameter ${name}: it takes host, port, dbname, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
-test.each([
-  ['', fileForm],
-  ['file:a%20', whiteSpace],
-  ['file:///data/a%0A', whiteSpace],
-  ['file:%3Amemory%3A', fileForm],
-  ['file://host/plants.db', fileForm],
-  ['file:a?mode=ro', fileForm],
-  ['file:data/100%.db', notDecodable],
-  ['postgres://u:50%@db/plants', notDecodable],
-  ['postgres://db/plants?password=100%', notDecodable],
-  ['file:~/plants.db', shellWord('~')],
+/** URLs that name no store, by the words of the refusal. */
+const refused: Readonly<Record<string, readonly string[]>> = {
+  [fileForm]: [
+    '',
+    'file:%3Amemory%3A',
+    'file://host/plants.db',
+    'file:a?mode=ro',
+    'http://a/b',
+  ],
+  [whiteSpace]: ['file:a%20', 'file:///data/a%0A'],
+  [notDecodable]: [
+    'file:data/100%.db',
+    'postgres://u:50%@db/plants',
+    'postgres://db/plants?password=100%',
+  ],
+  [shellWord('~')]: ['file:~/plants.db'],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a shell replaces
-  ['file:/data/${STAGE}.db', shellWord('${STAGE}')],
-  ['http://a/b', fileForm],
-  ['postgres:/plants', serverForm],
-  ['postgres://u:p/ss@db/plants', serverForm],
-  ['postgres:///plants?host=', serverForm],
-  ['postgres://,a/plants?host=/run', serverForm],
-  ['postgres:///plants?host=a,b&port=1,2,3', serverForm],
-  ['postgres://db/plants\n', serverForm],
-  ['postgres://[::1/plants', serverForm],
-  ['postgres://u:p@ss@db/plants', serverForm],
-  ['postgres://db:port/plants', serverForm],
-  ['postgres://db/plants#a', serverForm],
-  ['postgres://db/plants?sslmod=verify-full', unknown('sslmod')],
-  // Each may have a password with special characters, which no message shows.
-  ['postgres://u:12/secret@db/plants', serverForm],
-  ['postgres://u:12/?host=secret@db/plants', serverForm],
-  ['postgres://u:12#secret@db/plants', serverForm],
-  [
-    'postgres://db/plants?sslmode=verify_full',
-    'has an unknown sslmode: it must be one of disable, no-verify, require, verify-ca, verify-full',
+  [shellWord('${STAGE}')]: ['file:/data/${STAGE}.db'],
+  [serverForm]: [
+    'postgres:/plants',
+    'postgres://u:p/ss@db/plants',
+    'postgres:///plants?host=',
+    'postgres://,a/plants?host=/run',
+    'postgres:///plants?host=a,b&port=1,2,3',
+    'postgres://db/plants\n',
+    'postgres://[::1/plants',
+    'postgres://u:p@ss@db/plants',
+    'postgres://db:port/plants',
+    'postgres://db/plants#a',
+    // Each may have a password with special characters, which no message shows.
+    'postgres://u:12/secret@db/plants',
+    'postgres://u:12/?host=secret@db/plants',
+    'postgres://u:12#secret@db/plants',
   ],
-  ['postgres://db:65536/plants', 'has a wrong port: it must be a number up to 65535'],
-  [
+  [unknown('sslmod')]: ['postgres://db/plants?sslmod=verify-full'],
+  'has an unknown sslmode: it must be one of disable, no-verify, require, verify-ca, verify-full':
+    ['postgres://db/plants?sslmode=verify_full'],
+  'has a wrong port: it must be a number up to 65535': [
+    'postgres://db:65536/plants',
     'postgres://db/plants?port=65536',
-    'has a wrong port: it must be a number up to 65535',
   ],
-  [
+  'has an unknown pool_mode: it must be one of session, transaction': [
     'postgres://db/plants?pool_mode=statement',
-    'has an unknown pool_mode: it must be one of session, transaction',
   ],
-])('%j names none', (url, message) => {
+}
+
+const refusedUrls = Object.entries(refused).flatMap(([message, urls]) =>
+  urls.map(url => [url, message] as const),
+)
+
+test.each(refusedUrls)('%j names none', (url, message) => {
   const refusal = expect.objectContaining({ message })
 
   expect(() => parseStoreUrl(url)).toThrow(refusal)

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenLocally } from '@plant-store/harness'
 import { contractCases, createClient, timeoutCases } from '@plant-store/http/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -13,9 +12,7 @@ const careless = createServer((_request, response) => {
 let client: ReturnType<typeof createClient>
 
 beforeAll(async () => {
-  careless.listen(0, '127.0.0.1')
-  await once(careless, 'listening')
-  const url = `http://127.0.0.1:${(careless.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listenLocally(careless)}`
   const tokens = {
     full: 'full',
     readOnly: 'read',

@@ -2,14 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect as openSocket, type Socket } from 'node:net'
-import {
-  type AccessToken,
-  createGate,
-  hashToken,
-  mintToken,
-  type Scope,
-  scopesByChoice,
-} from '@plant-store/access'
+import { scopesByChoice } from '@plant-store/access'
 import {
   createPlantUseCases,
   type Plant,
@@ -24,7 +17,12 @@ import {
   type ServerLimits,
   type ServerOptions,
 } from '@plant-store/http/server'
-import { createClient, createRecorder, serverDefaults } from '@plant-store/http/testing'
+import {
+  createClient,
+  createMemoryTokens,
+  createRecorder,
+  serverDefaults,
+} from '@plant-store/http/testing'
 import type { FastifyInstance } from 'fastify'
 
 export interface ServiceOptions
@@ -74,14 +72,12 @@ export async function startService(options: ServiceOptions = {}) {
     plants: useCases,
     unannounced: useCases,
     gate,
-    check: async () => {},
     logger: {
       error: (details, message) =>
         void logged.push(['error', `${message}: ${Object(details).err.stack}`]),
       debug: details => void debugged.push(details),
     },
     onAnswer: line => void answered.push(line),
-    metrics: async () => '# HELP http_requests_total Requests\n',
     ...serverOptions,
     limits,
   })
@@ -121,23 +117,16 @@ export async function startService(options: ServiceOptions = {}) {
 
 /** Returns tokens with different rights, and the gate that knows them. */
 function createTokens() {
-  const byHash = new Map<string, AccessToken>()
-  const createToken = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
-    const token = mintToken()
-    const expiry = expiresAt && { expiresAt }
-    byHash.set(hashToken(token), { name, scopes, createdAt: new Date(), ...expiry })
-    return token
-  }
-  const past = new Date(Date.now() - 1)
+  const { gate, add } = createMemoryTokens()
+  const { write: all, read } = scopesByChoice
   const tokens = {
-    full: createToken('full', scopesByChoice.write),
-    readOnly: createToken('read only', scopesByChoice.read),
-    writeOnly: createToken('write only', ['plants:write']),
-    expired: createToken('expired', scopesByChoice.write, past),
-    metrics: createToken('metrics', ['metrics:read']),
+    full: add('full', all),
+    readOnly: add('read only', read),
+    writeOnly: add('write only', ['plants:write']),
+    expired: add('expired', all, { expiresAt: new Date(Date.now() - 1) }),
+    metrics: add('metrics', ['metrics:read']),
   }
-  const find = async (hash: string) => byHash.get(hash)
-  return { tokens, gate: createGate({ find, markUsed: async () => {} }) }
+  return { tokens, gate }
 }
 
 /** Returns functions that open connections to the server, and one that ends them all. */

@@ -37,6 +37,7 @@ export {
   type Schema,
 } from './description.ts'
 export { jsonOf, readExactly, toJson } from './exact-json.ts'
+export { createMemoryTokens } from './memory-tokens.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
 export { serverDefaults } from './server-defaults.ts'
 export { type Answer, type Asked, openWire, type Wire } from './wire.ts'

@@ -9,6 +9,9 @@ export const serverDefaults = {
   traceRequest: undefined,
   isLeaving: () => false,
   onAnswer() {},
+  check: async () => {},
+  metrics: async () => '# HELP http_requests_total Requests\n',
+  logger: { error() {}, debug() {} },
   limits: {
     bodyBytesMax: 1024 * 1024,
     headerBytesMax: 16 * 1024,

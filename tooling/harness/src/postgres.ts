@@ -177,6 +177,8 @@ function programsFor(
 
 /** A database, or a schema of one, that exists until it is disposed of. */
 export interface TestDatabase extends AsyncDisposable {
+  /** The name of the database. */
+  readonly name: string
   readonly url: string
   /** Runs a statement with rights that the store itself doesn't have or use. */
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
@@ -243,6 +245,7 @@ function testDatabase(
   const queryHere: TestDatabase['query'] = async (sql, values = []) =>
     (await connection.query(sql, [...values])).rows
   return {
+    name: url.pathname.slice(1),
     url: url.href,
     query: queryHere,
     async createReader() {

@@ -1,2 +1,0 @@
-/** A logger for the server that writes nothing. */
-export const silentLogger = { error() {}, debug() {} }
