@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { launch, type Program } from './program.ts'
+import { launch } from './program.ts'
 
 /** The program of the command line. */
 export const commandProgram = fileURLToPath(
@@ -20,15 +20,10 @@ export interface Result {
   readonly stderr: string
 }
 
-export interface StartedCommand extends Program {
-  readonly result: Promise<Result>
-}
+export type StartedCommand = ReturnType<typeof startCommand>
 
 /** Starts the command line. */
-export function startCommand(
-  args: readonly string[],
-  options: CommandOptions = {},
-): StartedCommand {
+export function startCommand(args: readonly string[], options: CommandOptions = {}) {
   const { databaseUrl, environment, folder, input } = options
   const program = launch([process.execPath, commandProgram, ...args], {
     folder,
@@ -38,7 +33,7 @@ export function startCommand(
     },
   })
   program.process.stdin.end(input)
-  const result = program.ended.then(ending => ({
+  const result: Promise<Result> = program.ended.then(ending => ({
     code: typeof ending === 'number' ? ending : null,
     stdout: program.output(),
     stderr: program.errors(),

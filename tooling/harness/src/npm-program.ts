@@ -3,23 +3,18 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-/** A program in a package of npm that is too large for every clone to fetch. */
-interface NpmProgram {
-  /** Where it is once it is fetched. */
-  readonly path: string
-  /** Fetches it from npm's registry, unless it is there. */
-  fetch(): Promise<string>
-}
-
 const { platform, arch } = process
 const [suffix, system] = platform === 'win32' ? ['.exe', 'win'] : ['', platform]
 const cache = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
 
-function npmProgram(name: string, version: string, file: string): NpmProgram {
+/** A program in a package of npm that is too large for every clone to fetch. */
+function npmProgram(name: string, version: string, file: string) {
   const folder = `${cache}/${name.replace('/', '+')}-${version}`
   const path = `${folder}/node_modules/${name}/bin/${file}${suffix}`
   return {
+    /** Where it is once it is fetched. */
     path,
+    /** Fetches it from npm's registry, unless it is there. */
     async fetch() {
       if (existsSync(path)) {
         return path
@@ -38,5 +33,5 @@ const bunArch = arch === 'arm64' ? 'aarch64' : arch
 export const bun = npmProgram(`@oven/bun-${bunPlatform}-${bunArch}`, '1.4.5', 'bun')
 
 /** Another version of Node. */
-export const nodeOf = (version: string): NpmProgram =>
+export const nodeOf = (version: string) =>
   npmProgram(`node-${system}-${arch}`, version, 'node')

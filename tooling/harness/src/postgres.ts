@@ -10,21 +10,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
 /** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
-export interface PostgresServer extends AsyncDisposable {
-  /** Its user may do everything. */
-  readonly url: string
-  /** Ends it in order, every connection at once. */
-  stop(): Promise<void>
-  /** Ends it as a power cut would. */
-  kill(): Promise<void>
-  /**
-   * Starts it again, on the same port and with what was on the disk.
-   *
-   * @param asStandby it then waits for a primary that never comes, and takes no writes
-   *   until it is promoted
-   */
-  start(options?: { asStandby: boolean }): Promise<void>
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>
 
 /**
  * Starts a new server on a free port of the loopback interface, with its files in the
@@ -33,19 +19,22 @@ export interface PostgresServer extends AsyncDisposable {
  *
  * @param settings such as `{ max_connections: '20' }`
  */
-export async function startPostgres(
-  settings: Readonly<Record<string, string>> = {},
-): Promise<PostgresServer> {
+export async function startPostgres(settings: Readonly<Record<string, string>> = {}) {
   const port = await freePort()
   const temporary = temporaryFolder()
   const folder = temporary.path
   const user = userOf('nobody')
   const programs = programsFor(folder, user)
   const data = join(folder, 'data')
-  await initialize(join(programs, 'initdb'), folder, user)
+  const password = join(folder, 'password')
+  writeFileSync(password, 'secret')
+  const args = [...filesOptions, '-D', data, `--pwfile=${password}`]
+  await promisify(execFile)(join(programs, 'initdb'), args, { ...user, cwd: folder })
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
-  const flags = ['-D', data, '-p', `${port}`, ...flagsOf(settings)]
-  const command = [join(programs, 'postgres'), ...flags] as const
+  const all = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
+  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const postgres = join(programs, 'postgres')
+  const command = [postgres, '-D', data, '-p', `${port}`, ...flags] as const
   let server: Program | undefined
 
   const answers = async () => (await query(url, 'select 1')).length === 1
@@ -85,9 +74,18 @@ export async function startPostgres(
   }
 
   return {
+    /** Its user may do everything. */
     url,
+    /**
+     * Starts it again, on the same port and with what was on the disk.
+     *
+     * @param asStandby it then waits for a primary that never comes, and takes no writes
+     *   until it is promoted
+     */
     start,
+    /** Ends it in order, every connection at once. */
     stop,
+    /** Ends it as a power cut would. */
     async kill() {
       const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
       process.kill(Number(pid), 'SIGKILL')
@@ -105,38 +103,18 @@ export async function startPostgres(
   }
 }
 
-function flagsOf(settings: Readonly<Record<string, string>>): readonly string[] {
-  const all = {
-    unix_socket_directories: '',
-    listen_addresses: '127.0.0.1',
-    ...settings,
-  }
-  return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-}
-
-/** Makes the files of a server, in the folder `data` of a folder. */
-async function initialize(
-  initdb: string,
-  folder: string,
-  user: ReturnType<typeof userOf>,
-): Promise<void> {
-  writeFileSync(join(folder, 'password'), 'secret')
-  const args = [
-    '-D',
-    join(folder, 'data'),
-    '--username=postgres',
-    `--pwfile=${join(folder, 'password')}`,
-    '--auth=password',
-    // Texts are in the order of a language, unlike in SQLite, so that code which relies
-    // on the order of a database fails.
-    '--encoding=UTF8',
-    '--locale=C',
-    '--locale-provider=icu',
-    '--icu-locale=en-US',
-    '--no-sync',
-  ]
-  await promisify(execFile)(initdb, args, { ...user, cwd: folder })
-}
+/** How the files of a server are made. */
+const filesOptions = [
+  '--username=postgres',
+  '--auth=password',
+  // Texts are in the order of a language, unlike in SQLite, so that code which relies
+  // on the order of a database fails.
+  '--encoding=UTF8',
+  '--locale=C',
+  '--locale-provider=icu',
+  '--icu-locale=en-US',
+  '--no-sync',
+]
 
 /** Returns the user whom root becomes, as PostgreSQL does not run as root. */
 export function userOf(
@@ -176,21 +154,13 @@ function programsFor(
 }
 
 /** A database, or a schema of one, that exists until it is disposed of. */
-export interface TestDatabase extends AsyncDisposable {
-  /** The name of the database. */
-  readonly name: string
-  readonly url: string
-  /** Runs a statement with rights that the store itself doesn't have or use. */
-  query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
-  /** Makes a user who may read the tables that are there, and not write. */
-  createReader(): Promise<
-    { readonly name: string; readonly url: string } & AsyncDisposable
-  >
-}
+export type TestDatabase = ReturnType<typeof testDatabase>
+
+const newName = (prefix: string) => `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`
 
 /** @param serverUrl of a user who may make databases */
 export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
-  const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
+  const name = newName('plant_store')
   const server = serverAt(serverUrl)
   // Copying files takes the server half the time of logging each page.
   await server.query(
@@ -209,7 +179,7 @@ export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
  * @param serverUrl of a user who may make schemas
  */
 export async function createSchema(serverUrl: string): Promise<TestDatabase> {
-  const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
+  const name = newName('plant_store')
   const server = serverAt(serverUrl)
   await server.query(`create schema ${name}`)
   const url = new URL(serverUrl)
@@ -236,32 +206,36 @@ function connectionTo(connectionString: string): pg.Pool {
   return pool.on('connect', client => client.on('error', () => {})).on('error', () => {})
 }
 
-function testDatabase(
-  url: URL,
-  schema: string,
-  drop: () => Promise<unknown>,
-): TestDatabase {
+function testDatabase(url: URL, schema: string, drop: () => Promise<unknown>) {
   const connection = connectionTo(url.href)
-  const queryHere: TestDatabase['query'] = async (sql, values = []) =>
-    (await connection.query(sql, [...values])).rows
+  const query = async (
+    sql: string,
+    values: readonly unknown[] = [],
+  ): Promise<Record<string, unknown>[]> => (await connection.query(sql, [...values])).rows
   return {
+    /** The name of the database. */
     name: url.pathname.slice(1),
     url: url.href,
-    query: queryHere,
+    /** Runs a statement with rights that the store itself doesn't have or use. */
+    query,
+    /** Makes a user who may read the tables that are there, and not write. */
     async createReader() {
-      const reader = `reader_${crypto.randomUUID().replaceAll('-', '')}`
-      await queryHere(
-        `create role ${reader} login password 'secret';
-        grant usage on schema ${schema} to ${reader};
-        grant select on all tables in schema ${schema} to ${reader}`,
+      const name = newName('reader')
+      await query(
+        `create role ${name} login password 'secret';
+        grant usage on schema ${schema} to ${name};
+        grant select on all tables in schema ${schema} to ${name}`,
       )
-      const readerUrl = Object.assign(new URL(url), {
-        username: reader,
-        password: 'secret',
-      }).href
-      const dispose = async () =>
-        void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
-      return { name: reader, url: readerUrl, [Symbol.asyncDispose]: dispose }
+      const readerUrl = new URL(url)
+      readerUrl.username = name
+      readerUrl.password = 'secret'
+      return {
+        name,
+        url: readerUrl.href,
+        async [Symbol.asyncDispose]() {
+          await query(`drop owned by ${name}; drop role ${name}`)
+        },
+      }
     },
     async [Symbol.asyncDispose]() {
       await connection.end()

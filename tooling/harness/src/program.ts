@@ -5,21 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 export type Ending = number | NodeJS.Signals
 
 /** A program in a process of its own. Disposing of it kills it. */
-export interface Program extends AsyncDisposable {
-  readonly process: ChildProcessWithoutNullStreams
-  readonly pid: number
-  /** Resolves once it has ended and all of its output was read. */
-  readonly ended: Promise<Ending>
-  /** Returns what it has written to standard output so far. */
-  output(): string
-  /** Returns what it has written to standard error so far. */
-  errors(): string
-  isRunning(): boolean
-  /** @throws Error with the end of what it printed, when it has ended */
-  assertRunning(): void
-  /** Sends a signal and waits for the end. */
-  end(signal?: NodeJS.Signals): Promise<Ending>
-}
+export type Program = ReturnType<typeof launch>
 
 export interface LaunchOptions {
   readonly folder?: string | undefined
@@ -54,7 +40,7 @@ export function launch(
     lastSignal = 'SIGKILL',
     owner,
   }: LaunchOptions = {},
-): Program {
+) {
   const log = logFile === undefined ? undefined : openSync(logFile, 'a')
   const child = spawn(file, args, {
     cwd: folder,
@@ -96,10 +82,14 @@ export function launch(
   return {
     process: child,
     pid: child.pid as number,
+    /** Resolves once it has ended and all of its output was read. */
     ended,
+    /** Returns what it has written to standard output so far. */
     output: () => output,
+    /** Returns what it has written to standard error so far. */
     errors: () => errors,
     isRunning,
+    /** @throws Error with the end of what it printed, when it has ended */
     assertRunning() {
       if (isRunning()) {
         return
@@ -110,6 +100,7 @@ export function launch(
         `${file} ended (${how}), and last printed:\n${printed.slice(-2_000)}`,
       )
     },
+    /** Sends a signal and waits for the end. */
     end,
     async [Symbol.asyncDispose]() {
       await end('SIGKILL').catch(() => {})

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { launch, type Program } from './program.ts'
+import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** The file that starts our server. */
@@ -50,23 +50,13 @@ export interface LogLine {
 }
 
 /** Our server, perhaps not listening yet. */
-export interface LaunchedServer extends Program {
-  /** Every line of its log so far. */
-  readonly log: readonly LogLine[]
-  /** Returns the lines that are warnings or worse. */
-  warnings(): readonly LogLine[]
-  /** Resolves to the first line of its log with this message. */
-  logged(message: string): Promise<LogLine>
-}
-
-export interface Server extends LaunchedServer {
-  readonly url: string
-}
+export type LaunchedServer = ReturnType<typeof launchServer>
+export type Server = Awaited<ReturnType<typeof startServer>>
 
 const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(level)
 
 /** Starts our server on a free port, and does not wait for it. */
-export function launchServer(options: ServerOptions = {}): LaunchedServer {
+export function launchServer(options: ServerOptions = {}) {
   const { databaseUrl, environment, folder, preload, onTerminal, keepsOnlyWarnings } =
     options
   const { command: [file, ...args] = [process.execPath, serverProgram] } = options
@@ -107,9 +97,12 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
   })
   return {
     ...program,
+    /** Every line of its log so far. */
     log,
+    /** Returns the lines that are warnings or worse. */
     warnings: () => log.filter(isWarning),
-    async logged(message) {
+    /** Resolves to the first line of its log with this message. */
+    async logged(message: string) {
       for (;;) {
         const line = log.find(({ msg }) => msg === message)
         if (line !== undefined) {
@@ -134,7 +127,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
  *
  * @throws Error if it ends instead
  */
-export async function startServer(options: ServerOptions = {}): Promise<Server> {
+export async function startServer(options: ServerOptions = {}) {
   const server = launchServer(options)
   const timer = setTimeout(() => server.end('SIGKILL'), startTimeoutMs)
   const { url } = await server.logged('listening').finally(() => clearTimeout(timer))

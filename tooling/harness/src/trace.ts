@@ -6,11 +6,6 @@ import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
-interface Tracer {
-  /** Detaches from the process, and resolves to the observed calls, a line each. */
-  detach(): Promise<readonly string[]>
-}
-
 export const hasStrace = isInstalled('strace')
 
 /** The reason why nothing can be traced here: some containers forbid it. */
@@ -34,37 +29,25 @@ export const mayStartTraced = () =>
  *   it adds calls to watch
  * @returns `undefined` if strace is missing or must not attach
  */
-export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
+export async function trace(pid: number, inject?: string) {
   const folder = temporaryFolder()
   const file = join(folder.path, 'calls')
-  const calls = [
-    'fsync,fdatasync',
-    ...(inject === undefined ? [] : [inject.split(':')[0]]),
-  ]
+  const calls = ['fsync', 'fdatasync', ...(inject?.split(':', 1) ?? [])]
   const injected = inject?.includes(':') ? ['-e', `inject=${inject}`] : []
+  const options = ['-f', '-y', '-e', `trace=${calls}`, ...injected, '-o', file]
   const { PATH } = process.env
-  const strace = launch(
-    [
-      'strace',
-      '-f',
-      '-y',
-      '-e',
-      `trace=${calls.join()}`,
-      ...injected,
-      '-o',
-      file,
-      '-p',
-      `${pid}`,
-    ],
-    { environment: { PATH }, lastSignal: 'SIGINT' },
-  )
+  const strace = launch(['strace', ...options, '-p', `${pid}`], {
+    environment: { PATH },
+    lastSignal: 'SIGINT',
+  })
   const isAttached = () => strace.errors().includes(' attached')
   await until('strace to attach', () => isAttached() || !strace.isRunning())
   if (!isAttached()) {
     folder[Symbol.dispose]()
-    return undefined
+    return
   }
   return {
+    /** Detaches from the process, and resolves to the observed calls, a line each. */
     async detach() {
       const timer = setTimeout(() => strace.end('SIGKILL'), 10_000)
       await strace.end('SIGINT')
