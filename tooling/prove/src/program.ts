@@ -1,35 +1,23 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   launchServer,
   memorySettings,
   type Program,
-  type Server,
   type ServerOptions,
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
 import type { Random } from '@plant-store/harness/random'
-import { type Client, createClient, createRecorder } from '@plant-store/http/testing'
-import { type Operations, operationsOver } from './operations.ts'
+import { createClient, createRecorder } from '@plant-store/http/testing'
+import { operationsOver } from './operations.ts'
 import type { Finding } from './part.ts'
 
 /** The token of every server here. */
 export const token = 'token-of-these-proofs'
 
-/** A client that compares every answer with the server's description. */
-interface Connected {
-  readonly description: string
-  readonly client: Client
-  readonly operations: Operations
-}
-
 /** Our server, and a client of it. */
-export interface TestedProgram extends Server, Connected {
-  /** Returns the defects that the server logged, a line each. */
-  defects(): string[]
-}
+export type TestedProgram = Awaited<ReturnType<typeof startProgram>>
 
 /**
  * Starts our server for a load of many wrong tokens, by default on an SQLite file of its
@@ -39,13 +27,13 @@ export async function startProgram({
   databaseUrl,
   environment,
   ...options
-}: ServerOptions = {}): Promise<TestedProgram> {
+}: ServerOptions = {}) {
   await using starting = new AsyncDisposableStack()
+  const folder = starting.use(temporaryFolder()).path
   const server = starting.use(
     await startServer({
       ...options,
-      databaseUrl:
-        databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
+      databaseUrl: databaseUrl ?? `file:${join(folder, 'plants.db')}`,
       // These are the settings of `pnpm start`.
       environment: {
         ...memorySettings,
@@ -62,6 +50,7 @@ export async function startProgram({
   return {
     ...server,
     ...connected,
+    /** Returns the defects that the server logged, a line each. */
     defects: () =>
       server
         .warnings()
@@ -80,12 +69,13 @@ export async function withProgram(
   const finding = await run(program)
   const failures = [...finding.failures, ...program.defects()]
   if (!program.isRunning()) {
-    failures.push('the program ended')
+    failures.push(`the program ended, and printed:\n${program.errors()}`)
   }
   return { ...finding, failures }
 }
 
-export async function connect(url: string): Promise<Connected> {
+/** Returns a client that compares every answer with the server's description. */
+export async function connect(url: string) {
   const description = await (await fetch(`${url}/openapi.json`)).text()
   const tokens = {
     full: token,
@@ -111,14 +101,4 @@ export async function killWhileStarting(
 export async function killRunning(program: Program): Promise<readonly string[]> {
   const ended = await program.end('SIGKILL')
   return ended === 'SIGKILL' ? [] : [`it ended before it was killed: ${ended}`]
-}
-
-/** Returns the memory of a server, and 0 once it has ended. */
-export function memoryMib({ pid, isRunning }: Server): number {
-  if (!isRunning()) {
-    return 0
-  }
-  const [, kib = '0'] =
-    /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Math.round(Number(kib) / 1_024)
 }

@@ -1,18 +1,15 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parsePlant } from '@plant-store/domain'
-import { temporaryFolder, until } from '@plant-store/harness'
-import { toJson } from '@plant-store/http/testing'
+import { launch, type Program, temporaryFolder, until } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import type { Circumstances, Finding } from '../part.ts'
-import { memoryMib, type TestedProgram, token, withProgram } from '../program.ts'
-import { type Load, loads, longNames, nextId } from './loads.ts'
-import { openFiles, putLoad } from './put-load.ts'
+import { type TestedProgram, token, withProgram } from '../program.ts'
+import { type Load, loads, nextId, storedPlants } from './loads.ts'
+import { putLoad } from './put-load.ts'
 
 /** The program's largest peak of memory. More means that a bound is missing somewhere. */
 const memoryMibMax = 512
-/** The time to answer a well-behaved client, whatever others do. */
-const healthyAnswerMsMax = 5_000
 const recoveryMsMax = 30_000
 
 /** Time limits short enough to pass within the part's time. */
@@ -30,105 +27,72 @@ const environment = {
  * client must be answered, the memory must stay within its bound, and the program must
  * recover completely.
  */
-export async function runOverload(circumstances: Circumstances): Promise<Finding> {
-  const { scale, programs } = circumstances
+export async function runOverload({ scale, programs }: Circumstances): Promise<Finding> {
   using folder = temporaryFolder()
   const databaseUrl = `file:${join(folder.path, 'plants.db')}`
-  await storeNames(databaseUrl)
+  {
+    await using storage = await openStorage({ url: databaseUrl })
+    for (const plant of storedPlants) {
+      await storage.plants.save(parsePlant(plant))
+    }
+  }
   const options = { databaseUrl, environment, command: programs.server }
   return await withProgram(options, async program => {
     const filesBefore = openFiles(program)
+    const all = Object.entries(loads)
     // A short run takes some of them.
-    const count = Math.ceil(Object.keys(loads).length * Math.min(1, scale))
+    const tried = all.slice(0, Math.ceil(all.length * scale))
     const failures: string[] = []
     let peakOfAllMib = 0
-    for (const [name, load] of Object.entries(loads).slice(0, count)) {
+    for (const [name, load] of tried) {
       const fail = (what: string) => failures.push(`${name}: ${what}`)
-      let isOver = false
-      const asking = askHealthily(program, load, () => isOver, fail)
-      let peakMib = 0
-      const watching = setInterval(() => {
-        peakMib = Math.max(peakMib, memoryMib(program))
-      }, 50)
-      const outcome = await putLoad(program, load).catch((error: Error) => {
+      await using client = await startHealthyClient(program, load)
+      const outcome = await putLoad(program.url, load).catch((error: Error) => {
         fail(error.message)
         return 'failed'
       })
-      isOver = true
-      const wellServed = await asking
-      clearInterval(watching)
-      peakOfAllMib = Math.max(peakOfAllMib, peakMib)
-      console.log(`  ${name}: ${outcome}; ${wellServed}, peak ${peakMib} MiB`)
+      await client.end()
+      client.errors().split('\n').filter(Boolean).forEach(fail)
+      if (!program.isRunning()) {
+        break
+      }
+      const peakMib = peakMemoryMib(program)
+      console.log(`  ${name}: ${outcome}; ${client.output().trim()}, peak ${peakMib} MiB`)
       if (peakMib > memoryMibMax) {
         fail(`it took ${peakMib} MiB`)
       }
-      if (!program.isRunning()) {
-        fail(`the program ended, and printed:\n${program.errors()}`)
-        break
-      }
+      peakOfAllMib = Math.max(peakOfAllMib, peakMib)
       await recovery(program, filesBefore).catch(error => fail(error.message))
     }
     const words = 'loads that nobody should put on it, with a healthy client beside'
     return {
-      tried: `${count} ${words}; peak ${peakOfAllMib} MiB`,
-      times: count,
+      tried: `${tried.length} ${words}; peak ${peakOfAllMib} MiB`,
+      times: tried.length,
       failures,
     }
   })
 }
 
-/** Stores what lists of long names have: short of a body's bound, and far below it. */
-async function storeNames(url: string): Promise<void> {
-  await using storage = await openStorage({ url })
-  const names = Array.from({ length: 20 }, (_, n) => [
-    BigInt(-1 - n),
-    'x'.repeat(100_000),
-  ])
-  const all = [...names, ...longNames.ids.map(id => [id, longNames.name])]
-  for (const [id, name] of all) {
-    await storage.plants.save(parsePlant({ id, name }))
-  }
+const openFiles = ({ pid }: Program) => readdirSync(`/proc/${pid}/fd`).length
+
+/** Returns the largest memory of a program since the last {@link forgetPeak}. */
+function peakMemoryMib({ pid }: Program): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1_024)
 }
 
-/**
- * Asks one request after another until the load is over, and expects an answer to each.
- * Resolves to how well it was served.
- */
-async function askHealthily(
-  { url }: TestedProgram,
-  { refusesNoReader }: Load,
-  isOver: () => boolean,
-  fail: (what: string) => void,
-): Promise<string> {
-  let answers = 0
-  let slowestMs = 0
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const ask = async (method: string, path: string, body: string | null = null) => {
-    const startedMs = performance.now()
-    const signal = AbortSignal.timeout(healthyAnswerMsMax)
-    const answer = await fetch(url + path, { method, headers, body, signal })
-    await answer.arrayBuffer()
-    answers++
-    slowestMs = Math.max(slowestMs, performance.now() - startedMs)
-    // 503 is right under more load than the program can handle.
-    const mayRefuse = answer.status === 503 && (method === 'POST' || !refusesNoReader)
-    if (!answer.ok && !mayRefuse) {
-      fail(`a healthy ${method} was answered with ${answer.status}`)
-    }
-  }
-  while (!isOver()) {
-    try {
-      await ask('POST', '/plants', toJson({ id: nextId(), name: 'healthy' }))
-      await ask('GET', '/plants?limit=10')
-    } catch (error) {
-      fail(`a healthy client was not answered: ${(error as Error).message}`)
-    }
-    await sleep(20)
-  }
-  if (answers === 0) {
-    fail('a healthy client got no answer at all')
-  }
-  return `${answers} healthy answers, slowest ${Math.round(slowestMs)} ms`
+const forgetPeak = ({ pid }: Program) => writeFileSync(`/proc/${pid}/clear_refs`, '5')
+
+/** Starts a client before the load, and resolves when it is answered. */
+async function startHealthyClient(program: TestedProgram, load: Load) {
+  const file = join(import.meta.dirname, 'healthy.ts')
+  const { refusals = ['PUT 503', 'GET 503'] } = load
+  const { url, pid } = program
+  const args = [file, url, `${pid}`, token, ...refusals]
+  const client = launch([process.execPath, ...args])
+  await until('a healthy client to be answered', () => client.output() !== '')
+  forgetPeak(program)
+  return client
 }
 
 /** Waits until connections are gone and answers are quick again. */
@@ -138,7 +102,7 @@ async function recovery(program: TestedProgram, filesBefore: number): Promise<vo
   await until('connections to go', areGone, recoveryMsMax)
   const isQuick = async () => {
     const startedMs = performance.now()
-    const body = toJson({ id: nextId(), name: 'after' })
+    const body = `{"id":${nextId()},"name":"after"}`
     const { status } = await program.client.ask('POST', '/plants', { body })
     return status < 300 && performance.now() - startedMs < 500
   }

@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * A well-behaved client of a server, until it gets SIGTERM. It is a process of its own, so
+ * that it never waits for the one that makes the load. It writes how it was served to
+ * standard output, and what is wrong with it to standard error, a line each.
+ */
+
+/** The time to answer it, whatever other clients do. */
+const answerMsMax = 5_000
+
+/** `refusals` are those that it accepts, such as `GET 503`. */
+const [url, pid, token, ...refusals] = process.argv.slice(2)
+const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+let isOver = false
+process.once('SIGTERM', () => {
+  isOver = true
+})
+let answers = 0
+let slowestMs = 0
+
+async function ask(method: string, path: string, body: string | null = null) {
+  const elapsedMs = startClock()
+  const late = new AbortController()
+  const watching = setInterval(() => {
+    if (elapsedMs() > answerMsMax) {
+      late.abort(new Error(`${method} took longer than ${answerMsMax} ms`))
+    }
+  }, 100)
+  try {
+    const answer = await fetch(url + path, { method, headers, body, signal: late.signal })
+    await answer.arrayBuffer()
+    answers++
+    slowestMs = Math.max(slowestMs, elapsedMs())
+    if (!answer.ok && !refusals.includes(`${method} ${answer.status}`)) {
+      throw new Error(`${method} was answered with ${answer.status}`)
+    }
+  } catch (error) {
+    console.error(`a healthy client failed: ${(error as Error).message}`)
+  }
+  clearInterval(watching)
+}
+
+/** Starts a clock that stops while the server waits for a processor, which others use. */
+function startClock(): () => number {
+  const startedMs = performance.now()
+  const before = processorWaits()
+  return () => {
+    const waits = processorWaits().map((waitMs, n) => waitMs - (before[n] ?? 0))
+    return performance.now() - startedMs - Math.max(...waits)
+  }
+}
+
+/** Returns how long each thread of the server has waited for a processor so far, in ms. */
+function processorWaits(): number[] {
+  const threads = `/proc/${pid}/task`
+  return readdirSync(threads).map(id => {
+    const [, waitNs] = readFileSync(`${threads}/${id}/schedstat`, 'utf8').split(' ')
+    return Number(waitNs) / 1e6
+  })
+}
+
+await ask('GET', '/plants')
+process.stdout.write('a healthy client: ')
+while (!isOver) {
+  await ask('PUT', '/plants/1000000000000', `{"name":"healthy ${answers}"}`)
+  await ask('GET', '/plants?limit=10')
+  await sleep(20)
+}
+console.log(`${answers} answers, slowest ${Math.round(slowestMs)} ms`)
