@@ -1,14 +1,9 @@
-/** A defect on purpose: the patch of this name beside this file. */
-export interface Break {
-  /** The sentence of docs/proof.md about it. */
-  readonly does: string
-  /** The part that must notice it. */
-  readonly part: string
-  /** Its failure. A program that cannot start would prove nothing. */
-  readonly noticed: RegExp
-}
-
-export const breaks: Readonly<Record<string, Break>> = {
+/**
+ * Defects on purpose: the patch of each name beside this file. Each has the sentence of
+ * docs/proof.md about it, the part that must notice it, and its failure. A program that
+ * cannot start would prove nothing.
+ */
+export const breaks = {
   'answer-before-commit': {
     does: 'answers before the commit',
     part: 'kill',

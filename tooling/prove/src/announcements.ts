@@ -1,75 +1,73 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listenLocally, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
-import { createRandom } from '@plant-store/harness/random'
+import { createRandom, type Random } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId, type WebhookEvent } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
-import { type History, isPossible, takeEffect, toValue, type Value } from './history.ts'
+import { Counter } from './counter.ts'
+import {
+  type History,
+  isPossible,
+  type Operation,
+  takeEffect,
+  toValue,
+  type Value,
+} from './history.ts'
 import { figure } from './part.ts'
 
-/**
- * The first webhook wants everything. Another must hear the same, less what it ignores.
- */
-const wanted: readonly [readonly WebhookEvent[], readonly WebhookEvent[]] = [
-  ['added', 'changed', 'removed'],
-  ['added', 'removed'],
-]
 const drainTimeoutMs = 300_000
 
+/**
+ * The events that each webhook wants, by the path of its listener. The second must hear
+ * the same as the first, less what it ignores.
+ */
+const events: Readonly<Record<string, readonly WebhookEvent[]>> = {
+  '/all': ['added', 'changed', 'removed'],
+  '/some': ['added', 'removed'],
+}
+
 interface Announced {
+  readonly path: string
+  readonly webhookId: string
+  readonly id: bigint
   readonly event: WebhookEvent
   readonly value: Value
-  readonly webhookId: string
 }
 
-interface Listener extends AsyncDisposable {
-  readonly url: string
-  /** The deliveries of each plant in order, once for each `webhook-id`. */
-  readonly heard: ReadonlyMap<bigint, readonly Announced[]>
-  /** Receives everything from now on. */
-  isKind: boolean
-}
-
-/** Two webhooks of a store, with their listeners in this process. */
+/** Two webhooks of a store, to which this process listens. */
 export class Listeners implements AsyncDisposable {
+  readonly #server = createServer((request, response) => this.#answer(request, response))
   readonly #url: string
-  readonly #listeners: readonly Listener[]
-  /** The deliveries received, with those that came twice. */
-  received = 0
-  #killAtReceipt = Number.POSITIVE_INFINITY
-  #moment = Promise.withResolvers<void>()
+  readonly #random: Random
+  /** Whether it receives everything. */
+  #isKind = false
+  /** The deliveries in their order, once for each webhook and `webhook-id`. */
+  readonly #heard = new Map<string, Announced>()
+  /** Counts the deliveries received, with those that came twice. */
+  readonly received = new Counter()
 
-  /** Adds them to a store, whose tables the tested program has made. */
-  static async addTo(url: string, seed: number): Promise<Listeners> {
-    await using storage = await openStorage({ url })
-    const added = wanted.map((_, n) => listen(seed + n, () => listeners.#noteReceipt()))
-    const listeners = new Listeners(url, await Promise.all(added))
-    for (const [n, events] of wanted.entries()) {
+  /** @param url of the store */
+  constructor(url: string, seed: number) {
+    this.#url = url
+    this.#random = createRandom(seed)
+  }
+
+  /** Adds them to the store, whose tables the tested program has made. */
+  async add(): Promise<void> {
+    const port = await listenLocally(this.#server)
+    await using storage = await openStorage({ url: this.#url })
+    for (const [path, wanted] of Object.entries(events)) {
       const webhook = {
         id: mintWebhookId(),
-        url: `${listeners.#listeners[n]?.url}`,
+        url: `http://127.0.0.1:${port}${path}`,
         allowsPrivate: true,
-        events,
-        createdAt: new Date(n),
+        events: wanted,
+        createdAt: new Date(),
       }
       await storage.webhooks.add(webhook, mintSecret())
     }
-    return listeners
-  }
-
-  private constructor(url: string, listeners: readonly Listener[]) {
-    this.#url = url
-    this.#listeners = listeners
-  }
-
-  /** Resolves after this many more deliveries. */
-  untilReceived(count: number): Promise<void> {
-    this.#moment = Promise.withResolvers()
-    this.#killAtReceipt = this.received + count
-    return this.#moment.promise
   }
 
   /** Expires every lease, as a killed process returns none. */
@@ -79,15 +77,14 @@ export class Listeners implements AsyncDisposable {
       await query(this.#url, statement)
       return
     }
-    using database = closing(new Database(this.#url.slice('file:'.length)))
+    const database = new Database(this.#url.slice('file:'.length))
     database.exec(statement)
+    database.close()
   }
 
   /** Accepts everything, and waits until all deliveries are made. */
   async drain(): Promise<void> {
-    for (const listener of this.#listeners) {
-      listener.isKind = true
-    }
+    this.#isKind = true
     await using storage = await openStorage({ url: this.#url })
     let before = 0
     const isDrained = async () => {
@@ -104,100 +101,79 @@ export class Listeners implements AsyncDisposable {
   }
 
   /** Returns how what was heard differs from what clients and the store know. */
-  faults(history: History, stored: ReadonlyMap<bigint, Value>): readonly string[] {
-    const [first, second] = this.#listeners.map(({ heard }) => heard)
+  faults({ changes }: History, stored: ReadonlyMap<bigint, Value>): readonly string[] {
+    const changesOf = Map.groupBy(changes, ({ id }) => id)
+    const heard = Map.groupBy(this.#heard.values(), ({ path, id }) => `${path} ${id}`)
+    const announcedIds = [...this.#heard.values()].map(({ id }) => id)
+    const ids = new Set([...changesOf.keys(), ...stored.keys(), ...announcedIds])
     const faults: string[] = []
-    for (const id of new Set([
-      ...history.ids,
-      ...stored.keys(),
-      ...(first?.keys() ?? []),
-    ])) {
-      const announced = first?.get(id) ?? []
-      const fault = faultOf(id, announced, history, stored.get(id))
+    for (const id of ids) {
+      const announced = heard.get(`/all ${id}`) ?? []
+      const fault = faultOf(announced, changesOf.get(id) ?? [], stored.get(id))
       if (fault !== undefined) {
         faults.push(`of plant ${id}, ${fault}`)
       }
-      const ofSecond = announced.filter(({ event }) => wanted[1].includes(event))
-      if (idsOf(second?.get(id)) !== idsOf(ofSecond)) {
-        const heard = idsOf(second?.get(id))
-        faults.push(`of plant ${id}, the webhooks heard ${heard} and ${idsOf(ofSecond)}`)
+      const ofSome = announced.filter(({ event }) => events['/some']?.includes(event))
+      const wantedIds = idsOf(ofSome)
+      const heardIds = idsOf(heard.get(`/some ${id}`) ?? [])
+      if (heardIds !== wantedIds) {
+        faults.push(`of plant ${id}, the webhooks heard ${heardIds} and ${wantedIds}`)
       }
     }
     return faults
   }
 
   describe(): string {
-    const heard = this.#listeners.flatMap(each => [...each.heard.values()].flat())
-    const again = this.received - heard.length
-    return `${figure(heard.length)} changes heard by ${wanted.length} webhooks, ${figure(again)} deliveries repeated`
+    const { size } = this.#heard
+    return `${figure(size)} changes heard by 2 webhooks, ${figure(this.received.count - size)} deliveries repeated`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#listeners.map(each => each[Symbol.asyncDispose]()))
+    this.#server.closeAllConnections()
+    await this.#server[Symbol.asyncDispose]()
   }
 
-  #noteReceipt(): void {
-    this.received++
-    if (this.received === this.#killAtReceipt) {
-      this.#moment.resolve()
-    }
-  }
-}
-
-const idsOf = (announced: readonly Announced[] = []) =>
-  announced.map(({ webhookId }) => webhookId).join(', ')
-
-const closing = (database: Database.Database) =>
-  Object.assign(database, { [Symbol.dispose]: () => void database.close() })
-
-/**
- * Receives most deliveries, some of them late, and now and then fails or cuts the
- * connection.
- */
-async function listen(seed: number, noteReceipt: () => void): Promise<Listener> {
-  const random = createRandom(seed)
-  const known = new Set<string>()
-  const heard = new Map<bigint, Announced[]>()
-  const fails = (chance: number) => !listener.isKind && random.chance(chance)
-  const note = (webhookId: string, body: string) => {
-    if (known.has(webhookId)) {
+  /**
+   * Receives most deliveries, some of them late, and now and then fails or cuts the
+   * connection.
+   */
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray()).toString()
+    if (this.#fails(0.02)) {
+      response.writeHead(500).end()
       return
     }
-    known.add(webhookId)
-    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
-    const event = webhookId.split('_', 1)[0] as WebhookEvent
-    const announced = { event, value: toValue(JSON.parse(body)), webhookId }
-    heard.set(id, [...(heard.get(id) ?? []), announced])
-  }
-  const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray()).toString()
-    if (fails(0.02)) {
-      return void response.writeHead(500).end()
-    }
-    if (fails(0.1)) {
-      await sleep(random.below(50))
+    if (this.#fails(0.1)) {
+      await sleep(this.#random.below(50))
     }
     // Received all the same: whether the answer arrives is another matter.
-    note(`${request.headers['webhook-id']}`, body)
-    noteReceipt()
-    if (fails(0.02)) {
+    this.#note(`${request.url}`, `${request.headers['webhook-id']}`, body)
+    this.received.add()
+    if (this.#fails(0.02)) {
       request.socket.destroy()
     } else {
       response.end()
     }
-  })
-  const listener: Listener = {
-    url: `http://127.0.0.1:${await listenLocally(server)}/`,
-    heard,
-    isKind: false,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
   }
-  return listener
+
+  #note(path: string, webhookId: string, body: string): void {
+    const key = `${path} ${webhookId}`
+    if (this.#heard.has(key)) {
+      return
+    }
+    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
+    const event = webhookId.split('_', 1)[0] as WebhookEvent
+    const value = toValue(JSON.parse(body))
+    this.#heard.set(key, { path, webhookId, id, event, value })
+  }
+
+  #fails(chance: number): boolean {
+    return !this.#isKind && this.#random.chance(chance)
+  }
 }
+
+const idsOf = (announced: readonly Announced[]) =>
+  announced.map(({ webhookId }) => webhookId).join(', ')
 
 /**
  * Returns why what was announced of a plant is not the order of its changes. Each change
@@ -205,14 +181,15 @@ async function listen(seed: number, noteReceipt: () => void): Promise<Listener> 
  * among them, none before one that was answered before it was asked for.
  */
 function faultOf(
-  id: bigint,
   announced: readonly Announced[],
-  history: History,
+  changes: readonly Operation[],
   stored: Value | undefined,
 ): string | undefined {
+  // A batch that is sent again writes the same values, and its first time counts.
+  const writes = new Map(changes.toReversed().map(each => [each.written, each]))
   let state: Value | undefined
   for (const { event, value } of announced) {
-    if (!follows(event, value, state, history)) {
+    if (!follows(event, value, state, writes.get(value))) {
       return `${event} ${value} was announced after ${state ?? 'no plant'}`
     }
     state = event === 'removed' ? undefined : value
@@ -223,50 +200,46 @@ function faultOf(
 
   const written = announced.filter(({ event }) => event !== 'removed')
   const values = new Set(written.map(({ value }) => value))
-  const answered = history.answeredWritesOf(id)
-  const missed = answered.find(value => !values.has(value))
+  const answered = changes.filter(({ outcome }) => outcome.is === 'done')
+  const answeredWrites = answered.flatMap(change => change.written ?? [])
+  const missed = answeredWrites.find(value => !values.has(value))
   if (missed !== undefined) {
     return `webhooks never heard of ${missed}`
   }
-  const removals = announced.length - written.length
-  const answeredRemovals = history.removals.get(id) ?? 0
-  if (removals < answeredRemovals) {
-    return `webhooks never heard of ${answeredRemovals - removals} removals`
+  const missedRemovals =
+    answered.length - answeredWrites.length - (announced.length - written.length)
+  if (missedRemovals > 0) {
+    return `webhooks never heard of ${missedRemovals} removals`
   }
-  return inversionOf(written, history)
+  return inversionOf(written.flatMap(({ value }) => writes.get(value) ?? []))
 }
 
-/** Returns whether a change can follow a state, as its client was told. */
+/** Returns whether a change can follow a state, as the client of a write was told. */
 function follows(
   event: WebhookEvent,
   value: Value,
   state: Value | undefined,
-  { writes }: History,
+  write: Operation | undefined,
 ): boolean {
   if (event === 'removed') {
     return value === state
   }
-  const operation = writes.get(value)
-  if (operation === undefined || (event === 'added') !== (state === undefined)) {
+  if (write === undefined || (event === 'added') !== (state === undefined)) {
     return false
   }
-  const { kind, expected, outcome: told } = operation
-  const { after, outcome } = takeEffect(kind, state, value, expected)
-  return after === value && outcome.is === 'done' && isPossible(told, outcome)
+  const { after, outcome } = takeEffect(write.kind, state, value, write.expected)
+  return after === value && outcome.is === 'done' && isPossible(write.outcome, outcome)
 }
 
-function inversionOf(
-  written: readonly Announced[],
-  { writes }: History,
-): string | undefined {
+/** @param writes in the order in which they were announced */
+function inversionOf(writes: readonly Operation[]): string | undefined {
   let firstAnswer = Number.POSITIVE_INFINITY
-  for (const { value } of written.toReversed()) {
-    const operation = writes.get(value)
-    if (operation !== undefined && operation.calledAt > firstAnswer) {
-      return `${value} was announced before a change that was answered before it`
+  for (const { written, calledAt, answeredAt, outcome } of writes.toReversed()) {
+    if (calledAt > firstAnswer) {
+      return `${written} was announced before a change that was answered before it`
     }
-    if (operation?.outcome.is === 'done') {
-      firstAnswer = Math.min(firstAnswer, operation.answeredAt)
+    if (outcome.is === 'done') {
+      firstAnswer = Math.min(firstAnswer, answeredAt)
     }
   }
   return

@@ -10,7 +10,7 @@ import {
   until,
 } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { History, toValue } from './history.ts'
+import { History, kinds, toValue } from './history.ts'
 import { type Act, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { startProgram } from './program.ts'
@@ -154,7 +154,7 @@ async function failOnce(
   const told = counts.unknown
   // A new process must find exactly what was answered.
   await using program = await startProgram(options)
-  const found = await program.operations.list({ after: -1n, limit: 1_000 })
+  const found = await program.operations.list(-1n, 1_000)
   for (const id of history.settle(new Map(found))) {
     failures.push(`no order of events explains plant ${id}`)
   }
@@ -163,14 +163,7 @@ async function failOnce(
 
 async function actOnce(act: Act, random: Random) {
   const id = random.pick(ids)
-  const kind = random.pick([
-    'create',
-    'replace',
-    'replaceIf',
-    'remove',
-    'removeIf',
-    'read',
-  ] as const)
+  const kind = random.pick(kinds)
   return await act(kind, id, {
     name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
   })

@@ -18,7 +18,15 @@ export function toValue({ name, tag }: Text): Value {
 }
 
 /** `replaceIf` and `removeIf` expect a state that was seen before. */
-export type Kind = 'create' | 'read' | 'replace' | 'replaceIf' | 'remove' | 'removeIf'
+export const kinds = [
+  'create',
+  'read',
+  'replace',
+  'replaceIf',
+  'remove',
+  'removeIf',
+] as const
+export type Kind = (typeof kinds)[number]
 
 /** A plant as it was read, and its version. */
 export interface State {
@@ -46,50 +54,37 @@ export interface Outcome {
   readonly created?: boolean
 }
 
-/** The result of an operation on a plant. `undefined` is no plant. */
-interface Effect {
-  readonly after: Value | undefined
-  readonly outcome: Outcome
-}
-
+/** Returns the state after an operation on a plant, and its outcome. `undefined` is no plant. */
 export function takeEffect(
   kind: Kind,
   before: Value | undefined,
   written?: Value,
   expected?: Value,
-): Effect {
+): { readonly after: Value | undefined; readonly outcome: Outcome } {
+  const isAbsent = before === undefined
   switch (kind) {
     case 'read':
       return {
         after: before,
-        outcome: before === undefined ? { is: 'absent' } : { is: 'done', seen: before },
+        outcome: isAbsent ? { is: 'absent' } : { is: 'done', seen: before },
       }
     case 'create':
-      return before === undefined
+      return isAbsent
         ? { after: written, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'taken' } }
-    case 'replace':
-      return { after: written, outcome: replacement(before) }
     case 'replaceIf':
       return before === expected
-        ? { after: written, outcome: replacement(before) }
+        ? takeEffect('replace', before, written)
         : { after: before, outcome: { is: 'differs' } }
+    case 'replace':
+      return { after: written, outcome: { is: 'done', created: isAbsent } }
     case 'removeIf':
-      return before === undefined || before === expected
-        ? removal(before)
+      return isAbsent || before === expected
+        ? takeEffect('remove', before)
         : { after: before, outcome: { is: 'differs' } }
     case 'remove':
-      return removal(before)
+      return { after: undefined, outcome: { is: isAbsent ? 'absent' : 'done' } }
   }
-}
-
-function replacement(before: Value | undefined): Outcome {
-  return { is: 'done', created: before === undefined }
-}
-
-function removal(before: Value | undefined): Effect {
-  const is = before === undefined ? 'absent' : 'done'
-  return { after: undefined, outcome: { is } }
 }
 
 /** An operation on one id, as a client asks for it. */
@@ -119,14 +114,8 @@ export class History {
   readonly #stateOf = new Map<string, string>()
   /** How many operations there were, by outcome. */
   readonly counts = { done: 0, taken: 0, absent: 0, differs: 0, refused: 0, unknown: 0 }
-  answeredWrites = 0
-  /** Every id with a change. */
-  readonly ids = new Set<bigint>()
-  /** The operations that wrote, by their unique values. */
-  readonly writes = new Map<Value, Operation>()
-  readonly #answeredWrites = new Map<bigint, Value[]>()
-  /** How many removals of a plant were answered. */
-  readonly removals = new Map<bigint, number>()
+  /** Every operation but reads, also of histories that have ended. */
+  readonly changes: Operation[] = []
 
   async perform(asked: Asked, act: () => Promise<Outcome>): Promise<Outcome> {
     const { id, written } = asked
@@ -190,11 +179,6 @@ export class History {
       .map(([id]) => id)
   }
 
-  /** Returns what answered operations wrote. */
-  answeredWritesOf(id: bigint): readonly Value[] {
-    return this.#answeredWrites.get(id) ?? []
-  }
-
   #addReads(ids: Iterable<bigint>, found: ReadonlyMap<bigint, Value>, calledAt: number) {
     const answeredAt = this.#moment++
     for (const id of ids) {
@@ -205,29 +189,9 @@ export class History {
 
   #add(operation: Operation) {
     this.counts[operation.outcome.is]++
-    if (operation.kind !== 'read' && operation.outcome.is === 'done') {
-      this.answeredWrites++
-    }
     this.#operations.push(operation)
     if (operation.kind !== 'read') {
-      this.#addChange(operation)
-    }
-  }
-
-  #addChange(operation: Operation) {
-    const { id, written, outcome } = operation
-    const isDone = outcome.is === 'done'
-    this.ids.add(id)
-    if (written === undefined) {
-      this.removals.set(id, (this.removals.get(id) ?? 0) + (isDone ? 1 : 0))
-      return
-    }
-    // A batch that is sent again writes the same values.
-    if (!this.writes.has(written)) {
-      this.writes.set(written, operation)
-    }
-    if (isDone) {
-      this.#answeredWrites.set(id, [...this.answeredWritesOf(id), written])
+      this.changes.push(operation)
     }
   }
 }

@@ -4,6 +4,7 @@ import { temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { type Client, jsonOf } from '@plant-store/http/testing'
 import { Listeners } from './announcements.ts'
+import { Counter } from './counter.ts'
 import { History, type Text, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -46,7 +47,8 @@ export async function runKills(
     command: programs.server,
   }
   await startProgram(options).then(program => program[Symbol.asyncDispose]())
-  await using listeners = await Listeners.addTo(options.databaseUrl, seed)
+  await using listeners = new Listeners(options.databaseUrl, seed)
+  await listeners.add()
   const history = new History()
   const failures: string[] = []
   let known: ReadonlyMap<bigint, Value> = new Map()
@@ -79,10 +81,10 @@ export async function runKills(
       break
     }
 
-    const load = new Load(program, history, random, BigInt(round) * idsOfRound)
+    const load = startLoad(program, history, random, BigInt(round) * idsOfRound)
     const moment = random.chance(0.5)
-      ? listeners.untilReceived(1 + random.below(200))
-      : load.untilAnswered(1 + random.below(answersOfRound))
+      ? listeners.received.after(1 + random.below(200))
+      : load.answers.after(1 + random.below(answersOfRound))
     // Not later, so that the round ends on a busy machine.
     await Promise.race([moment, sleep(deliveryTimeoutMs, undefined, { ref: false })])
     // The pause moves the kill from between two answers into the middle of a commit.
@@ -92,11 +94,12 @@ export async function runKills(
     failures.push(...faults.map(fault => `round ${round}: ${fault}`))
     batches = load.cutBatches
   }
-  const { counts, answeredWrites } = history
+  const { counts, changes } = history
+  const answered = changes.filter(({ outcome }) => outcome.is === 'done')
   const refused = counts.taken + counts.absent + counts.refused
   const tried = [
     `${rounds} kills under ${clients} clients`,
-    `${figure(answeredWrites)} writes answered`,
+    `${figure(answered.length)} writes answered`,
     `${figure(refused)} refused`,
     `${figure(counts.unknown)} cut off`,
     listeners.describe(),
@@ -108,80 +111,60 @@ export async function runKills(
   }
 }
 
-/** The clients of one round. */
-class Load {
-  readonly #program: TestedProgram
-  readonly #history: History
-  readonly #random: Random
-  readonly #faults: string[] = []
-  readonly #working: Promise<unknown>
-  readonly #moment = Promise.withResolvers<void>()
-  readonly cutBatches: Batch[] = []
-  #nextId: bigint
-  #answers = 0
-  #killAfter = answersOfRound
-  #isOver = false
+/** Starts the clients of one round. */
+function startLoad(
+  { client, operations }: TestedProgram,
+  history: History,
+  random: Random,
+  firstId: bigint,
+) {
+  const act = recorded(operations, history)
+  const answers = new Counter()
+  const faults: string[] = []
+  const cutBatches: Batch[] = []
+  let nextId = firstId
+  let isOver = false
 
-  constructor(program: TestedProgram, history: History, random: Random, firstId: bigint) {
-    this.#program = program
-    this.#history = history
-    this.#random = random
-    this.#nextId = firstId
-    const work = () => this.#work().catch(error => this.#faults.push(error.message))
-    this.#working = Promise.all(Array.from({ length: clients }, work))
-  }
-
-  untilAnswered(count: number): Promise<void> {
-    this.#killAfter = count
-    return this.#moment.promise
-  }
-
-  /** Waits for the clients after the kill. Returns what is wrong with the answers. */
-  async end(): Promise<readonly string[]> {
-    this.#isOver = true
-    await this.#working
-    return this.#faults
-  }
-
-  /** Asks until the program is killed, or has given enough answers. */
-  async #work(): Promise<void> {
-    while (!this.#isOver && this.#answers < answersOfRound) {
-      const isAnswered = this.#random.chance(0.02)
-        ? await this.#sendBatch()
-        : await this.#actOnce()
-      if (!isAnswered) {
-        return
-      }
-      this.#answers++
-      if (this.#answers === this.#killAfter) {
-        this.#moment.resolve()
-      }
-    }
-  }
-
-  async #actOnce(): Promise<boolean> {
-    const random = this.#random
-    const act = recorded(this.#program.operations, this.#history)
+  const actOnce = async () => {
     const text = newText(random)
     const isOfRound = random.chance(0.7)
     const kind = random.pick(random.chance(0.8) ? contestants : removals)
     const { is } = isOfRound
-      ? await act('create', this.#nextId++, text)
+      ? await act('create', nextId++, text)
       : await act(kind, random.pick(contestedIds), text)
     return is !== 'unknown'
   }
-
-  async #sendBatch(): Promise<boolean> {
-    const length = 1 + this.#random.below(100)
-    const batch = Array.from({ length }, () => ({
-      id: this.#nextId++,
-      text: newText(this.#random),
-    }))
-    const counted = await send(this.#program.client, batch, this.#history)
+  const sendBatch = async () => {
+    const length = 1 + random.below(100)
+    const batch = Array.from({ length }, () => ({ id: nextId++, text: newText(random) }))
+    const counted = await send(client, batch, history)
     if (counted !== length) {
-      this.cutBatches.push(batch)
+      cutBatches.push(batch)
     }
     return counted !== undefined
+  }
+  // Until the program is killed, or has given enough answers.
+  const work = async () => {
+    while (!isOver && answers.count < answersOfRound) {
+      const isAnswered = random.chance(0.02) ? await sendBatch() : await actOnce()
+      if (!isAnswered) {
+        return
+      }
+      answers.add()
+    }
+  }
+  const working = Array.from({ length: clients }, () =>
+    work().catch(error => faults.push(error.message)),
+  )
+  return {
+    answers,
+    cutBatches,
+    /** Waits for the clients after the kill. Returns what is wrong with the answers. */
+    async end() {
+      isOver = true
+      await Promise.all(working)
+      return faults
+    },
   }
 }
 
@@ -236,7 +219,7 @@ async function sendAgain(
 export async function readStore(operations: Operations): Promise<Map<bigint, Value>> {
   const found = new Map<bigint, Value>()
   for (let after = -1_000n; ; ) {
-    const page = await operations.list({ after, limit: 1_000 })
+    const page = await operations.list(after, 1_000)
     if (page === undefined) {
       throw new Error('a started store does not answer')
     }

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import {
   History,
   type Kind,
+  kinds,
   type Text,
   takeEffect,
   toValue,
@@ -24,42 +25,24 @@ type Failure = string | undefined
 /** Few, so that operations meet. */
 const idsOfRun = 6
 
-interface Change {
-  readonly kind: Kind
-  readonly n: number
-  readonly text: Text
-}
-interface List {
-  readonly kind: 'list'
-  readonly after: number
-  readonly limit: number
-  readonly tag?: string
-}
-
-const change: fc.Arbitrary<Change> = fc.record({
-  kind: fc.constantFrom<Kind>(
-    'create',
-    'read',
-    'replace',
-    'replaceIf',
-    'remove',
-    'removeIf',
-  ),
+const text = fc.record(
+  {
+    name: fc
+      .oneof(
+        fc.string({ unit: 'binary', maxLength: 12 }),
+        fc.constantFrom('', ' ', 'a', 'A'),
+      )
+      .filter(name => name.isWellFormed() && !name.includes('\0')),
+    tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
+  } satisfies Record<keyof Text, unknown>,
+  { requiredKeys: ['name'] },
+)
+const change = fc.record({
+  kind: fc.constantFrom(...kinds),
   n: fc.nat(idsOfRun - 1),
-  text: fc.record(
-    {
-      name: fc
-        .oneof(
-          fc.string({ unit: 'binary', maxLength: 12 }),
-          fc.constantFrom('', ' ', 'a', 'A'),
-        )
-        .filter(name => name.isWellFormed() && !name.includes('\0')),
-      tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
-    } satisfies Record<keyof Text, unknown>,
-    { requiredKeys: ['name'] },
-  ),
+  text,
 })
-const list: fc.Arbitrary<List> = fc.record(
+const list = fc.record(
   {
     kind: fc.constant('list'),
     after: fc.integer({ min: -1, max: idsOfRun }),
@@ -68,6 +51,8 @@ const list: fc.Arbitrary<List> = fc.record(
   },
   { requiredKeys: ['kind', 'after', 'limit'] },
 )
+const step = fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list })
+const idsUsed = fc.integer({ min: 1, max: idsOfRun })
 
 /** Does both below with a running program, by default on a new SQLite file. */
 export function runModels(
@@ -86,7 +71,7 @@ export function runModels(
     return {
       tried: `${figure(sequences)} sequences against a Map and ${figure(races)} races`,
       times: sequences + races,
-      failures: failures.flatMap(failure => failure ?? []),
+      failures: failures.filter(failure => failure !== undefined),
     }
   })
 }
@@ -105,44 +90,34 @@ function listOf(
 /** Runs operations one after another, each compared with a Map. */
 function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
   let base = 0n
-  const steps = fc.array(
-    fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }),
-    {
-      maxLength: 40,
-    },
-  )
   const property = fc.asyncProperty(
-    steps,
-    fc.integer({ min: 1, max: idsOfRun }),
+    fc.array(step, { maxLength: 40 }),
+    idsUsed,
     async (steps, idsUsed) => {
       base += 1_000n
       const plants = new Map<bigint, Value>()
       const versions = new Map<bigint, string | undefined>()
       const history = new History()
       const act = recorded(store, history)
-      const checkList = async (step: List) => {
-        const { limit, tag } = step
-        const after = base + BigInt(step.after)
-        const found = await store.list({ after, limit, tag })
+      const checkList = async (after: bigint, limit: number, tag?: string) => {
+        const found = await store.list(after, limit, tag)
         const expected = listOf(plants, after, tag).slice(0, limit)
         // Other runs have larger ids.
         const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
-        const list = `the list after ${after} of tag ${tag}`
-        assert.deepEqual(ofThisRun, expected, list)
+        assert.deepEqual(ofThisRun, expected, `the list after ${after} of tag ${tag}`)
       }
-      const checkChange = async (step: Change) => {
-        const id = base + BigInt(step.n % idsUsed)
+      const checkChange = async (kind: Kind, id: bigint, text: Text) => {
         const before = plants.get(id)
         const expected = history.lastSeen(id)
         const isExpected = expected?.version === versions.get(id)
         const { after, outcome } = takeEffect(
-          step.kind,
+          kind,
           before,
-          toValue(step.text),
+          toValue(text),
           expected && (isExpected ? before : 'another state'),
         )
-        const { version, ...found } = await act(step.kind, id, step.text)
-        const observed = `${step.kind} of plant ${id}: ${JSON.stringify(found)}`
+        const { version, ...found } = await act(kind, id, text)
+        const observed = `${kind} of plant ${id}: ${JSON.stringify(found)}`
         assert.deepEqual(found, outcome, observed)
         if (after === undefined) {
           plants.delete(id)
@@ -156,7 +131,9 @@ function runSequentialModel(store: Operations, extent: Extent): Promise<Failure>
         }
       }
       for (const step of steps) {
-        await (step.kind === 'list' ? checkList(step) : checkChange(step))
+        await (step.kind === 'list'
+          ? checkList(base + BigInt(step.after), step.limit, step.tag)
+          : checkChange(step.kind, base + BigInt(step.n % idsUsed), step.text))
       }
     },
   )
@@ -170,23 +147,17 @@ function runSequentialModel(store: Operations, extent: Extent): Promise<Failure>
 function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
   // Above the ids of sequences.
   let base = 10n ** 12n
-  const client = fc.array(
-    fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }),
-    {
-      minLength: 1,
-      maxLength: 8,
-    },
-  )
+  const client = fc.array(step, { minLength: 1, maxLength: 8 })
   const property = fc.asyncProperty(
     fc.array(client, { minLength: 2, maxLength: 6 }),
-    fc.integer({ min: 1, max: idsOfRun }),
+    idsUsed,
     async (clients, idsUsed) => {
       base += 1_000n
       const ids = Array.from({ length: idsOfRun }, (_, index) => base + BigInt(index))
       const history = new History()
       const act = recorded(store, history)
       const listAll = async () => {
-        const found = await store.list({ after: base - 1n, limit: idsOfRun })
+        const found = await store.list(base - 1n, idsOfRun)
         return found && new Map(found)
       }
       let written = 0
@@ -198,19 +169,18 @@ function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
             }
             // Each write has a unique name, so that a read identifies its write.
             else {
-              await act(step.kind, base + BigInt(step.n % idsUsed), {
-                ...step.text,
-                name: `${step.text.name}#${written++}`,
-              })
+              const name = `${step.text.name}#${written++}`
+              const id = base + BigInt(step.n % idsUsed)
+              await act(step.kind, id, { ...step.text, name })
             }
           }
         }),
       )
-      const unexplained = history.settle((await listAll()) ?? new Map())
+      const unexplained = history.settle((await listAll()) ?? new Map()).join(', ')
       assert.equal(
-        unexplained.length,
-        0,
-        `no order explains what clients saw of ${unexplained.join(', ')}`,
+        unexplained,
+        '',
+        `no order explains what clients saw of ${unexplained}`,
       )
     },
   )

@@ -1,32 +1,8 @@
 import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
-import {
-  type History,
-  type Kind,
-  type Outcome,
-  type Text,
-  toValue,
-  type Value,
-} from './history.ts'
+import { type History, type Kind, type Outcome, type Text, toValue } from './history.ts'
 
 /** The operations of a store. */
-export interface Operations {
-  /**
-   * @param expected the version to change; `undefined`: a conditional replacement only
-   *   creates
-   */
-  act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome>
-  /**
-   * Resolves to the plants above `after` in order of id, or to `undefined` without an
-   * answer.
-   */
-  list(query: {
-    after: bigint
-    limit: number
-    tag?: string | undefined
-  }): Promise<Listed | undefined>
-}
-
-export type Listed = readonly (readonly [id: bigint, value: Value])[]
+export type Operations = ReturnType<typeof operationsOver>
 
 const outcomes: Readonly<Record<string, Outcome['is']>> = {
   40003: 'taken',
@@ -52,26 +28,22 @@ const isConditional = (kind: Kind) => kind.endsWith('If')
 let conditions = 0
 
 /**
- * Returns the tags of a condition, or `undefined` to match no plant. Every other time it
- * is two, which a store may judge differently.
+ * Returns the header field of a condition. Every other time it has two tags, which a store
+ * may judge differently.
  */
-function tagsOf(kind: Kind, expected: string | undefined): readonly string[] | undefined {
-  if (kind === 'replaceIf' && expected === undefined) {
-    return undefined
-  }
-  // A client that has read no plant knows no version.
-  const version = expected ?? 'none'
-  return conditions++ % 2 === 0 ? [version] : [version, 'another']
-}
-
-function headersOf(
-  tags: readonly string[] | undefined,
+function conditionOf(
+  kind: Kind,
+  expected: string | undefined,
 ): Readonly<Record<string, string>> {
-  if (tags === undefined) {
+  if (!isConditional(kind)) {
+    return {}
+  }
+  if (kind === 'replaceIf' && expected === undefined) {
     return { 'if-none-match': '*' }
   }
-  const list = tags.map(tag => `"${tag}"`).join(', ')
-  return list === '' ? {} : { 'if-match': list }
+  // A client that has read no plant knows no version.
+  const tag = `"${expected ?? 'none'}"`
+  return { 'if-match': conditions++ % 2 === 0 ? tag : `${tag}, "another"` }
 }
 
 type Answer = Awaited<ReturnType<Client['ask']>>
@@ -106,7 +78,7 @@ function outcomeOf(asked: string, answer: Answer): Answered {
 }
 
 /** Throws for an answer that an outage of the store cannot explain. */
-export function operationsOver(client: Client): Operations {
+export function operationsOver(client: Client) {
   const ask = async (
     method: string,
     path: string,
@@ -114,31 +86,30 @@ export function operationsOver(client: Client): Operations {
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Answered> => {
     const body = plant && { body: toJson(plant) }
-    const asked = client.ask(method, path, { headers, ...body })
-    const answer = await asked.catch(noAnswer)
-    return answer === undefined
-      ? { is: 'unknown' }
-      : outcomeOf(`${method} ${path}`, answer)
+    const answer = await client.ask(method, path, { headers, ...body }).catch(noAnswer)
+    return answer ? outcomeOf(`${method} ${path}`, answer) : { is: 'unknown' }
   }
   return {
-    async act(kind, id, text, expected) {
-      const tags = isConditional(kind) ? tagsOf(kind, expected) : []
-      const headers = headersOf(tags)
-      const asked =
-        kind === 'create'
-          ? ask('POST', '/plants', { id, ...text }, headers)
-          : ask(
-              methods[kind],
-              `/plants/${id}`,
-              methods[kind] === 'PUT' ? text : undefined,
-              headers,
-            )
-      const { body, ...outcome } = await asked
+    /**
+     * @param expected the version to change; `undefined`: a conditional replacement only
+     *   creates
+     */
+    async act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome> {
+      const method = methods[kind]
+      const [path, plant] =
+        kind === 'create' ? ['/plants', { id, ...text }] : [`/plants/${id}`, text]
+      const sent = method === 'PUT' || kind === 'create' ? plant : undefined
+      const headers = conditionOf(kind, expected)
+      const { body, ...outcome } = await ask(method, path, sent, headers)
       return kind === 'read' && outcome.is === 'done'
         ? { ...outcome, seen: toValue(body as Text) }
         : outcome
     },
-    async list({ after, limit, tag }) {
+    /**
+     * Resolves to the plants above `after` in order of id, or to `undefined` without an
+     * answer.
+     */
+    async list(after: bigint, limit: number, tag?: string) {
       const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
       const target = `/plants?after=${after}&limit=${limit}${filter}`
       const { is, body } = await ask('GET', target)
@@ -146,7 +117,7 @@ export function operationsOver(client: Client): Operations {
         return
       }
       const plants = body as readonly (Text & { id: bigint })[]
-      return plants.map(plant => [plant.id, toValue(plant)])
+      return plants.map(plant => [plant.id, toValue(plant)] as const)
     },
   }
 }

@@ -31,30 +31,13 @@ export function missingPackages(): string[] {
 }
 
 /** A machine with Patroni and its PostgreSQL. */
-export interface Node {
-  readonly port: number
-  readonly url: string
-  /**
-   * Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves
-   * to their number.
-   */
-  kill(): Promise<number>
-}
+export type Node = Awaited<ReturnType<typeof startNode>>
 
-export async function startNode(
-  folder: string,
-  name: string,
-  etcdPort: number,
-): Promise<Node> {
+export async function startNode(folder: string, name: string, etcdPort: number) {
   const place = ownedFolder(join(folder, name))
   const port = await freePort()
-  const configuration = configurationOf({
-    name,
-    place,
-    etcdPort,
-    port,
-    restPort: await freePort(),
-  })
+  const ports = { etcd: etcdPort, own: port, rest: await freePort() }
+  const configuration = configurationOf(name, place, ports)
   // JSON is YAML.
   const file = join(place, 'patroni.yml')
   writeFileSync(file, JSON.stringify(configuration, null, 2))
@@ -65,6 +48,10 @@ export async function startNode(
       ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])]
       : []
   }
+  /**
+   * Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves
+   * to their number.
+   */
   const kill = async () => {
     const ownPids = patroni.isRunning() ? [patroni.pid] : []
     const pids = new Set(descendants([...ownPids, ...postmaster()]))
@@ -90,25 +77,21 @@ export async function startNode(
   return { port, url, kill }
 }
 
-interface NodePlace {
-  readonly name: string
-  readonly place: string
-  readonly etcdPort: number
-  readonly port: number
-  readonly restPort: number
-}
-
 /** Returns the configuration of Patroni on a node. */
-function configurationOf({ name, place, etcdPort, port, restPort }: NodePlace): object {
-  const address = `127.0.0.1:${port}`
-  const restAddress = `127.0.0.1:${restPort}`
+function configurationOf(
+  name: string,
+  place: string,
+  ports: { readonly etcd: number; readonly own: number; readonly rest: number },
+) {
+  const address = `127.0.0.1:${ports.own}`
+  const restAddress = `127.0.0.1:${ports.rest}`
   const versions = readdirSync(postgresFolder).map(Number)
   const newest = `${Math.max(...versions)}`
   return {
     scope: 'plants',
     name,
     restapi: { listen: restAddress, connect_address: restAddress },
-    etcd3: { host: `127.0.0.1:${etcdPort}` },
+    etcd3: { host: `127.0.0.1:${ports.etcd}` },
     bootstrap: {
       dcs: {
         ttl,
@@ -147,9 +130,18 @@ export async function startEtcd(folder: string, port: number): Promise<Program> 
   ]
   const etcd = startOwned(folder, 'etcd', [
     '/usr/bin/etcd',
-    ...['--data-dir', join(place, 'data'), '--listen-client-urls', client],
-    ...['--advertise-client-urls', client, '--listen-peer-urls', peer],
-    ...['--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`],
+    '--data-dir',
+    join(place, 'data'),
+    '--listen-client-urls',
+    client,
+    '--advertise-client-urls',
+    client,
+    '--listen-peer-urls',
+    peer,
+    '--initial-advertise-peer-urls',
+    peer,
+    '--initial-cluster',
+    `default=${peer}`,
   ])
   await until('etcd', async () => (await fetch(`${client}/health`)).ok, startTimeoutMs)
   return etcd

@@ -11,15 +11,13 @@ export interface Programs {
 }
 
 /** Programs in a folder that is removed when they are disposed of. */
-export interface PatchedPrograms extends Programs, Disposable {}
+export type PatchedPrograms = Awaited<ReturnType<typeof buildPatched>>
 
 const run = promisify(execFile)
 const patchFile = (name: string) => join(import.meta.dirname, `../breaks/${name}.patch`)
 
 /** Copies the sources, applies patches of `breaks`, and builds the programs. */
-export async function buildPatched(
-  ...names: readonly string[]
-): Promise<PatchedPrograms> {
+export async function buildPatched(...names: readonly string[]) {
   using starting = new DisposableStack()
   const copy = starting.use(copySources())
   for (const name of names) {
@@ -29,9 +27,12 @@ export async function buildPatched(
   await Promise.all(apps.map(build))
 
   const resources = starting.move()
-  return {
+  const programs: Programs = {
     server: [process.execPath, join(copy.path, 'apps/api/dist/main.js')],
     commandLine: [process.execPath, join(copy.path, 'apps/cli/dist/main.js')],
+  }
+  return {
+    ...programs,
     [Symbol.dispose]: () => resources.dispose(),
   }
 }

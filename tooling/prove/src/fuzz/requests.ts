@@ -6,14 +6,6 @@ import {
 import fc from 'fast-check'
 import { draw } from './values.ts'
 
-/** A request, and whether the description calls it valid. */
-export interface DrawnRequest {
-  readonly path: string
-  readonly body: string | undefined
-  readonly headers: Readonly<Record<string, string>>
-  readonly isValid: boolean
-}
-
 /** The parts of a request: what its parameters say, by their place and name. */
 interface Parts {
   readonly path: Readonly<Record<string, unknown>>
@@ -23,16 +15,20 @@ interface Parts {
 }
 
 const harmlessHeaders: readonly Readonly<Record<string, string>>[] = [
-  ...[{}, { accept: 'text/html' }, { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' }],
-  ...[{ cookie: 'a=b; c' }, { 'if-none-match': '*', range: 'bytes=0-1' }],
-  ...[{ 'if-match': '*' }, { 'if-none-match': '"a", W/"b,"' }],
+  {},
+  { accept: 'text/html' },
+  { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' },
+  { cookie: 'a=b; c' },
+  { 'if-none-match': '*', range: 'bytes=0-1' },
+  { 'if-match': '*' },
+  { 'if-none-match': '"a", W/"b,"' },
 ]
 
 /** Draws requests that differ from valid ones in one respect at most. */
 export function drawRequest(
   { schemas }: Description,
   { path: template, parameters, body }: DescribedOperation,
-): fc.Arbitrary<DrawnRequest> {
+) {
   const drawn = parameters.map(each => ({ ...each, ...draw(schemas, each.schema) }))
   const textsIn = (place: 'path' | 'query') =>
     Object.fromEntries(
@@ -77,12 +73,15 @@ function withoutCount(drawn: Parts['query']): Parts['query'] {
   return count ? { ...query, count } : query
 }
 
+export type DrawnRequest = ReturnType<typeof write>
+
 /** Unknown members are valid, because the schemas are open. */
 function withUnknown(value: unknown): string {
   return toJson({ ...(value as object), 'x-other': [1, { deep: null }] })
 }
 
-function write(template: string, parts: Parts, isValid: boolean): DrawnRequest {
+/** Returns a request, and whether the description calls it valid. */
+function write(template: string, parts: Parts, isValid: boolean) {
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(`${parts.path[name]}`),
   )

@@ -9,8 +9,13 @@ const wrongString = text.map(drawn => `${drawn}\0`)
 
 /** One value of each type of JSON. */
 const examples = {
-  ...{ string: 'text', boolean: true, number: 1.5, integer: 12n },
-  ...{ array: [], object: {}, null: null },
+  string: 'text',
+  boolean: true,
+  number: 1.5,
+  integer: 12n,
+  array: [],
+  object: {},
+  null: null,
 }
 
 type Schemas = Readonly<Record<string, Schema>>
