@@ -105,25 +105,23 @@ type CopyCommand = 'backup' | 'restore' | 'export'
  */
 type Old = 'nothing' | 'an old file' | 'a damaged store'
 
-/**
- * The commands that write a file completely or not at all, with and without an old file.
- */
+const copies: readonly (readonly [CopyCommand, Old])[] = [
+  ['backup', 'an old file'],
+  ['restore', 'an old file'],
+  ['export', 'an old file'],
+  ['backup', 'nothing'],
+  ['restore', 'nothing'],
+  ['export', 'nothing'],
+  ['restore', 'a damaged store'],
+]
+
+/** The commands that write a file completely or not at all. */
 export function cutCopies({ programs, scale, ...rest }: Circumstances): Promise<Finding> {
   // Copies that replace a file write and fsync all that others do: a very short run needs
   // no others.
-  const olds: readonly Old[] = scale < 0.05 ? ['an old file'] : ['nothing', 'an old file']
-  const scenes = (['backup', 'restore', 'export'] as const).flatMap(command => [
-    ...olds.map(old => [command, old] as const),
-    ...(command === 'restore' && olds.length > 1
-      ? [[command, 'a damaged store'] as const]
-      : []),
-  ])
+  const scenes = copies.slice(0, scale < 0.05 ? 3 : copies.length)
   return cutPower(rest, folder =>
-    Promise.all(
-      scenes.map(([command, old]) =>
-        copying(command, join(folder, `${command}-${old}`), programs, old),
-      ),
-    ),
+    Promise.all(scenes.map(scene => copying(...scene, folder, programs))),
   )
 }
 
@@ -233,10 +231,11 @@ const nameOf = (id: number, version: number) =>
 /** A command that writes a file completely or not at all. */
 async function copying(
   command: CopyCommand,
-  folder: string,
-  programs: Programs,
   old: Old,
+  place: string,
+  programs: Programs,
 ): Promise<Scene> {
+  const folder = join(place, `${command}-${old}`)
   const target = join(folder, 'target')
   mkdirSync(target, { recursive: true })
   const store = await makeStore(join(folder, 'source'), 'new')
@@ -359,7 +358,10 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   const { PATH } = process.env
   await using program = launch(recording(calls, scene.command, scene.inject), {
     environment: {
-      ...{ PATH, PORT: '0', HTTP_THREADS: '2', ACCESS_TOKENS: token },
+      PATH,
+      PORT: '0',
+      HTTP_THREADS: '2',
+      ACCESS_TOKENS: token,
       DATABASE_URL: `file:${scene.store}`,
     },
   })

@@ -24,8 +24,19 @@ export const recording = (
 ): readonly [string, ...string[]] => [
   'strace',
   ...(inject === undefined ? [] : ['-e', `inject=${inject}`]),
-  ...['-D', '-f', '--seccomp-bpf', '-xx', '-s', '100000000', '-e', 'signal=none'],
-  ...['-e', `trace=${tracedCalls}`, '-o', calls, ...command],
+  '-D',
+  '-f',
+  '--seccomp-bpf',
+  '-xx',
+  '-s',
+  '100000000',
+  '-e',
+  'signal=none',
+  '-e',
+  `trace=${tracedCalls}`,
+  '-o',
+  calls,
+  ...command,
 ]
 
 export interface Call {
@@ -78,31 +89,31 @@ const bytesOf = (args: readonly string[]): Buffer => {
 }
 
 interface Change {
-  isDone: boolean
-  isDurable: boolean
   /**
-   * Whether an fsync for it has failed: no later one makes it durable, as Linux counts it
-   * as written.
+   * It is lost once an fsync for it has failed: no later one makes it durable, as Linux
+   * counts it as written.
    */
-  isLost?: boolean
+  state: 'begun' | 'done' | 'durable' | 'lost'
 }
 
 interface Write extends Change {
   readonly offset: number
-  /** Absent if the file was cut off at the offset. */
-  readonly data?: Buffer
+  /** `undefined` if the file was cut off at the offset. */
+  readonly data: Buffer | undefined
 }
+
+type Names = Map<string, File>
 
 interface NameChange extends Change {
   readonly folders: readonly string[]
   readonly created: readonly File[]
-  readonly apply: (names: Map<string, File>) => void
+  readonly apply: (names: Names) => void
 }
 
 interface File {
   /** The durable state. */
   content: Buffer
-  writes: Write[]
+  readonly writes: Write[]
 }
 
 /** The file or folder that a descriptor is open on. */
@@ -133,22 +144,18 @@ export type Image = ReadonlyMap<string, Buffer>
  */
 export class RecordedDisk {
   readonly #folder: string
-  readonly #names = new Map<string, File>()
+  readonly #names: Names
   /** The names that the folders have on disk. */
-  readonly #durableNames = new Map<string, File>()
+  readonly #durableNames: Names
   readonly #nameChanges: NameChange[] = []
   readonly #opened = new Map<string, Opened>()
   readonly #changesOf = new Map<Call, readonly Change[]>()
 
   /** @param found the durable content of the folder when the recording begins */
-  constructor(folder: string, found: Image = new Map()) {
+  constructor(folder: string, found: Image) {
     this.#folder = folder
-    for (const [path, content] of found) {
-      this.#names.set(path, { content, writes: [] })
-    }
-    for (const [path, file] of this.#names) {
-      this.#durableNames.set(path, file)
-    }
+    this.#names = new Map([...found].map(([path, content]) => [path, fileOf(content)]))
+    this.#durableNames = new Map(this.#names)
   }
 
   /** @returns the output to anything but a file below the folder */
@@ -178,7 +185,7 @@ export class RecordedDisk {
     const changes: readonly Change[] =
       file?.writes ?? this.#nameChanges.filter(({ folders }) => folders.includes(folder))
     // Only earlier calls.
-    const doneChanges = changes.filter(({ isDone }) => isDone)
+    const doneChanges = changes.filter(({ state }) => state === 'done')
     this.#changesOf.set(call, doneChanges)
   }
 
@@ -200,13 +207,9 @@ export class RecordedDisk {
     opened.position += result
   }
 
-  #write(call: Call, { file }: Opened, offset: number, data?: Buffer): void {
-    const change = {
-      offset,
-      ...(data && { data: data.subarray(0, call.result) }),
-      isDone: false,
-      isDurable: false,
-    }
+  #write(call: Call, { file }: Opened, offset: number, bytes?: Buffer): void {
+    const data = bytes?.subarray(0, call.result)
+    const change: Write = { offset, data, state: 'begun' }
     file?.writes.push(change)
     this.#changesOf.set(call, [change])
   }
@@ -214,24 +217,19 @@ export class RecordedDisk {
   end(call: Call): void {
     const changes = this.#changesOf.get(call) ?? []
     this.#changesOf.delete(call)
-    if (call.result < 0) {
-      for (const change of changes) {
-        change.isLost = !change.isDurable
-      }
-      return
-    }
-
+    const hasFailed = call.result < 0
     if (isSync(call.name)) {
-      for (const change of changes) {
-        change.isDurable ||= !change.isLost
+      // Another fsync may have ended meanwhile.
+      for (const change of changes.filter(({ state }) => state === 'done')) {
+        change.state = hasFailed ? 'lost' : 'durable'
       }
-      this.#settle()
-    } else {
+      this.#settle(this.#opened.get(call.args[0] ?? '')?.file)
+    } else if (!hasFailed) {
       for (const change of changes) {
-        change.isDone = true
+        change.state = 'done'
       }
+      this.#endNaming(call)
     }
-    this.#endNaming(call)
   }
 
   #endNaming(call: Call): void {
@@ -285,12 +283,12 @@ export class RecordedDisk {
       return
     }
     if (flags.includes('O_CREAT') && !this.#names.has(path)) {
-      const created: File = { content: Buffer.alloc(0), writes: [] }
-      this.#changeNames([path], names => names.set(path, created), [created])
+      const created = fileOf(Buffer.alloc(0))
+      this.#changeNames([path], names => names.set(path, created), created)
     }
     const file = this.#names.get(path)
     if (flags.includes('O_TRUNC')) {
-      file?.writes.push({ offset: 0, isDone: true, isDurable: false })
+      file?.writes.push({ offset: 0, data: undefined, state: 'done' })
     }
     const appends = flags.includes('O_APPEND')
     this.#opened.set(descriptor, {
@@ -303,30 +301,22 @@ export class RecordedDisk {
   #changeNames(
     paths: readonly string[],
     apply: NameChange['apply'],
-    created: readonly File[] = [],
+    ...created: readonly File[]
   ): void {
     apply(this.#names)
     const folders = paths.map(each => dirname(each))
-    this.#nameChanges.push({ folders, created, apply, isDone: true, isDurable: false })
+    this.#nameChanges.push({ folders, created, apply, state: 'done' })
   }
 
-  #files(): Set<File> {
-    return new Set([
-      ...this.#durableNames.values(),
-      ...this.#nameChanges.flatMap(({ created }) => created),
-    ])
-  }
-
-  #settle(): void {
-    while (this.#nameChanges[0]?.isDurable) {
+  /** Applies the names, and the writes to a file, that are durable with all before them. */
+  #settle(file: File | undefined): void {
+    while (this.#nameChanges[0]?.state === 'durable') {
       this.#nameChanges.shift()?.apply(this.#durableNames)
     }
-    for (const file of this.#files()) {
-      const pending = file.writes.findIndex(({ isDurable }) => !isDurable)
+    if (file) {
+      const pending = file.writes.findIndex(({ state }) => state !== 'durable')
       const durable = file.writes.splice(0, pending < 0 ? file.writes.length : pending)
-      if (durable.length > 0) {
-        file.content = written(file.content, durable, () => true)
-      }
+      file.content = contentOf({ content: file.content, writes: durable }, () => true)
     }
   }
 
@@ -346,55 +336,54 @@ export class RecordedDisk {
    */
   image(keeps: () => boolean): Image {
     const names = new Map(this.#durableNames)
-    for (const change of this.#nameChanges) {
-      if (change.isDurable || keeps()) {
-        change.apply(names)
+    for (const { state, apply } of this.#nameChanges) {
+      if (state === 'durable' || keeps()) {
+        apply(names)
       }
     }
-    const contents = new Map(
-      [...this.#files()].map(file => [file, written(file.content, file.writes, keeps)]),
-    )
+    const created = this.#nameChanges.flatMap(change => change.created)
+    const files = new Set([...this.#durableNames.values(), ...created])
+    const contents = new Map([...files].map(file => [file, contentOf(file, keeps)]))
     return new Map([...names].map(([path, file]) => [path, contents.get(file) as Buffer]))
   }
 }
 
-function written(
-  content: Buffer,
-  writes: readonly Write[],
-  keeps: () => boolean,
-): Buffer {
-  const end = Math.max(
-    content.length,
-    ...writes.map(({ offset, data }) => offset + (data?.length ?? 0)),
-  )
-  const image = Buffer.alloc(end)
+const fileOf = (content: Buffer): File => ({ content, writes: [] })
+
+function contentOf({ content, writes }: File, keeps: () => boolean): Buffer {
+  const ends = writes.map(({ offset, data }) => offset + (data?.length ?? 0))
+  const image = Buffer.alloc(Math.max(content.length, ...ends))
   content.copy(image)
   let length = content.length
-  for (const { offset, data, isDurable } of writes) {
-    const isKept = () => isDurable || keeps()
-    if (data === undefined) {
-      if (isKept()) {
-        image.fill(0, offset, length)
-        length = offset
-      }
-      continue
-    }
-    const keptSectors = [...sectorsOf(offset, data.length)].filter(isKept)
-    for (const [from, to] of keptSectors) {
-      data.copy(image, offset + from, from, to)
-      length = Math.max(length, offset + to)
+  for (const { offset, data, state } of writes) {
+    const isKept = () => state === 'durable' || keeps()
+    if (data !== undefined) {
+      length = Math.max(length, copySectors(data, image, offset, isKept))
+    } else if (isKept()) {
+      image.fill(0, offset, length)
+      length = offset
     }
   }
   return image.subarray(0, length)
 }
 
-/** The parts of a write that lie in one sector each. */
-function* sectorsOf(offset: number, length: number): Generator<[number, number]> {
+/** Copies those sectors of a write that are kept. Returns where the last of them ends. */
+function copySectors(
+  data: Buffer,
+  image: Buffer,
+  offset: number,
+  isKept: () => boolean,
+): number {
+  let end = 0
   let from = 0
-  while (from < length) {
+  while (from < data.length) {
     const sectorEnd = from + sectorBytes - ((offset + from) % sectorBytes)
-    const to = Math.min(length, sectorEnd)
-    yield [from, to]
+    const to = Math.min(data.length, sectorEnd)
+    if (isKept()) {
+      data.copy(image, offset + from, from, to)
+      end = offset + to
+    }
     from = to
   }
+  return end
 }
