@@ -65,14 +65,11 @@ const rules: readonly IForbiddenRuleType[] = [
   })),
 ]
 
-export interface Imports {
-  readonly modules: readonly IModule[]
-  /** The imports that break a rule, a line each. */
-  readonly faults: readonly string[]
-}
-
-/** Reads what the sources of the programs and packages import. */
-export async function readImports(root: string): Promise<Imports> {
+/**
+ * Reads what the sources of the programs and packages import. The faults are the imports
+ * that break a rule, a line each.
+ */
+export async function readImports(root: string) {
   const { output } = await cruise(
     globSync('{apps,packages}/*/src', { cwd: root }),
     {
@@ -99,27 +96,22 @@ export async function readImports(root: string): Promise<Imports> {
 
 /** The programs and packages and what their sources import, as Mermaid draws it. */
 export function drawPackages(root: string, modules: readonly IModule[]): string {
-  const lines = globSync('{apps,packages}/*/', { cwd: root })
-    .sort()
-    .map(folder => {
-      const own = modules.filter(module => module.source.startsWith(`${folder}/`))
-      const imported = own.flatMap(module => module.dependencies)
-      const outside = imported
-        .filter(({ resolved }) => resolved.includes('node_modules/'))
-        .map(({ module }) => /^(@[^/]+\/)?[^/]+/.exec(module)?.[0] ?? module)
-      const ours = imported
-        .map(({ resolved }) => /^(?:apps|packages)\/([^/]+)\//.exec(resolved)?.[1])
-        .filter(name => name !== undefined && name !== basename(folder))
-      const label = [`<b>${folder}</b>`, [...new Set(outside)].sort().join(', ')]
-      return {
-        node: `  ${basename(folder)}["${label.filter(Boolean).join('<br/>')}"]`,
-        arrows: [...new Set(ours)]
-          .sort()
-          .map(name => `  ${basename(folder)} --> ${name}`),
-      }
-    })
-  const nodes = lines.map(({ node }) => node)
-  const arrows = lines.flatMap(line => line.arrows)
+  const nodes: string[] = []
+  const arrows: string[] = []
+  for (const folder of globSync('{apps,packages}/*/', { cwd: root }).sort()) {
+    const name = basename(folder)
+    const own = modules.filter(module => module.source.startsWith(`${folder}/`))
+    const imported = own.flatMap(module => module.dependencies)
+    const outside = imported
+      .filter(({ resolved }) => resolved.includes('node_modules/'))
+      .map(({ module }) => /^(@[^/]+\/)?[^/]+/.exec(module)?.[0] ?? module)
+    const ours = imported
+      .map(({ resolved }) => /^(?:apps|packages)\/([^/]+)\//.exec(resolved)?.[1] ?? name)
+      .filter(each => each !== name)
+    const label = [`<b>${folder}</b>`, [...new Set(outside)].sort().join(', ')]
+    nodes.push(`  ${name}["${label.filter(Boolean).join('<br/>')}"]`)
+    arrows.push(...[...new Set(ours)].sort().map(each => `  ${name} --> ${each}`))
+  }
   return ['```mermaid', 'flowchart TD', ...nodes, ...arrows, '```'].join('\n')
 }
 

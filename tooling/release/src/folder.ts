@@ -25,18 +25,14 @@ const swaggerUi = folderOf('swagger-ui-dist', join(root, 'packages/http'))
 /** The platform of a release. */
 export const platform = 'linux-x64'
 
-export interface Release {
-  /** Its name contains the version and the platform. */
-  readonly name: string
-  readonly sbom: string
-}
-
 /**
  * Makes the folder inside another one. It contains the published package `plant-store`.
+ * Returns its name, which contains the version and the platform, and its bill of
+ * materials.
  *
  * @param place must exist
  */
-export function makeFolder(place: string): Release {
+export function makeFolder(place: string) {
   const { version } = readManifest(packageFolder)
   const name = `plant-store-${version}-${platform}`
   const folder = join(place, name)
@@ -96,11 +92,17 @@ function partsOf(lib: string): readonly Part[] {
   const read = (file: string) => readFileSync(join(lib, file), 'utf8')
   return [
     {
-      ...{ type: 'generic', name: 'node', version: process.versions.node },
-      ...{ license: 'MIT', text: read('LICENSE').trim() },
+      type: 'generic',
+      name: 'node',
+      version: process.versions.node,
+      license: 'MIT',
+      text: read('LICENSE').trim(),
     },
     {
-      ...{ type: 'generic', name: 'sqlite', version: sqliteVersion, license: 'blessing' },
+      type: 'generic',
+      name: 'sqlite',
+      version: sqliteVersion,
+      license: 'blessing',
       text: 'Its authors have dedicated it to the public domain.',
     },
     npmPart(sqlite),

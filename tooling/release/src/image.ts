@@ -53,8 +53,11 @@ const config = {
   volume: ['/data'],
   exposedports: ['3000/tcp'],
   env: [
-    ...['PATH=/usr/local/bin', 'HOST=0.0.0.0', 'DATABASE_URL=file:/data/plants.db'],
-    ...['MALLOC_ARENA_MAX=2', 'MALLOC_TRIM_THRESHOLD_=131072'],
+    'PATH=/usr/local/bin',
+    'HOST=0.0.0.0',
+    'DATABASE_URL=file:/data/plants.db',
+    'MALLOC_ARENA_MAX=2',
+    'MALLOC_TRIM_THRESHOLD_=131072',
   ],
 }
 

@@ -53,7 +53,9 @@ export const toTerms = (parts: readonly Part[]): string =>
 export function toSbom(version: string, parts: readonly Part[]): string {
   const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }
   const sbom = {
-    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 },
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
     metadata: { component: { ...toComponent(self), type: 'application' } },
     components: parts.map(toComponent),
   }

@@ -108,7 +108,8 @@ describe('on a fresh clone', () => {
       apply()
       onTestFinished(() => void apply('--reverse'))
       const tests = [
-        ...['domain/test/', 'client/test/description.test.ts'],
+        'domain/test/',
+        'client/test/description.test.ts',
         ...['contract', 'statements', 'migrations'].map(
           name => `persistence/test/${name}.test.ts`,
         ),

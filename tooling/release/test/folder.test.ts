@@ -204,10 +204,17 @@ const ready = (url: string) =>
  */
 const container = (binds: Readonly<Record<string, string>>, target: string) =>
   [
-    ...['systemd-nspawn', '--directory=/', '--volatile=yes', '--register=no'],
-    ...['--keep-unit', '--quiet', '--boot', '--console=read-only'],
+    'systemd-nspawn',
+    '--directory=/',
+    '--volatile=yes',
+    '--register=no',
+    '--keep-unit',
+    '--quiet',
+    '--boot',
+    '--console=read-only',
     ...Object.entries(binds).map(([to, from]) => `--bind-ro=${from}:${to}`),
-    ...[`systemd.unit=${target}`, 'systemd.firstboot=off'],
+    `systemd.unit=${target}`,
+    'systemd.firstboot=off',
   ] as unknown as [string, ...string[]]
 
 test(
@@ -230,7 +237,8 @@ test(
     }
     const { PATH } = process.env
     const machine = launch(container(binds, 'plant-store.service'), {
-      ...{ environment: { PATH }, lastSignal: 'SIGTERM' },
+      environment: { PATH },
+      lastSignal: 'SIGTERM',
     })
     // Killed, it would leave its systemd behind.
     onTestFinished(async () => void (await machine.end('SIGTERM')))

@@ -17,7 +17,11 @@ export const many = createPlants({ body: '{"id":1,"name":"n"}', bodySerializer: 
 export const wrong = createPlant({ body: { id: 'x', name: 'n' } })
 `
 const compilerOptions = {
-  ...{ target: 'es2022', module: 'preserve', strict: true, noEmit: true, types: [] },
+  target: 'es2022',
+  module: 'preserve',
+  strict: true,
+  noEmit: true,
+  types: [],
   lib: ['es2022', 'dom', 'dom.iterable'],
 }
 

@@ -35,7 +35,8 @@ const noProxy = 'http://127.0.0.1:1'
 const containers: Readonly<Record<string, Contained>> = {
   PORT: { environment: { PORT } },
   'an empty PORT': {
-    ...{ host: '127.0.0.77', port: '3000' },
+    host: '127.0.0.77',
+    port: '3000',
     environment: { PORT: '', HOST: '127.0.0.77' },
   },
   'serve --port': { options: ['--port', PORT], environment: { PORT: '1' } },
@@ -44,12 +45,15 @@ const containers: Readonly<Record<string, Contained>> = {
   'HOST=[::]': { host: '::', environment: { PORT, HOST: '[::]' } },
   'serve --host': { host: '127.0.0.3', options: ['--host', '127.0.0.3', '--port', PORT] },
   'a path in BASE_URL': {
-    ...{ path: '/a', environment: { PORT, BASE_URL: 'https://plants.example/a/' } },
+    path: '/a',
+    environment: { PORT, BASE_URL: 'https://plants.example/a/' },
   },
   'a proxy for requests of Node': {
     environment: {
-      ...{ PORT, NODE_USE_ENV_PROXY: '1' },
-      ...{ HTTP_PROXY: noProxy, http_proxy: noProxy },
+      PORT,
+      NODE_USE_ENV_PROXY: '1',
+      HTTP_PROXY: noProxy,
+      http_proxy: noProxy,
     },
   },
 }

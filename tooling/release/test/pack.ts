@@ -5,13 +5,6 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import { afterAll } from 'vitest'
 import { pnpmCommand, readManifest, run, start } from '../src/run.ts'
 
-export interface PackedPackage {
-  readonly name: string
-  /** Its source in the workspace. */
-  readonly source: string
-  readonly tarball: string
-}
-
 const workspace = join(import.meta.dirname, '../../..')
 const dependencies = join(import.meta.dirname, '../node_modules')
 const temporary = temporaryFolder(afterAll)
@@ -25,7 +18,8 @@ export const consumerFolder = at('consumer')
 /** Has the program alone, as npm installs it. */
 export const programFolder = at('program')
 
-const packed = (path: string): PackedPackage => {
+/** Returns what would be published of a package, and its source in the workspace. */
+const packed = (path: string) => {
   const source = join(workspace, path)
   const { name, version } = readManifest(source)
   const file = `${name.replace('@', '').replace('/', '-')}-${version}.tgz`

@@ -31,9 +31,8 @@ const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/packa
 const { checkPackage, createPackageFromTarballData } = await import(
   requireOfAttw.resolve('@arethetypeswrong/core')
 )
-const packageOf = (name: string) =>
-  packages.find(each => each.name === `@plant-store/${name}`) as (typeof packages)[number]
-const newestTsc = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
+const root = join(import.meta.dirname, '../../..')
+const newestTsc = join(root, 'node_modules/typescript/bin/tsc')
 const bytesOf = (tarball: string) => new Uint8Array(readFileSync(tarball))
 const fetched = (version: string) =>
   needs(`Node ${version} (CI fetches it)`, existsSync(nodeOf(version).path))
@@ -103,9 +102,9 @@ describe('copied, beside a store that has just started', () => {
     server = await startServer({ command, environment: { ACCESS_TOKENS: token } })
     vi.stubEnv('TOKEN', token)
     // An example imports what the command of its README makes.
-    const readme = readFileSync(join(packageOf('json').source, 'README.md'), 'utf8')
+    const readme = readFileSync(join(root, 'packages/json/README.md'), 'utf8')
     const [, generate = ''] = /^npx (openapi-typescript .*)$/m.exec(readme) ?? []
-    const description = join(import.meta.dirname, '../../../docs/openapi.json')
+    const description = join(root, 'docs/openapi.json')
     const programs = join(import.meta.dirname, '../node_modules/.bin')
     const here = generate.replace(/http:\S+/, description)
     runIn(folder, 'sh', '-c', `${programs}/${here}`)
@@ -137,10 +136,12 @@ describe('copied, beside a store that has just started', () => {
     )
     const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
     const options = {
-      ...{ lib: ['es2022', 'dom', 'dom.asynciterable'], types: ['node'] },
+      lib: ['es2022', 'dom', 'dom.asynciterable'],
+      types: ['node'],
       // The newest types of Node need a newer compiler.
       typeRoots: ['types-oldest'],
-      ...{ allowImportingTsExtensions: true, exactOptionalPropertyTypes: true },
+      allowImportingTsExtensions: true,
+      exactOptionalPropertyTypes: true,
     }
     const sources = { ...files, 'all.mts': exported.join('\n'), 'wrong.ts': wrong }
 
@@ -183,22 +184,28 @@ test.each([
   ['client', () => consumerFolder, ['dom'], 'all.createPlantClient(undefined as never)'],
   ['domain', () => folder, [], 'all.createPlantUseCases(undefined as never)'],
   ['json', () => folder, [], 'all'],
-])('%s needs no types of Node or after es2022, and names its own', async (...row) => {
-  const [name, cwd, lib, made] = row
-  const file = `emitted-${name}.ts`
-  const code = `import * as all from '@plant-store/${name}'
+])(
+  '%s needs no types of Node or after es2022, and names its own',
+  async (name, cwd, lib, made) => {
+    const file = `emitted-${name}.ts`
+    const code = `import * as all from '@plant-store/${name}'
 export const copies = [{ ...all }, { ...${made} }]
 type Results<Value> = { [Name in keyof Value]: Value[Name] extends (...given: never) => infer Result ? Awaited<Result> : never }
 export const results = undefined as unknown as Results<typeof all>`
-  const options = {
-    ...{ declaration: true, emitDeclarationOnly: true, noEmit: false, outDir: 'emitted' },
-    ...{ lib: ['es2022', ...lib], types: [] },
-  }
+    const options = {
+      declaration: true,
+      emitDeclarationOnly: true,
+      noEmit: false,
+      outDir: 'emitted',
+      lib: ['es2022', ...lib],
+      types: [],
+    }
 
-  expect(await compile(cwd(), { [file]: code }, options)).toBe('')
-  const emitted = join(cwd(), 'emitted', `emitted-${name}.d.ts`)
-  expect(readFileSync(emitted, 'utf8')).not.toMatch(/\bany\b/)
-})
+    expect(await compile(cwd(), { [file]: code }, options)).toBe('')
+    const emitted = join(cwd(), 'emitted', `emitted-${name}.d.ts`)
+    expect(readFileSync(emitted, 'utf8')).not.toMatch(/\bany\b/)
+  },
+)
 
 test('npm installs the program and two more, and runs none of their scripts', () => {
   const folders = globSync('node_modules/*/', { cwd: programFolder })
