@@ -53,7 +53,7 @@ export function describeInterface(
   serverUrl: string,
 ): string {
   const described = routes.filter(isDescribed)
-  const paths: Record<string, Record<string, object>> = {}
+  const paths: Record<string, object> = {}
   for (const route of described) {
     const path = patternOf(route).replaceAll(/:(\w+)/g, '{$1}')
     const method = `${route.method}`.toLowerCase()
@@ -180,9 +180,9 @@ const failureHeaders = new Map([
 
 /** Returns the response of a failure, with every number that it may have. */
 function failureOf(status: number): DescribedBody {
-  const rows = Object.values(failures)
-    .filter(([number]) => Math.floor(number / 100) === status)
-    .sort(([a], [b]) => a - b)
+  const rows = Object.values(failures).filter(
+    ([number]) => Math.floor(number / 100) === status,
+  )
   const meanings = rows.map(([number, meaning]) => `- ${number}: ${meaning}`)
   const examples = rows.map(([error, message]) => [
     error,
@@ -196,10 +196,10 @@ function failureOf(status: number): DescribedBody {
 
 /** Returns the schemas by their names, in the order of these. */
 function componentsOf(schemas: readonly object[]): object {
-  const entries = schemas.map((schema: Described): [string, object] => {
-    const { $id = '', ...unnamed } = schema
-    return [$id, unnamed]
-  })
+  const entries = schemas.map(({ $id = '', ...unnamed }: Described): [string, object] => [
+    $id,
+    unnamed,
+  ])
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 

@@ -5,8 +5,8 @@ import type { DomainErrorCode } from '@plant-store/domain'
 type FailureRow = readonly [number: number, meaning: string]
 
 /**
- * The published error numbers. A code without one does not compile. 40008 and 42901 are
- * used up.
+ * The published error numbers, in order. A code without one does not compile. 40008 and
+ * 42901 are used up.
  */
 export const failures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
