@@ -9,7 +9,6 @@ import type { ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
 import { checkAccess, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
-import { addFacts } from './request/facts.ts'
 import { checkHeaderSections } from './request/header-section.ts'
 import {
   callOnAnswer,
@@ -75,7 +74,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   const { ending, isDraining } = prepareStopOnClose(app, limits)
 
-  addFacts(app)
+  app.decorateRequest('facts', null)
   // A request is judged in the order of these hooks, and then by those of its route.
   logRequests(app, onAnswer, options.traceRequest)
   if (corsOrigins.length > 0) {

@@ -56,10 +56,8 @@ function challenge({ code, message, scope }: AccessError): RequestError['headers
     return { 'www-authenticate': realm }
   }
   const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
-  if (scope === undefined) {
-    return { 'www-authenticate': described }
-  }
-  return { 'www-authenticate': `${described}, scope=${quoted(scope)}` }
+  const missing = scope === undefined ? '' : `, scope=${quoted(scope)}`
+  return { 'www-authenticate': described + missing }
 }
 
 /** Returns a quoted-string (RFC 9110, 5.6.4) in ASCII on one line. */

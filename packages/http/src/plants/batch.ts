@@ -99,7 +99,7 @@ type LineFault = ReturnType<typeof faultOf>
 /** Yields the plants and faults of the lines, each judged as the body of POST /plants. */
 export async function* readParts(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
-): AsyncGenerator<Part, void, void> {
+) {
   const begin = (): Part => ({ plants: [], faults: [], size: 0 })
   let part = begin()
   let line = 0

@@ -78,13 +78,12 @@ export function createAuthentication(gate: Gate): Authenticate {
     try {
       const token = bearerToken(headers.authorization)
       const admission = gate({ token, headers }, judgedScope)
-      if (!(admission instanceof Promise)) {
-        noteHolder(request, admission)
-        return
+      if (admission instanceof Promise) {
+        return admission
+          .then(holder => noteHolder(request, holder))
+          .catch(thrown => rethrowUnlessAnyScope(thrown, request, scope))
       }
-      return admission
-        .then(holder => noteHolder(request, holder))
-        .catch(thrown => rethrowUnlessAnyScope(thrown, request, scope))
+      noteHolder(request, admission)
     } catch (thrown) {
       rethrowUnlessAnyScope(thrown, request, scope)
     }

@@ -1,5 +1,5 @@
 import type { AccessError } from '@plant-store/access'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 export const requestIdField = 'x-request-id'
 
@@ -60,11 +60,6 @@ declare module 'fastify' {
     /** Use {@link factsOf}. `null` until the first fact. */
     facts: Facts | null
   }
-}
-
-/** Makes room for facts on each request. */
-export function addFacts(app: FastifyInstance): void {
-  app.decorateRequest('facts', null)
 }
 
 export function factsOf(request: Pick<FastifyRequest, 'facts'>): Facts {

@@ -21,7 +21,7 @@ export async function* readLines(
   body: Body,
   { bodyBytesMax, requestTimeoutMs }: ServerLimits,
   ending: AbortSignal,
-): AsyncGenerator<Iterable<Buffer>, void, void> {
+) {
   const late = () =>
     body.fail(
       new RequestError('request-timeout', 'a line of the body did not arrive in time'),
@@ -69,7 +69,7 @@ function completeLength(body: Body): number {
 
 // Yields them one by one, because a line that is not kept costs the garbage collector
 // nothing.
-function* linesIn(bytes: Buffer, lineBytesMax: number): Generator<Buffer, void, void> {
+function* linesIn(bytes: Buffer, lineBytesMax: number) {
   let start = 0
   while (start < bytes.length) {
     const next = bytes.indexOf(newline, start)

@@ -27,10 +27,7 @@ export function readQueries(app: FastifyInstance): void {
  * @param names of those that the operation has
  * @throws RequestError `bad-target`, `repeated-parameter`, `unknown-parameter`
  */
-export function readQuery(
-  url: string,
-  names: readonly string[],
-): Readonly<Record<string, string>> {
+export function readQuery(url: string, names: readonly string[]) {
   const query: Record<string, string> = {}
   const parameters = url.slice(url.indexOf('?') + 1).split('&')
   for (const parameter of parameters.filter(text => text !== '')) {

@@ -9,11 +9,10 @@ import type { FastifyRequest } from 'fastify'
 const proxyHopsMax = 16
 
 /** Returns whether an address is that of a proxy whose X-Forwarded-For is trusted. */
-export function trustNearest(
-  proxies: readonly string[],
-): (address: string, hop: number) => boolean {
+export function trustNearest(proxies: readonly string[]) {
   const isTrusted = proxyAddr.compile([...proxies])
-  return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
+  return (address: string, hop: number): boolean =>
+    hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
 }
 
 /**

@@ -228,11 +228,8 @@ export class Connection {
     if (this.#isOver || this.waiting.length > 0) {
       return false
     }
-    if (this.current === undefined) {
-      return true
-    }
-    const body = bodyOf(this.current.req)
-    return body === undefined || body.hasRoom
+    const body = this.current && bodyOf(this.current.req)
+    return body?.hasRoom ?? true
   }
 
   /**
@@ -244,8 +241,7 @@ export class Connection {
     if (current === undefined || current.writableEnded || socket.writableLength > 0) {
       return false
     }
-    const isClientsTurn = bodyOf(current.req)?.waitsForClient ?? false
-    return current.req.complete || !isClientsTurn
+    return current.req.complete || !bodyOf(current.req)?.waitsForClient
   }
 
   /**

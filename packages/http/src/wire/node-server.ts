@@ -98,7 +98,7 @@ export function createNodeServer(
     const error = new RequestError('method-not-allowed', message, { allow: '' })
     refuse(socket, error, request)
   })
-  server.on('clientError', (error: ClientError, socket: Socket) => {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const connection = connections.open.get(socket)
     // Bytes after the last request get no answer.
     const isOver = !socket.writable || error.code === 'HPE_CLOSED_CONNECTION'
@@ -118,14 +118,12 @@ export function createNodeServer(
   return server
 }
 
-type ClientError = Error & { readonly code?: string }
-
 /** Whether a late request is not at fault. */
 function isExcused({ current, waiting, isExemptFromTimeouts }: Connection): boolean {
   return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
 }
 
-function parserError({ code }: ClientError): RequestError {
+function parserError({ code }: NodeJS.ErrnoException): RequestError {
   const [failure, message] = parserFailures[`${code}`] ?? [
     'bad-request',
     'the request is not well-formed HTTP',
