@@ -71,7 +71,10 @@ export function changeBySql(file: string, statements: string): void {
 
 /** Starts on a file as `openStorage` does, without the thread of a writer. */
 export async function createStore(url: string): Promise<void> {
-  await migrateSqlite(url.slice('file:'.length), entities, { lockTimeoutMs: 5_000 })
+  await migrateSqlite(url.slice('file:'.length), entities, {
+    lockTimeoutMs: 5_000,
+    migrates: false,
+  })
 }
 
 function hashOf(file: string): string {

@@ -96,26 +96,16 @@ export function closeOnError<Result>(
   }
 }
 
-/** Prepares all reads, and returns a function that returns any statement as prepared. */
-export function prepareAll(
-  connection: Database,
-  statements: Iterable<Statement>,
-): Prepare {
+/** Returns a function that prepares each statement once, when it is first needed. */
+export function prepareWhenNeeded(connection: Database): Prepare {
   const prepared = new Map<Statement, PreparedRead>()
-  const prepare = (statement: Statement) => {
+  return statement => {
     const ready =
       prepared.get(statement) ??
       connection.prepare<[readonly unknown[]], Row>(statement.sql)
     prepared.set(statement, ready)
     return ready
   }
-
-  for (const statement of statements) {
-    if (statement.kind !== 'change') {
-      prepare(statement)
-    }
-  }
-  return prepare
 }
 
 /**
@@ -147,15 +137,13 @@ function prepareAlone(
   { sql, preceding }: Pick<ChangeStatement, 'sql' | 'preceding'>,
 ): PreparedChange {
   const change = connection.prepare(sql)
-  if (preceding === undefined) {
-    return values => ({ rows: change.run(...values).changes, rowsOfPreceding: 0 })
+  const first = preceding && {
+    onlyIf: connection.prepare(preceding.onlyIf),
+    change: connection.prepare(preceding.sql),
   }
-
-  const onlyIf = connection.prepare(preceding.onlyIf)
-  const first = connection.prepare(preceding.sql)
   return values => {
-    const isNeeded = onlyIf.get() !== undefined
-    const rowsOfPreceding = isNeeded ? first.run(...values).changes : 0
+    const isNeeded = first?.onlyIf.get() !== undefined
+    const rowsOfPreceding = isNeeded ? first.change.run(...values).changes : 0
     return { rows: change.run(...values).changes, rowsOfPreceding }
   }
 }
@@ -164,7 +152,7 @@ function prepareAlone(
  * Does the work once no other process holds the lock. SQLite itself does not wait for a
  * lock if a reading transaction must become a writing one.
  */
-function waitForLock(timeoutMs: number, work: () => void): void {
+function waitForLock(timeoutMs: number, work: () => void) {
   const endMs = performance.now() + timeoutMs
   while (true) {
     try {

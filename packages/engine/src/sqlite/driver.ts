@@ -5,7 +5,7 @@ import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
 import type { ReadStatement } from '../statements/statement.ts'
 import type { SqliteHandle, Storage, StorageObserver, StoreContent } from '../types.ts'
-import { closeOnError, openConnection, prepareAll } from './connection.ts'
+import { closeOnError, openConnection, prepareWhenNeeded } from './connection.ts'
 import { connectToWriter } from './writer-client.ts'
 
 /**
@@ -20,13 +20,15 @@ export function attachSqlite(
   const { file, queueChangesMax } = handle
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
-    const prepared = prepareAll(connection, compiled.names.keys())
+    const prepare = prepareWhenNeeded(connection)
+    // With its first read, SQLite opens the files. Later, this process may have too many.
+    prepare(compiled.probeRead)
     const single = connectToWriter(handle.single, observer)
     const bulk = connectToWriter(handle.bulk, observer)
 
     const read = async (statement: ReadStatement, parameters: object) => {
       try {
-        return readRows(statement, parameters, prepared)
+        return readRows(statement, parameters, prepare)
       } catch (error) {
         const reason = new Error(reasonOf(error, { withCode: true }))
         throw unavailable('the store could not be read', reason)

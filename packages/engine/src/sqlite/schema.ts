@@ -14,7 +14,7 @@ import {
 import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import type { EngineOptions } from '../types.ts'
-import { closeOnError, openConnection, prepareAll, prepareChange } from './connection.ts'
+import { closeOnError, openConnection, prepareChange } from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
 import {
   createFileLike,
@@ -33,9 +33,7 @@ import { withReason } from './with-reason.ts'
  */
 let lastMigration: Promise<unknown> = Promise.resolve()
 
-type MigrationOptions = Pick<EngineOptions, 'migrates'> & {
-  readonly lockTimeoutMs: number
-}
+type MigrationOptions = Required<Pick<EngineOptions, 'migrates' | 'lockTimeoutMs'>>
 
 /**
  * Creates a store's file, folders and tables as needed, and migrates them. Resolves to
@@ -61,7 +59,7 @@ export async function migrateSqlite(
 }
 
 /** @throws Error with the system's reason if the file may not be written */
-function createFileIfNeeded(file: string): void {
+function createFileIfNeeded(file: string) {
   const stat = statSync(file, { throwIfNoEntry: false })
   const isSomethingElse = stat !== undefined && !stat.isFile() && !stat.isDirectory()
   // Opening a pipe would wait forever.
@@ -82,8 +80,8 @@ function createFileIfNeeded(file: string): void {
 async function migrateOnce(
   file: string,
   entities: Entities,
-  { lockTimeoutMs, migrates = false }: MigrationOptions,
-): Promise<number | undefined> {
+  { lockTimeoutMs, migrates }: MigrationOptions,
+) {
   const connection = openConnection(file, { timeout: lockTimeoutMs })
   try {
     // SQLite would take such a file for an empty one, and overwrite it.
@@ -174,10 +172,7 @@ async function snapshotOf(
  * @throws Error like {@link findVersion}, and if there is a trigger, which would run
  *   within our changes, or a view
  */
-async function checkedVersion(
-  entities: Entities,
-  connection: Database,
-): Promise<number | undefined> {
+async function checkedVersion(entities: Entities, connection: Database) {
   const version = findVersion(entities, connection)
   refuseOtherObjects(connection)
   if (version === schemaVersionOf(entities)) {
@@ -187,19 +182,19 @@ async function checkedVersion(
 }
 
 /** @throws Error if the tables belong to another program, or {@link knownVersion} does */
-function findVersion(entities: Entities, connection: Database): number | undefined {
+function findVersion(entities: Entities, connection: Database) {
   const tables = connection
     .prepare<[], string>("select name from sqlite_schema where type = 'table'")
     .pluck()
     .all()
   if (!isStore(entities, tables)) {
-    return undefined
+    return
   }
   const version = connection.prepare('select version from schema_version').pluck().get()
   return knownVersion(entities, version)
 }
 
-function refuseOtherObjects(connection: Database): void {
+function refuseOtherObjects(connection: Database) {
   const select = connection.prepare<[], string>(
     "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
   )
@@ -212,10 +207,12 @@ function refuseOtherObjects(connection: Database): void {
 }
 
 /** @throws Error if the tables lack something that a statement needs */
-function prepareEvery(entities: Entities, connection: Database): void {
+function prepareEvery(entities: Entities, connection: Database) {
   const { names, changeStatements } = compileEntities(entities, sqliteDialect)
   try {
-    prepareAll(connection, names.keys())
+    for (const { sql } of names.keys()) {
+      connection.prepare(sql)
+    }
     for (const change of changeStatements.values()) {
       prepareChange(connection, change)
     }
@@ -227,6 +224,6 @@ function prepareEvery(entities: Entities, connection: Database): void {
   }
 }
 
-function kyselyOn(database: Database): Kysely<unknown> {
+function kyselyOn(database: Database) {
   return new Kysely<unknown>({ dialect: new SqliteDialect({ database }) })
 }
