@@ -14,8 +14,8 @@ const checkEveryMs = 1_000
  */
 export class OutageWatch {
   /** Rejects with a StoreError while the store cannot be read or written. */
-  readonly #check: () => Promise<void>
-  readonly #onFailureChange: NonNullable<StorageObserver['onFailureChange']>
+  readonly #check
+  readonly #onFailureChange
 
   /** The reason that was reported, while there is an outage. */
   #reason: string | undefined
@@ -51,7 +51,7 @@ export class OutageWatch {
     clearTimeout(this.#timer)
   }
 
-  #reportReason({ cause, message }: StoreError): void {
+  #reportReason({ cause, message }: StoreError) {
     const reason = messageOf(cause ?? message)
     if (reason !== this.#reason) {
       this.#reason = reason
@@ -59,12 +59,12 @@ export class OutageWatch {
     }
   }
 
-  #checkLater(): void {
+  #checkLater() {
     this.#hasFailed = false
     this.#timer = setTimeout(() => this.#checkNow(), checkEveryMs).unref()
   }
 
-  async #checkNow(): Promise<void> {
+  async #checkNow() {
     // The check rejects with nothing else.
     const failure = await this.#check().catch((error: StoreError) => error)
     // The watch may have ended during the check.

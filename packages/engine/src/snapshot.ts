@@ -104,7 +104,7 @@ export async function countsIn(
 }
 
 /** Returns whether a store of this version has the tables of an entity. */
-function hasTablesOf({ migrations }: Entity, schemaVersion: number): boolean {
+function hasTablesOf({ migrations }: Entity, schemaVersion: number) {
   return Object.keys(migrations).some(version => Number(version) <= schemaVersion)
 }
 
@@ -112,10 +112,7 @@ function hasTablesOf({ migrations }: Entity, schemaVersion: number): boolean {
  * Yields all items of an entity in order of id, page by page, because some servers do not
  * keep a cursor open that long.
  */
-async function* allIn(
-  entity: Entity,
-  { schemaVersion, query }: TableReader,
-): AsyncIterable<readonly unknown[]> {
+async function* allIn(entity: Entity, { schemaVersion, query }: TableReader) {
   const {
     tables: [table],
     rows: reading,

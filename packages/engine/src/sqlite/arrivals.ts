@@ -35,7 +35,7 @@ const recentMs = 1_000
  * waits for the next transaction.
  */
 export class Arrivals {
-  readonly #senders: ReadonlyMap<MessagePort, ChangeKind>
+  readonly #senders
   /**
    * The groups of each kind that were received and that no transaction has taken, in
    * order of arrival.
@@ -125,7 +125,7 @@ export class Arrivals {
   }
 
   /** Returns whether bulk changes have had their time while single ones may wait. */
-  #isBulkLate(): boolean {
+  #isBulkLate() {
     if (this.#takenChanges.bulk === 0) {
       this.#bulkStartMs = this.#askedMs
       return false
@@ -135,9 +135,9 @@ export class Arrivals {
   }
 
   /** Takes the first group of a kind that waits, or else one that has just arrived. */
-  #take(kind: ChangeKind): Group | undefined {
+  #take(kind: ChangeKind) {
     if (this.#takenChanges[kind] >= transactionChangesMax[kind]) {
-      return undefined
+      return
     }
     const waiting = this.#waiting[kind]
     for (const [sender, kindOfSender] of this.#senders) {
@@ -156,7 +156,7 @@ export class Arrivals {
   /**
    * Receives a group without waiting for the event loop. Returns whether there was one.
    */
-  #receiveFrom(sender: MessagePort): boolean {
+  #receiveFrom(sender: MessagePort) {
     const received = receiveMessageOnPort(sender)
     if (received === undefined) {
       return false
@@ -165,7 +165,7 @@ export class Arrivals {
     return true
   }
 
-  #isRecent(kind: ChangeKind): boolean {
+  #isRecent(kind: ChangeKind) {
     return performance.now() - this.#lastMs[kind] <= recentMs
   }
 }

@@ -143,7 +143,7 @@ async function replaceStore(
   store: string,
   named: string,
   options: CopyOptions,
-): Promise<RestoreReport> {
+) {
   const backup = followLinks(named)
   if (!isFile(backup)) {
     throw new Error('there is no such file')
@@ -184,14 +184,14 @@ async function replaceStore(
  *
  * @throws StoreInUseError if another process has the store open
  */
-function openOldStore(store: string): Database | undefined {
+function openOldStore(store: string) {
   refuseSecondPath(store)
   refuseForeignWal(store)
   return openExclusively(store)
 }
 
 /** Returns the size of a store in bytes, with its WAL. */
-function sizeOf(file: string): number {
+function sizeOf(file: string) {
   let bytes = 0
   for (const path of filesOf(file)) {
     bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -199,7 +199,7 @@ function sizeOf(file: string): number {
   return bytes
 }
 
-function failure(summary: string, cause: unknown): Error {
+function failure(summary: string, cause: unknown) {
   if (cause instanceof StoreInUseError) {
     return cause
   }
@@ -213,7 +213,7 @@ function failure(summary: string, cause: unknown): Error {
  *
  * @param old the exclusive connection to the store, which is closed
  */
-async function copyInto(old: Database, copy: Copy): Promise<boolean> {
+async function copyInto(old: Database, copy: Copy) {
   const { name: store } = old
   // Without a WAL, the copy keeps others out. With one, it would share the store with a
   // server that starts in the meantime.
@@ -248,7 +248,7 @@ async function copyInto(old: Database, copy: Copy): Promise<boolean> {
  *
  * @param other the file or folder whose owner and mode the copy gets
  */
-async function writeCopy(copy: Copy, file: string, other: string): Promise<void> {
+async function writeCopy(copy: Copy, file: string, other: string) {
   createFileLike(file, other)
   await copyPages(file, copy)
   copy.signal?.throwIfAborted()
@@ -259,10 +259,7 @@ async function writeCopy(copy: Copy, file: string, other: string): Promise<void>
 }
 
 /** Copies all pages or none, and gives the copy its id. */
-async function copyPages(
-  target: string,
-  { source, storeId, signal, onProgress }: Copy,
-): Promise<void> {
+async function copyPages(target: string, { source, storeId, signal, onProgress }: Copy) {
   const { totalPages } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
       signal?.throwIfAborted()
@@ -281,15 +278,12 @@ async function copyPages(
   connection.close()
 }
 
-async function contentsOf(
-  source: SqliteSnapshot,
-  entities: Entities,
-): Promise<Pick<StoreReport, 'schemaVersion' | 'counts'>> {
+async function contentsOf(source: SqliteSnapshot, entities: Entities) {
   const counts = await countsIn(entities, source)
   return { schemaVersion: source.schemaVersion, counts }
 }
 
-async function openBackup(file: string, entities: Entities): Promise<SqliteSnapshot> {
+async function openBackup(file: string, entities: Entities) {
   try {
     const backup = await openReadOnly(file, entities)
     closeOnError(backup.connection, checkPages)
@@ -303,7 +297,7 @@ async function openBackup(file: string, entities: Entities): Promise<SqliteSnaps
 }
 
 /** @throws StoreDamagedError with the first faults that SQLite finds */
-function checkPages(connection: Database): void {
+function checkPages(connection: Database) {
   const check = connection.prepare<[], string>('pragma integrity_check(10)').pluck()
   const faults = check.all()
   if (faults[0] !== 'ok') {
@@ -316,11 +310,7 @@ function checkPages(connection: Database): void {
  * Compares the named rows of a backup with those of the store. Returns `undefined` if
  * those of the store cannot be read.
  */
-function changesBetween(
-  entities: Entities,
-  backup: Database,
-  store: Database,
-): RestoreReport['changed'] {
+function changesBetween(entities: Entities, backup: Database, store: Database) {
   try {
     const changes: Record<string, RestoredRows> = {}
     for (const [name, entity] of Object.entries(entities)) {
@@ -335,7 +325,7 @@ function changesBetween(
     }
     return changes
   } catch {
-    return undefined
+    return
   }
 }
 
@@ -346,7 +336,7 @@ function namesIn(
   connection: Database,
   table: string,
   { key, name }: Record<'key' | 'name', string>,
-): Names {
+) {
   // A store of an earlier version does not have every table.
   const tableRow = connection
     .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
@@ -363,6 +353,6 @@ function namesIn(
   return new Map(rows.all())
 }
 
-function namesWithout(names: Names, others: Names): string[] {
+function namesWithout(names: Names, others: Names) {
   return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
 }

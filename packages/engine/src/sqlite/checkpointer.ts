@@ -146,7 +146,7 @@ export class Checkpointer {
     await exited.promise
   }
 
-  #mustCopyHere(pages: WalPages, recent: RecentChanges): boolean {
+  #mustCopyHere(pages: WalPages, recent: RecentChanges) {
     if (this.#state === 'ended') {
       return true
     }
@@ -159,7 +159,7 @@ export class Checkpointer {
     return this.#state === 'idle' && (recent.bulk || pages.left <= lastPagesMax)
   }
 
-  #copyHere(): void {
+  #copyHere() {
     const endMs = performance.now() + passTimeoutMs
     const copy = () => {
       while (this.#copy.get()?.busy === 1 && performance.now() < endMs) {
@@ -169,7 +169,7 @@ export class Checkpointer {
     this.#settle(makePass(copy, this.#guard.descriptor))
   }
 
-  #copyInThread(pages: WalPages): void {
+  #copyInThread(pages: WalPages) {
     this.#thread ??= this.#startThread()
     this.#state = 'copying'
     this.#thread.once('message', (outcome: PassOutcome) => {
@@ -184,7 +184,7 @@ export class Checkpointer {
     this.#thread.postMessage('copy')
   }
 
-  #startThread(): Worker {
+  #startThread() {
     const { name: file } = this.#options.connection
     const { descriptor } = this.#guard
     const workerData: CheckpointerData = { file, descriptor }
@@ -200,7 +200,7 @@ export class Checkpointer {
     return thread
   }
 
-  #onExit(): void {
+  #onExit() {
     const wasCopying = this.#state === 'copying'
     this.#thread = undefined
     this.#state = 'ended'
@@ -212,7 +212,7 @@ export class Checkpointer {
   }
 
   /** Reports what has changed with a pass. */
-  #settle({ failure, loss }: PassOutcome): void {
+  #settle({ failure, loss }: PassOutcome) {
     if (loss !== undefined) {
       this.#guard.failForLostPages(loss)
     }
@@ -223,19 +223,19 @@ export class Checkpointer {
   }
 
   /** Returns whether another program keeps the WAL from being copied at its limit. */
-  #isHeldAt(pages: number): boolean {
+  #isHeldAt(pages: number) {
     if (pages < this.#pagesMax || this.#failure !== undefined) {
       return false
     }
     return this.#guard.countWalPages().left > 0
   }
 
-  #tooLongReason(pages: number): string | undefined {
+  #tooLongReason(pages: number) {
     if (
       pages < Math.min(longPages, this.#pagesMax) ||
       this.#guard.countWalPages().left === 0
     ) {
-      return undefined
+      return
     }
     if (this.#failure !== undefined) {
       return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
@@ -246,14 +246,14 @@ export class Checkpointer {
     if (this.#isDiskNearlyFull()) {
       return 'the disk is nearly full, and another program that reads an old state of the store keeps its WAL long'
     }
-    return undefined
+    return
   }
 
   /**
    * Returns whether the WAL might not fit into the database any more, if the next
    * transaction makes it longer.
    */
-  #isDiskNearlyFull(): boolean {
+  #isDiskNearlyFull() {
     const { connection } = this.#options
     const pages = readPragma(connection, 'page_count')
     const { size } = fstatSync(this.#guard.descriptor)
@@ -271,10 +271,10 @@ export function makePass(copy: () => void, descriptor: number): PassOutcome {
 }
 
 /** Runs the work. Returns the reason if it fails. */
-function failureOf(work: () => void): string | undefined {
+function failureOf(work: () => void) {
   try {
     work()
-    return undefined
+    return
   } catch (error) {
     return reasonOf(error, { withCode: true })
   }

@@ -86,7 +86,7 @@ function* pagesOf(
   }
 }
 
-function addIds(page: Buffer, ids: IdList): void {
+function addIds(page: Buffer, ids: IdList) {
   if (page[0] !== tableLeaf) {
     return
   }

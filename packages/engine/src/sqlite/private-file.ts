@@ -59,7 +59,7 @@ export function createFileLike(file: string, other: string, text = ''): void {
  * A file is given away only if needed, because a sandbox may refuse the call for any
  * owner.
  */
-function isOfAnother(stat: Stats, own: Stats): boolean {
+function isOfAnother(stat: Stats, own: Stats) {
   return stat.uid !== own.uid || stat.gid !== own.gid
 }
 
@@ -133,7 +133,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-function sync(path: string, flags: string): void {
+function sync(path: string, flags: string) {
   const descriptor = openSync(path, flags)
   try {
     fsyncSync(descriptor)

@@ -74,7 +74,7 @@ export async function replaceFile<Result>(
   return result
 }
 
-function alreadyExists(path: string): Error {
+function alreadyExists(path: string) {
   return new Error(`${path} already exists: use --force to replace it`)
 }
 
@@ -83,13 +83,13 @@ export function partialBeside(file: string): string {
   return join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
 }
 
-function removeAll(paths: readonly string[]): void {
+function removeAll(paths: readonly string[]) {
   for (const path of paths) {
     rmSync(path, { force: true })
   }
 }
 
-function removeStalePartials(folder: string): void {
+function removeStalePartials(folder: string) {
   const oldestMs = Date.now() - staleMs
   // A file may belong to another user, or another process has removed it.
   tryTo(() => {
@@ -102,7 +102,7 @@ function removeStalePartials(folder: string): void {
   })
 }
 
-function refuseTarget(file: string, named: string, force: boolean): void {
+function refuseTarget(file: string, named: string, force: boolean) {
   const owner = ownerOf(file)
   if (owner !== undefined) {
     throw new Error(`${named} belongs to ${owner}`)
@@ -121,7 +121,7 @@ function refuseTarget(file: string, named: string, force: boolean): void {
 }
 
 /** Returns the store that a file is beside, as its WAL is. */
-function ownerOf(file: string): string | undefined {
+function ownerOf(file: string) {
   const suffix = sideFileSuffixes.find(each => file.endsWith(each)) ?? ''
   const store = file.slice(0, file.length - suffix.length)
   return suffix !== '' && existsSync(store) ? store : undefined

@@ -93,11 +93,7 @@ function createSalvage(connection: Database, entities: Entities): Salvage {
   }
 }
 
-function salvageTable(
-  connection: Database,
-  table: string,
-  rows: Rows<unknown>,
-): SalvageOf<unknown> {
+function salvageTable(connection: Database, table: string, rows: Rows<unknown>) {
   const select = connection.prepare<[bigint], object>(
     `select ${columnsIn(connection, table, rows)} from "${table}" where id = ?`,
   )
@@ -134,7 +130,7 @@ function salvageTable(
   }
 }
 
-function namesIn(connection: Database, sql: string): string[] {
+function namesIn(connection: Database, sql: string) {
   return connection.prepare<[], string>(sql).pluck().all()
 }
 
@@ -143,7 +139,7 @@ function columnsIn(
   connection: Database,
   table: string,
   { columns, others = [] }: Rows<unknown>,
-): string {
+) {
   const present = namesIn(connection, `select name from pragma_table_info('${table}')`)
   const known = [...Object.keys(columns), ...others]
   if (present.some(name => !known.includes(name))) {
@@ -158,7 +154,7 @@ function columnsIn(
  * Returns the number of rows in an index of the table that has all ids, or `undefined` if
  * every such index is damaged, too.
  */
-function countInIndex(connection: Database, table: string): number | undefined {
+function countInIndex(connection: Database, table: string) {
   const indexes = namesIn(
     connection,
     `select name from pragma_index_list('${table}') where "unique" = 0`,
@@ -171,16 +167,16 @@ function countInIndex(connection: Database, table: string): number | undefined {
       return Number(counts[0])
     }
   }
-  return undefined
+  return
 }
 
-function countRows(connection: Database, table: string): number | undefined {
+function countRows(connection: Database, table: string) {
   const sql = `select count(*) from "${table}" not indexed`
   return tryTo(() => Number(connection.prepare(sql).pluck().get()))
 }
 
 /** Decodes texts that are bytes, because SQLite does not check that they are UTF-8. */
-function decodeTexts(row: object): object {
+function decodeTexts(row: object) {
   const decoded = Object.entries(row).map(([column, value]) => [
     column,
     value instanceof Uint8Array ? utf8.decode(value) : value,

@@ -84,12 +84,12 @@ export function keepOpen(file: string): number | undefined {
   return descriptor
 }
 
-function hasSecondName(file: string): boolean {
+function hasSecondName(file: string) {
   return statSync(file).nlink > 1
 }
 
 /** The header of a backup, and of a store that was closed, says that it has no WAL. */
-function hasWal(file: string): boolean {
+function hasWal(file: string) {
   const descriptor = keepOpen(file)
   if (descriptor === undefined) {
     throw new Error('there is no such file')
@@ -98,7 +98,7 @@ function hasWal(file: string): boolean {
 }
 
 /** Linux lists mount points, with special characters in octal. */
-function isMountPoint(file: string): boolean {
+function isMountPoint(file: string) {
   const mounts = '/proc/self/mountinfo'
   if (!existsSync(mounts)) {
     return false

@@ -4,7 +4,7 @@ import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import type { EngineOptions, MainStorage, SqliteHandle, StoreContent } from '../types.ts'
+import type { EngineOptions, SqliteHandle, StoreContent } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
 import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
@@ -33,14 +33,11 @@ export function sqliteStore(file: string, content: StoreContent) {
   }
 }
 
-async function findVersion(
-  file: string,
-  entities: Entities,
-): Promise<number | undefined> {
+async function findVersion(file: string, entities: Entities) {
   requireWritable(file)
   requireWritable(dirname(file))
   if (!isFile(file)) {
-    return undefined
+    return
   }
   refuseSecondPath(file)
   try {
@@ -48,14 +45,14 @@ async function findVersion(
     return reading.schemaVersion
   } catch (error) {
     if (error instanceof NoStoreError) {
-      return undefined
+      return
     }
     throw error
   }
 }
 
 /** Requires that a path, or the folder in which it would be created, may be written. */
-function requireWritable(path: string): void {
+function requireWritable(path: string) {
   if (existsSync(path)) {
     accessSync(path, constants.W_OK)
   } else {
@@ -63,11 +60,7 @@ function requireWritable(path: string): void {
   }
 }
 
-async function openSqlite(
-  file: string,
-  content: StoreContent,
-  options: EngineOptions,
-): Promise<MainStorage> {
+async function openSqlite(file: string, content: StoreContent, options: EngineOptions) {
   const { entities } = content
   const {
     queueChangesMax,

@@ -45,7 +45,7 @@ export async function withReason<Result>(
  * Returns the reason of the system, which SQLite leaves out, why a store cannot be
  * opened.
  */
-function whyNotOpened(file: string): string {
+function whyNotOpened(file: string) {
   if (Buffer.byteLength(file) > pathBytesMax) {
     return `the path is longer than ${pathBytesMax} bytes, the most that SQLite takes`
   }
@@ -67,10 +67,10 @@ function whyNotOpened(file: string): string {
 /**
  * Returns why a file may not be read and written, or `undefined` if it may or is absent.
  */
-function whyNotAccessible(path: string): string | undefined {
+function whyNotAccessible(path: string) {
   try {
     accessSync(path, constants.R_OK | constants.W_OK)
-    return undefined
+    return
   } catch (error) {
     const isAbsent = codeOf(error) === 'ENOENT'
     return isAbsent ? undefined : reasonOf(error)

@@ -104,6 +104,6 @@ export function connectToWriter(
   }
 }
 
-function couldNotWrite(reason: string): StoreError {
+function couldNotWrite(reason: string) {
   return unavailable('the store could not write the change', new Error(reason))
 }

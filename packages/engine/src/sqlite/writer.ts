@@ -179,7 +179,7 @@ export class Writer {
   }
 
   /** Commits the groups that wait. Those that do not fit follow after other events. */
-  #commitWaiting(): void {
+  #commitWaiting() {
     if (!this.#arrivals.hasWaiting()) {
       return
     }
@@ -198,7 +198,7 @@ export class Writer {
   }
 
   /** Commits a transaction and answers its groups. Returns whether it was full. */
-  #commitOnce(): boolean {
+  #commitOnce() {
     this.#arrivals.begin()
     try {
       if (this.#blockedBecause !== undefined) {
@@ -248,7 +248,7 @@ export class Writer {
   /**
    * Makes a change, and adds its affected rows. Returns about how many bytes it wrote.
    */
-  #makeChange([name, ...values]: Change, affectedRows: number[]): number {
+  #makeChange([name, ...values]: Change, affectedRows: number[]) {
     const run = this.#prepared.get(name)
     if (run === undefined) {
       throw new Error(`no statement has the name ${name}`)
@@ -265,7 +265,7 @@ export class Writer {
     return (rows + rowsOfPreceding) * bytes
   }
 
-  #checkEachSecond(): void {
+  #checkEachSecond() {
     this.#blockOnError(() => {
       this.#guard.check()
       if (this.#blockedBecause === undefined) {
@@ -277,7 +277,7 @@ export class Writer {
   }
 
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
-  #checkpoint(): void {
+  #checkpoint() {
     this.#blockOnError(() => {
       // A full WAL that another program reads is waited for like a lock.
       const reason = this.#checkpointer.copyIfLong(
@@ -292,7 +292,7 @@ export class Writer {
   }
 
   /** Does work that no group waits for. An error blocks the writer. */
-  #blockOnError(work: () => void): void {
+  #blockOnError(work: () => void) {
     try {
       work()
     } catch (error) {
@@ -304,7 +304,7 @@ export class Writer {
    * Commits a small change over what a failed transaction left in the WAL. Returns
    * whether that worked.
    */
-  #recover(): boolean {
+  #recover() {
     try {
       this.#guard.check()
       const isWalTooLong =
@@ -323,7 +323,7 @@ export class Writer {
   }
 
   /** Blocks the writer, or opens it again, and tells every thread. */
-  #setBlocked(blockedBecause: string | undefined): void {
+  #setBlocked(blockedBecause: string | undefined) {
     this.#blockedBecause = blockedBecause
     for (const sender of this.#senders.keys()) {
       post(sender, { blockedBecause })
@@ -331,7 +331,7 @@ export class Writer {
   }
 
   /** Tells the thread that opened the store, which was the first. */
-  #reportCheckpointFailure(checkpointFailure: string | undefined): void {
+  #reportCheckpointFailure(checkpointFailure: string | undefined) {
     const [sender] = this.#senders.keys()
     if (sender !== undefined) {
       post(sender, { checkpointFailure })
@@ -339,6 +339,6 @@ export class Writer {
   }
 }
 
-function post(sender: MessagePort, answer: WriterAnswer): void {
+function post(sender: MessagePort, answer: WriterAnswer) {
   sender.postMessage(answer)
 }
