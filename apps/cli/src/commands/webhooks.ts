@@ -69,9 +69,9 @@ const listWebhooks = new Command('list')
     await using store = await readStore()
     const webhooks = await store.webhooks.list()
     const figures = await store.webhooks.outbox.figures()
-    const figuresById = new Map(figures.map(figure => [figure.webhook, figure]))
     const results = webhooks.map(({ failingSince = null, ...webhook }) => {
-      const { waiting = 0, givenUp = 0, oldestMs } = figuresById.get(webhook.id) ?? {}
+      const ownFigures = figures.find(figure => figure.webhook === webhook.id)
+      const { waiting = 0, givenUp = 0, oldestMs } = ownFigures ?? {}
       return {
         ...webhook,
         failingSince,

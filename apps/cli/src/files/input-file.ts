@@ -22,32 +22,32 @@ export async function openInput(from: string, signal: AbortSignal) {
 
   async function* content() {
     try {
-      yield* decoded(decompressed(stream), from)
+      yield* decoded(decompressed(stream))
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof CommandError ? error : fileError(from, error)
+      // The decoder throws this, and no stream does.
+      if (error instanceof TypeError) {
+        throw new CommandError(`${from}: it is not valid UTF-16`)
+      }
+      throw fileError(from, error)
     }
   }
 
   const { beginning, rest } = await peek(content(), beginningBytes)
-  const start = withoutMarks(beginning)
+  // Some programs add a second byte order mark.
+  const text = beginning.toString('latin1').replace(/^(?:\xef\xbb\xbf)+/, '')
+  const start = Buffer.from(text, 'latin1')
+  // A file may have been removed already.
+  const stat = file && statSync(from, { throwIfNoEntry: false })
   return {
     beginning: start,
     /** The whole content, with its beginning. */
     chunks: joined(start, rest),
-    /** The size of the file on disk. 0 if it is a stream. */
-    bytes: file === undefined ? 0 : sizeOf(from),
+    /** The size of the file on disk. 0 if it is a stream, such as a pipe. */
+    bytes: stat?.isFile() ? stat.size : 0,
     /** Returns how much of the file on disk has been read. */
     bytesRead: () => file?.bytesRead ?? 0,
   }
-}
-
-/**
- * Returns 0 for what is not a file, such as a pipe. It may have been removed already.
- */
-function sizeOf(path: string): number {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat?.isFile() ? stat.size : 0
 }
 
 async function* decompressed(source: AsyncIterable<Buffer>) {
@@ -60,7 +60,8 @@ async function* decompressed(source: AsyncIterable<Buffer>) {
   }
 }
 
-async function* decoded(source: AsyncIterable<Buffer>, from: string) {
+/** @throws TypeError if it begins like UTF-16, and is not valid */
+async function* decoded(source: AsyncIterable<Buffer>) {
   const { beginning, rest } = await peek(source, 4)
   const chunks = joined(beginning, rest)
   const encoding = utf16In(beginning)
@@ -69,17 +70,10 @@ async function* decoded(source: AsyncIterable<Buffer>, from: string) {
     return
   }
   const decoder = new TextDecoder(encoding, { fatal: true })
-  try {
-    for await (const chunk of chunks) {
-      yield Buffer.from(decoder.decode(chunk, { stream: true }))
-    }
-    yield Buffer.from(decoder.decode())
-  } catch (error) {
-    // The decoder throws this, and no stream does.
-    throw error instanceof TypeError
-      ? new CommandError(`${from}: it is not valid UTF-16`)
-      : error
+  for await (const chunk of chunks) {
+    yield Buffer.from(decoder.decode(chunk, { stream: true }))
   }
+  yield Buffer.from(decoder.decode())
 }
 
 /**
@@ -95,12 +89,6 @@ function utf16In(beginning: Buffer) {
     return 'utf-16be'
   }
   return
-}
-
-/** Leaves out byte order marks, of which some programs add a second one. */
-function withoutMarks(beginning: Buffer): Buffer {
-  const text = beginning.toString('latin1').replace(/^(?:\xef\xbb\xbf)+/, '')
-  return Buffer.from(text, 'latin1')
 }
 
 /** Reads the beginning: at least this number of bytes, if there are. */
