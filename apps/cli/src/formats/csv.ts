@@ -28,8 +28,6 @@ const blank = 0x20
 /** The separators that spreadsheets write, in the order in which they are tried. */
 const separators = ',;\t|'
 
-const recordDelimiters = { [lineFeed]: ['\r\n', '\n'], [carriageReturn]: '\r' }
-
 /**
  * CSV of RFC 4180 with a header, and what spreadsheets write instead: other separators,
  * and rows without their last fields. An optional member is absent if its field is
@@ -58,11 +56,15 @@ interface Header extends Dialect {
 
 interface CsvRecord {
   readonly lines: Buffer
+  /** The lines without the last line end. */
+  readonly raw: Buffer
   /** `undefined` for an empty field without quotes. */
   readonly fields: readonly (string | undefined)[]
   /** Why the line is no record. */
   readonly fault?: string | undefined
 }
+
+type AddRecord = (lines: Buffer, fields: CsvRecord['fields'], fault?: string) => void
 
 const unclosed = 'a quote is opened that is never closed'
 const surrounded = 'there is something between a closing quote and the next separator'
@@ -152,12 +154,12 @@ class CsvReader<Item> implements Reader<Item> {
     }
 
     const header = this.#header
-    const { lineBytesMax, lineEnd, parse } = this.#reading
+    const { lineBytesMax, parse } = this.#reading
     const { records, rest } = this.#split(piece, header, isLast)
     this.#unfinished = [rest]
     const entries: Entry<Item>[] = []
     for (const record of records) {
-      const raw = withoutLineEnd(record.lines, lineEnd)
+      const { raw } = record
       if (!isWithoutContent(raw, header.separator)) {
         const read = () => parse(membersOf(record, header))
         entries.push(judge({ line: this.#line, raw }, lineBytesMax, read))
@@ -207,7 +209,7 @@ class CsvReader<Item> implements Reader<Item> {
       return undefined
     }
     const columns = this.#columnsOf(record)
-    this.#header = { ...dialect, columns, raw: withoutLineEnd(record.lines, lineEnd) }
+    this.#header = { ...dialect, columns, raw: record.raw }
     return record.lines
   }
 
@@ -223,17 +225,18 @@ class CsvReader<Item> implements Reader<Item> {
     return hasAll && (isPadded || !hasBlanks)
   }
 
-  #columnsOf({ lines, fields, fault }: CsvRecord): Header['columns'] {
+  #columnsOf({ raw, fields, fault }: CsvRecord): Header['columns'] {
     const { lineBytesMax, lineEnd, required } = this.#reading
-    const raw = withoutLineEnd(lines, lineEnd)
     if (raw.length > lineBytesMax) {
       throw new Error('the header is too long')
     }
     if (!isUtf8(raw)) {
       throw new Error('the header is not UTF-8')
     }
-    const invalid = (reason: string) =>
-      new Error(`the header ${reason}: line ${this.#line} is ${quoted(raw)}`)
+    const invalid = (reason: string) => {
+      const start = raw.toString().replace(/^(.{100}).+/su, '$1…')
+      return new Error(`the header ${reason}: line ${this.#line} is ${start}`)
+    }
     if (fault !== undefined) {
       throw invalid(`is not CSV: ${fault}`)
     }
@@ -271,9 +274,9 @@ class CsvReader<Item> implements Reader<Item> {
     const { lineEnd } = this.#reading
     const records: CsvRecord[] = []
     let at = 0
-    const add = (record: CsvRecord) => {
-      records.push(record)
-      at += record.lines.length
+    const add: AddRecord = (lines, fields, fault) => {
+      records.push({ lines, raw: withoutLineEnd(lines, lineEnd), fields, fault })
+      at += lines.length
     }
     while (at < piece.length && records.length < recordsMax) {
       const recordsLeft = recordsMax - records.length
@@ -283,7 +286,7 @@ class CsvReader<Item> implements Reader<Item> {
       }
       if (fault !== undefined) {
         const lines = piece.subarray(at, endOfLine(piece, at, lineEnd))
-        add({ lines, fields: [], fault })
+        add(lines, [], fault)
       }
     }
     return { records, rest: piece.subarray(at) }
@@ -298,7 +301,7 @@ class CsvReader<Item> implements Reader<Item> {
     piece: Buffer,
     { separator, isPadded }: Dialect,
     recordsMax: number,
-    add: (record: CsvRecord) => void,
+    add: AddRecord,
   ): string | undefined {
     const { lineBytesMax, lineEnd } = this.#reading
     const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
@@ -306,7 +309,7 @@ class CsvReader<Item> implements Reader<Item> {
     try {
       parseCsv(piece, {
         delimiter: separator,
-        record_delimiter: recordDelimiters[lineEnd],
+        record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
         relax_column_count: true,
         trim: isPadded,
         to: recordsMax,
@@ -317,7 +320,7 @@ class CsvReader<Item> implements Reader<Item> {
           if (end - at > lineBytesMax && hasSeveralLines) {
             throw new Error(tooLong)
           }
-          add({ lines: piece.subarray(at, end), fields })
+          add(piece.subarray(at, end), fields)
           at = end
         },
       })
@@ -354,14 +357,6 @@ function columnNamed(name: string | undefined): Column | undefined {
   return allColumns.find(column => column === spelling)
 }
 
-const quotedCharactersMax = 100
-
-function quoted(raw: Buffer): string {
-  const text = raw.toString()
-  const start = [...text].slice(0, quotedCharactersMax).join('')
-  return start === text ? text : `${start}…`
-}
-
 /** Returns whether a line has nothing but blanks and separators. */
 function isWithoutContent(raw: Buffer, candidates: string): boolean {
   return raw.every(
@@ -384,16 +379,11 @@ function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
     const text = fields[index]
     // A spreadsheet leaves out the last fields of a row if they are empty.
     if (column !== undefined && text !== undefined) {
-      members[column] = fieldValue(column, text)
+      const isInteger =
+        plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
+      // The domain refuses a text in the place of an integer.
+      members[column] = isInteger ? BigInt(text) : text
     }
   }
   return members
-}
-
-/**
- * Returns an integer or a text. The domain refuses a text in the place of an integer.
- */
-function fieldValue(column: Column, text: string): bigint | string {
-  const isInteger = plantMembers[column].type === 'integer' && /^-?\d{1,40}$/.test(text)
-  return isInteger ? BigInt(text) : text
 }

@@ -55,8 +55,7 @@ interface Line {
   readonly raw: Buffer
 }
 export type Rejected = Line & { readonly reason: string }
-export type Accepted<Item> = Line & { readonly item: Item }
-export type Entry<Item = Plant> = Rejected | Accepted<Item>
+export type Entry<Item = Plant> = Rejected | (Line & { readonly item: Item })
 
 /** Longer than any line that a store with the default body limit exports. */
 export const lineBytesMaxDefault = 16 * 1024 * 1024
