@@ -22,10 +22,9 @@ import {
   type ParseSetting,
   plainUrl,
   share,
-  storeUrl,
   tokenList,
 } from './setting-values.ts'
-import { bytes, walLimit, walLimitDefault } from './units.ts'
+import { bytes, storeUrl, walLimit, walLimitDefault } from './units.ts'
 
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 

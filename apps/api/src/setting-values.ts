@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
 import { isBearerToken } from '@plant-store/access'
-import { parseStoreUrl } from '@plant-store/engine'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
 import ipaddr from 'ipaddr.js'
 import { amount, unitMs } from './units.ts'
@@ -79,11 +78,6 @@ export function plainUrl(text: string): string {
     )
   }
   return url
-}
-
-export function storeUrl(text: string): string {
-  parseStoreUrl(text)
-  return text
 }
 
 export function jwksUrl(text: string): string {

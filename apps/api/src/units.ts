@@ -1,3 +1,5 @@
+import { parseStoreUrl } from '@plant-store/engine'
+
 /** The units of a time in settings and options, in milliseconds. */
 export const unitMs = {
   ms: 1,
@@ -37,6 +39,14 @@ export function bytes(min: number, max: number): (text: string) => number {
   return amount(units, min, max, expectation)
 }
 
-/** WAL_LIMIT, which the commands that change a store read, too. */
+// The settings that commands read, too.
+
+/** Reads DATABASE_URL. */
+export function storeUrl(text: string): string {
+  parseStoreUrl(text)
+  return text
+}
+
+/** Reads WAL_LIMIT. */
 export const walLimit = bytes(2 ** 27, 2 ** 40)
 export const walLimitDefault = '4096MiB'

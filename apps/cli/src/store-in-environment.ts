@@ -1,11 +1,6 @@
 import { readSetting } from '@plant-store/api/setting'
-import { walLimit, walLimitDefault } from '@plant-store/api/units'
-import {
-  defaultStoreUrl,
-  messageOf,
-  parseStoreUrl,
-  type StorageOptions,
-} from '@plant-store/engine'
+import { storeUrl as parseUrl, walLimit, walLimitDefault } from '@plant-store/api/units'
+import { defaultStoreUrl, messageOf, type StorageOptions } from '@plant-store/engine'
 import {
   openReader,
   openStorage,
@@ -16,11 +11,7 @@ import { CommandError, exitCodes } from './command-error.ts'
 
 /** Returns the URL in DATABASE_URL. */
 export function storeUrl(): string {
-  const parsed = (url: string) => {
-    parseStoreUrl(url)
-    return url
-  }
-  return setting('DATABASE_URL', parsed) ?? defaultStoreUrl
+  return setting('DATABASE_URL', parseUrl) ?? defaultStoreUrl
 }
 
 /**
