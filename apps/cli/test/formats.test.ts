@@ -217,13 +217,17 @@ test.each([
     'id,"name\n',
     'is not CSV: a quote is opened that is never closed: line 1 is id,"name',
   ],
-  [`id,name${'x'.repeat(100)}\n`, 'is too long'],
+  [
+    `id,name,id,${'x'.repeat(90)}\n`,
+    `names the column id twice: line 1 is id,name,id,${'x'.repeat(89)}…`,
+  ],
+  [`id,name${'x'.repeat(200)}\n`, 'is too long'],
   ['id,name,\xe9\n', 'is not UTF-8'],
   ['id,name\r1,a\n', 'contains a CR without an LF: line 1 is id,name\r1,a'],
 ])('the CSV header %j is refused', async (header, reason) => {
   const file = Buffer.from(`${header}1,a\n`, 'latin1')
 
-  const reading = read('csv', file, 1_000, { lineBytesMax: 100, lineEnd: lineFeed })
+  const reading = read('csv', file, 1_000, { lineBytesMax: 200, lineEnd: lineFeed })
 
   await expect(reading).rejects.toThrow(new Error(`the header ${reason}`))
 })
