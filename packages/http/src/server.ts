@@ -108,7 +108,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       )
       // The build writes this folder. The path is right for the sources and for a bundle.
       addPages(prefixedApp, new URL('../dist/docs/', import.meta.url), options.page)
-      prefixedApp.after(() => refuseOtherMethods(prefixedApp, [...routes]))
+      prefixedApp.after(() => refuseOtherMethods(prefixedApp, routes))
     },
     { prefix: withoutLastSlash(pathname) },
   )

@@ -1,10 +1,10 @@
+import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { FastifyReply } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { createPageReader } from '../src/request/page-reader.ts'
 import { createBudget } from '../src/wire/budget.ts'
 
-const reply = {} as FastifyReply
+const response = {} as ServerResponse
 
 function createReader() {
   const ending = new AbortController()
@@ -24,7 +24,7 @@ test('after 5 ms of reading pages, others have twenty turns', async () => {
     vi.advanceTimersByTime(6)
   }
 
-  const reading = Array.from({ length: 3 }, () => readPage(reply, readSlowly))
+  const reading = Array.from({ length: 3 }, () => readPage(response, readSlowly))
   await nextTurn()
   expect(reads, 'in the first turn').toBe(1)
 
@@ -42,7 +42,7 @@ test('short pages are read in one turn', async () => {
   const { readPage } = createReader()
   let reads = 0
 
-  const reading = Array.from({ length: 3 }, () => readPage(reply, async () => reads++))
+  const reading = Array.from({ length: 3 }, () => readPage(response, async () => reads++))
   await nextTurn()
 
   expect(reads).toBe(3)
@@ -52,7 +52,7 @@ test('short pages are read in one turn', async () => {
 test('a page that waits when the server stops is refused', async () => {
   const { ending, readPage } = createReader()
 
-  const page = readPage(reply, async () => 'a page')
+  const page = readPage(response, async () => 'a page')
   ending.abort()
 
   await expect(page).rejects.toMatchObject({ code: 'draining' })

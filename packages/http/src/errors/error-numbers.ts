@@ -66,7 +66,7 @@ export const failures = {
     'Access cannot be checked at the moment; try again after Retry-After',
   ],
 } as const satisfies Record<DomainErrorCode | AccessErrorCode, FailureRow> &
-  Readonly<Record<string, FailureRow>>
+  Record<string, FailureRow>
 
 /** The failures of a request itself. */
 export type RequestErrorCode = Exclude<

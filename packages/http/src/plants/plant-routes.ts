@@ -86,7 +86,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
 
   routes.get('/plants', { ...reads, schema: listSchema }, async (request, reply) => {
     const query = readListQuery(request.query)
-    const page = await readPage(reply, textBytesMax =>
+    const page = await readPage(reply.raw, textBytesMax =>
       plants.list({ ...query, textBytesMax }),
     )
     if (page.next !== undefined) {

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { ServerResponse } from 'node:http'
 import { RequestError } from '../errors/error-numbers.ts'
 import { type Budget, countedBytesMin } from '../wire/budget.ts'
 
@@ -19,7 +19,7 @@ export function createPageReader(
 ) {
   const atItsTurn = createPageTurns()
   return <Page>(
-    { raw }: Pick<FastifyReply, 'raw'>,
+    response: ServerResponse,
     read: (textBytesMax: number) => Promise<Page>,
   ) =>
     atItsTurn(async () => {
@@ -30,7 +30,7 @@ export function createPageReader(
       const freeBytes = Math.max(countedBytesMin, budget.free() / 2)
       const textBytesMax = Math.min(pageTextBytesMax, freeBytes)
       if (textBytesMax > countedBytesMin) {
-        budget.setHeld(raw, textBytesMax)
+        budget.setHeld(response, textBytesMax)
       }
       return read(textBytesMax)
     })

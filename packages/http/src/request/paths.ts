@@ -47,8 +47,7 @@ export function refuseOtherMethods(
   app: FastifyInstance,
   routes: readonly AddedRoute[],
 ): void {
-  const byPath = Map.groupBy(routes, patternOf)
-  for (const [url, routesOfPath] of byPath) {
+  for (const [url, routesOfPath] of Map.groupBy(routes, patternOf)) {
     const methods = routesOfPath.flatMap(({ method }) => method)
     const allowed = serverMethods.filter(method => methods.includes(method))
     const allow = allowed.join(', ')
