@@ -57,17 +57,14 @@ export class ConnectionPool implements AsyncDisposable {
     isReading = false,
   ): Promise<readonly pg.QueryResult[]> {
     const connection = await this.#connect()
-    let isSound = false
     try {
       const results = await this.#transact(connection, queries, isReading)
       connection.refuseUnconfirmed()
-      isSound = true
+      connection.release()
       return results
     } catch (error) {
-      isSound = wasRolledBack(error)
+      connection.release(!wasRolledBack(error))
       throw error
-    } finally {
-      connection.release(!isSound)
     }
   }
 
@@ -93,7 +90,12 @@ export class ConnectionPool implements AsyncDisposable {
 
   /** @throws Error with the reason of each host */
   async #connect(): Promise<Connection> {
-    this.#host ??= this.#findHost()
+    if (this.#host === undefined) {
+      this.#host = findWritableHost(this.#hosts, this.#mayBeReadOnly)
+      this.#host.catch(() =>
+        setTimeout(() => this.#forgetHost(), askAgainAfterMs).unref(),
+      )
+    }
     const host = await this.#host
     try {
       return await host.connect()
@@ -101,12 +103,6 @@ export class ConnectionPool implements AsyncDisposable {
       this.#forgetHost()
       throw error
     }
-  }
-
-  #findHost(): Promise<HostPool> {
-    const host = findWritableHost(this.#hosts, this.#mayBeReadOnly)
-    host.catch(() => setTimeout(() => this.#forgetHost(), askAgainAfterMs).unref())
-    return host
   }
 
   /** Called after a failure, because the server may have become read-only. */
@@ -124,7 +120,8 @@ export class ConnectionPool implements AsyncDisposable {
     if (queries.length === 1 && !isPooled) {
       return connection.send(queries)
     }
-    const sent = isPooled ? queries.map(withoutName) : queries
+    // A query without a name is not prepared.
+    const sent = isPooled ? queries.map(({ name, ...query }) => query) : queries
     if (isReading) {
       const results = await connection.send([this.#begin(), ...sent, 'commit'])
       return results.slice(1, -1)
@@ -141,9 +138,4 @@ export class ConnectionPool implements AsyncDisposable {
       ? `begin ${mode}`
       : `begin ${mode}; ${this.#settings}`
   }
-}
-
-/** Returns a query that is not prepared. */
-function withoutName({ name, ...query }: pg.QueryConfig): pg.QueryConfig {
-  return query
 }

@@ -74,9 +74,9 @@ export class Connection extends pg.Client implements AsyncDisposable {
   /** @throws Error with the server's reason if it ended the connection */
   async ask<Row extends pg.QueryResultRow>(
     text: string,
-    values: readonly unknown[] = [],
+    values: unknown[] = [],
   ): Promise<pg.QueryResult<Row>> {
-    const [result] = await this.send([{ text, values: [...values] }])
+    const [result] = await this.send([{ text, values }])
     assert(result !== undefined, 'a query has a result')
     return result
   }
@@ -84,7 +84,7 @@ export class Connection extends pg.Client implements AsyncDisposable {
   /** Resolves to the row of a query that has one. Throws like {@link ask}. */
   async askRow<Row extends pg.QueryResultRow>(
     text: string,
-    values?: readonly unknown[],
+    values?: unknown[],
   ): Promise<Row> {
     const { rows } = await this.ask<Row>(text, values)
     const [row] = rows
@@ -102,7 +102,14 @@ export class Connection extends pg.Client implements AsyncDisposable {
     try {
       return await Promise.all(answers)
     } catch (error) {
-      throw this.#reasonOf(error)
+      if (!(error instanceof pg.DatabaseError)) {
+        throw this.#endReason ?? error
+      }
+      if (error.routine !== rowSecurityCheck) {
+        throw error
+      }
+      const remedy = error.hint ?? 'its role must own the table, or have BYPASSRLS'
+      throw new Error(`${error.message}: ${remedy}`, { cause: error })
     }
   }
 
@@ -113,27 +120,9 @@ export class Connection extends pg.Client implements AsyncDisposable {
     }
   }
 
-  /** Commits what {@link ask} has done. Throws like {@link refuseUnconfirmed}. */
-  async commit(): Promise<void> {
-    await this.ask('commit')
-    this.refuseUnconfirmed()
-  }
-
   /** Ends the connection, and takes a transaction back that was not committed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.release(true)
-  }
-
-  /** Returns what the server said about a failure, if it said something. */
-  #reasonOf(error: unknown): unknown {
-    if (!(error instanceof pg.DatabaseError)) {
-      return this.#endReason ?? error
-    }
-    if (error.routine !== rowSecurityCheck) {
-      return error
-    }
-    const remedy = error.hint ?? 'its role must own the table, or have BYPASSRLS'
-    return new Error(`${error.message}: ${remedy}`, { cause: error })
   }
 }
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import type pg from 'pg'
-import { type CompiledEntities, compileEntities } from '../entity.ts'
+import { compileEntities } from '../entity.ts'
 import { GroupQueue } from '../group-queue.ts'
 import { createStorage } from '../runner.ts'
 import { postgresDialect } from '../statements/dialect.ts'
@@ -45,13 +44,18 @@ export function attachPostgres(
   const changePool = new ConnectionPool(server, 1, onWarning)
   const readPool = new ConnectionPool(server, readConnectionsMax, onWarning)
 
+  /** Returns a query that the server prepares under the name of its statement. */
+  function queryOf(statement: Statement, values: Value[]) {
+    const name = compiled.names.get(statement)
+    assert(name !== undefined, 'every statement has a name')
+    return { name, text: statement.sql, values }
+  }
+
   // The reads of one turn share a round trip, because one query a packet costs 2.5 times
   // the processor time.
   const readQueue = new GroupQueue<Read, readonly object[]>({
     async runGroup(group) {
-      const queries = group.map(([statement, ...values]) =>
-        queryOf(compiled, statement, values),
-      )
+      const queries = group.map(([statement, ...values]) => queryOf(statement, values))
       const results = await retryRolledBack(timeoutMs, () => readPool.run(queries, true))
       return results.map(({ rows }) => rows)
     },
@@ -81,7 +85,7 @@ export function attachPostgres(
     async check() {
       const writeProbe = [
         { text: missingRightsQuery, values: [compiled.tables, serverRights] },
-        queryOf(compiled, compiled.probeWrite, []),
+        queryOf(compiled.probeWrite, []),
       ]
       const [[missingRights]] = await Promise.all([
         changePool.run(writeProbe),
@@ -96,15 +100,4 @@ export function attachPostgres(
     },
   }
   return createStorage(driver, { queueChangesMax, translateError, ...observer })
-}
-
-/** Returns a query that the server prepares under the name of its statement. */
-function queryOf(
-  { names }: CompiledEntities,
-  statement: Statement,
-  values: Value[],
-): pg.QueryConfig {
-  const name = names.get(statement)
-  assert(name !== undefined, 'every statement has a name')
-  return { name, text: statement.sql, values }
 }

@@ -59,7 +59,31 @@ export class HostPool {
     connectionsMax: number,
     { onLost, onWarning }: HostListeners,
   ) {
-    const pool = createPgPool(connectionString, options, connectionsMax, onWarning)
+    const { timeoutMs, statementTimeoutMs = timeoutMs } = options
+    class Client extends Connection {
+      constructor(config: pg.ClientConfig = {}) {
+        super(config, onWarning)
+      }
+    }
+    const pool = new pg.Pool({
+      Client,
+      connectionString,
+      max: connectionsMax,
+      fallback_application_name: 'plant-store',
+      connectionTimeoutMillis: timeoutMs,
+      idleTimeoutMillis: idleTimeoutMs,
+      query_timeout: statementTimeoutMs + serverHeadStartMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      pipeline: true,
+      types: { getTypeParser },
+      async onConnect(client) {
+        assert(client instanceof Connection, isOfThisClass)
+        if (options.poolMode === 'session') {
+          await client.prepare(settingsQuery(options))
+        }
+      },
+    })
     pool.on('error', onLost)
     pool.on('release', failure => {
       if (failure) {
@@ -73,7 +97,7 @@ export class HostPool {
     })
     this.#pool = pool
     this.#connectionsMax = connectionsMax
-    this.#timeoutMs = options.timeoutMs
+    this.#timeoutMs = timeoutMs
   }
 
   /** Waits for a connection while the server allows no further one, but not forever. */
@@ -127,40 +151,6 @@ export class HostPool {
       this.#growTimer = undefined
     }, growAgainAfterMs).unref()
   }
-}
-
-function createPgPool(
-  connectionString: string,
-  options: PostgresOptions,
-  connectionsMax: number,
-  onWarning: WarningListener,
-): pg.Pool {
-  const { timeoutMs, statementTimeoutMs = timeoutMs } = options
-  class Client extends Connection {
-    constructor(config: pg.ClientConfig = {}) {
-      super(config, onWarning)
-    }
-  }
-
-  return new pg.Pool({
-    Client,
-    connectionString,
-    max: connectionsMax,
-    fallback_application_name: 'plant-store',
-    connectionTimeoutMillis: timeoutMs,
-    idleTimeoutMillis: idleTimeoutMs,
-    query_timeout: statementTimeoutMs + serverHeadStartMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    pipeline: true,
-    types: { getTypeParser },
-    async onConnect(client) {
-      assert(client instanceof Connection, isOfThisClass)
-      if (options.poolMode === 'session') {
-        await client.prepare(settingsQuery(options))
-      }
-    },
-  })
 }
 
 /**

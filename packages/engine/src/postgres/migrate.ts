@@ -29,14 +29,6 @@ const migrationLock = 4_815_162_342
 
 const versionTable = 'schema_version'
 
-/** A store as it was before a start. */
-export interface FoundStore {
-  /** The schema that has the store, or would get it. */
-  readonly schema: string
-  /** `undefined` if there is no store yet. */
-  readonly versionBefore: number | undefined
-}
-
 /**
  * Creates or migrates the tables if needed. Of several processes that start together, one
  * does it. Resolves to what it found.
@@ -48,7 +40,7 @@ export async function migratePostgres(
   entities: Entities,
   migrates: boolean,
   onWarning: WarningListener,
-): Promise<FoundStore> {
+) {
   // An up-to-date store needs neither the lock nor the right to create tables.
   const found = await withReadTransaction(
     options,
@@ -90,15 +82,13 @@ export function planPostgres(options: PostgresOptions, entities: Entities) {
 }
 
 /**
- * Finds the store, and lets the rest of the transaction use no other schema.
+ * Finds the schema that has the store, or would get it, and the version of the store, if
+ * there is one. Lets the rest of the transaction use no other schema.
  *
  * @throws Error like {@link findStoreSchema} and {@link knownVersion}, or if a table may
  *   not be read
  */
-export async function findStore(
-  connection: Connection,
-  entities: Entities,
-): Promise<FoundStore> {
+export async function findStore(connection: Connection, entities: Entities) {
   const { name: schema, hasStore } = await findStoreSchema(connection, entities)
   const path = pg.escapeIdentifier(schema)
   await connection.ask("select set_config('search_path', $1, true)", [path])
@@ -141,33 +131,22 @@ async function migrateOnce(
   options: PostgresOptions,
   entities: Entities,
   onWarning: WarningListener,
-): Promise<FoundStore> {
-  await using pool = new ConnectionPool(options, 1, onWarning)
-  await using connection = await pool.begin()
+) {
+  await using connections = new ConnectionPool(options, 1, onWarning)
+  await using connection = await connections.begin()
   await connection.ask(`select pg_advisory_xact_lock(${migrationLock})`)
   const found = await findStore(connection, entities)
   if (found.versionBefore !== schemaVersionOf(entities)) {
     await checkMigrationRights(connection, tablesOf(entities))
   }
-  const db = kyselyOn(connection)
-  await bringUpToDate(entities, db, postgresDialect, found.versionBefore)
-  await connection.commit()
-  return found
-}
-
-/** Returns Kysely on one connection, which the caller closes. */
-function kyselyOn(connection: Connection): Kysely<unknown> {
+  // Kysely only connects, and calls `query` with a text and values.
   const client = { query: connection.ask.bind(connection), release() {} }
-  return new Kysely<unknown>({
-    dialect: new PostgresDialect({
-      pool: {
-        // Kysely only calls `query` with a text and values.
-        connect: async () => client as never,
-        end: async () => {},
-        options: {},
-      },
-    }),
-  })
+  const pool = { connect: async () => client } as never
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  await bringUpToDate(entities, db, postgresDialect, found.versionBefore)
+  await connection.ask('commit')
+  connection.refuseUnconfirmed()
+  return found
 }
 
 /** @throws Error if the server's guarantees are weaker than the store's */

@@ -9,9 +9,7 @@ interface MissingRight {
 }
 
 /** The rights on every table that a server needs. */
-export const serverRights = ['select', 'insert', 'update', 'delete'] as const
-
-type TableRight = (typeof serverRights)[number]
+export const serverRights = ['select', 'insert', 'update', 'delete']
 
 /**
  * Returns a row for each {@link MissingRight}. Takes the names of the tables, of which
@@ -29,7 +27,7 @@ export const missingRightsQuery = `
 export async function findMissingRights(
   connection: Connection,
   tables: readonly string[],
-  rights: readonly TableRight[],
+  rights: readonly string[],
 ): Promise<readonly MissingRight[]> {
   const values = [tables, rights]
   const { rows } = await connection.ask<MissingRight>(missingRightsQuery, values)

@@ -15,7 +15,10 @@ export function settingsQuery({
   schema,
 }: PostgresOptions): string {
   const isLocal = poolMode === 'transaction'
-  const searchPath = searchPathOf(schema)
+  const searchPath =
+    schema === undefined
+      ? "current_setting('search_path')"
+      : pg.escapeLiteral(pg.escapeIdentifier(schema))
   return `
     select set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),
       set_config('row_security', 'off', ${isLocal}),
@@ -42,11 +45,3 @@ export const patienceQuery = `
       when current_setting('transaction_timeout', true) is not null
       then set_config('transaction_timeout', '0', true)
     end`
-
-/** Returns an expression. Without a schema, the search path stays as it is. */
-function searchPathOf(schema: string | undefined): string {
-  if (schema === undefined) {
-    return "current_setting('search_path')"
-  }
-  return pg.escapeLiteral(pg.escapeIdentifier(schema))
-}

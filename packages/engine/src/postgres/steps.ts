@@ -42,24 +42,14 @@ export async function runGroup(
   for (const [number, { statement, changes }] of steps.entries()) {
     const result = results[number]
     assert(result !== undefined, 'every query has a result')
-    const rowsOf = rowCounter(result, statement)
+    const { key } = statement
+    const rowsByKey = new Map(result.rows.map(row => [key && row[key], row.rows ?? 1]))
     for (const { index, value } of changes) {
-      affectedRows[index] = rowsOf(value)
+      const rows = key === undefined ? result.rowCount : rowsByKey.get(value)
+      affectedRows[index] = rows ?? 0
     }
   }
   return affectedRows
-}
-
-/** Returns a function that counts the rows that the change of a key has affected. */
-function rowCounter(
-  { rows, rowCount }: pg.QueryResult,
-  { key }: ChangeStatement,
-): (value: unknown) => number {
-  if (key === undefined) {
-    return () => rowCount ?? 0
-  }
-  const rowsByKey = new Map(rows.map(row => [row[key], row.rows ?? 1]))
-  return value => rowsByKey.get(value) ?? 0
 }
 
 /**
@@ -71,11 +61,25 @@ function rowCounter(
  * - Neighbours of one kind share a statement if it takes arrays.
  */
 export function stepsOf(
-  compiled: CompiledEntities,
+  { changeStatements, tables }: CompiledEntities,
   group: readonly Change[],
 ): readonly Step[] {
+  let section = 0
+  const places = group.map((change, index): PlacedChange => {
+    const statement = changeStatements.get(change[0])
+    assert(statement !== undefined, 'a change names a statement of this process')
+    const { order, parameters } = statement
+    if (order === 'barrier') {
+      section += 2
+      return { change, statement, index, section: section - 1, table: -1 }
+    }
+    const table = tables.indexOf(order.of)
+    const value = change[1 + parameters.indexOf(order.by)]
+    return { change, statement, index, section, table, value }
+  })
+
   const steps: Step[] = []
-  for (const placed of placesOf(compiled, group).sort(byPlace)) {
+  for (const placed of places.sort(byPlace)) {
     const { change, statement, value } = placed
     const [name] = change
     const last = steps.at(-1)
@@ -88,25 +92,6 @@ export function stepsOf(
     steps.push({ name, statement, changes: [placed] })
   }
   return steps
-}
-
-function placesOf(
-  { changeStatements, tables }: CompiledEntities,
-  group: readonly Change[],
-): PlacedChange[] {
-  let section = 0
-  return group.map((change, index) => {
-    const statement = changeStatements.get(change[0])
-    assert(statement !== undefined, 'a change names a statement of this process')
-    const { order, parameters } = statement
-    if (order === 'barrier') {
-      section += 2
-      return { change, statement, index, section: section - 1, table: -1 }
-    }
-    const table = tables.indexOf(order.of)
-    const value = change[1 + parameters.indexOf(order.by)]
-    return { change, statement, index, section, table, value }
-  })
 }
 
 function byPlace(a: PlacedChange, b: PlacedChange): number {

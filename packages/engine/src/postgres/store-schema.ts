@@ -2,12 +2,6 @@ import type { Entities } from '../entity.ts'
 import { hasStoreTables, isStore, storeTablesOf } from '../migrations.ts'
 import type { Connection } from './connection.ts'
 
-/** The schema of a database that has the store, or would get it. */
-interface StoreSchema {
-  readonly name: string
-  readonly hasStore: boolean
-}
-
 /** Where the server looks for tables. */
 interface SearchPath {
   readonly role: string
@@ -32,12 +26,10 @@ interface PathSchema {
  * that was only looked for in the first schema would seem lost.
  *
  * @throws Error if two schemas have a store, if the role may not use the one that has it,
- *   or if there is neither a store nor a place for one
+ *   or if there is neither a store nor a place for one. No place is a schema that may not
+ *   be used, or that has tables of another program
  */
-export async function findStoreSchema(
-  connection: Connection,
-  entities: Entities,
-): Promise<StoreSchema> {
+export async function findStoreSchema(connection: Connection, entities: Entities) {
   const path = await connection.askRow<SearchPath>(
     `select current_user::text as role, current_setting('search_path') as setting,
       current_schema()::text as current`,
@@ -53,27 +45,19 @@ export async function findStoreSchema(
     )
   }
   if (store === undefined) {
-    return schemaForNewStore(path, schemas, entities)
+    const { role, setting, current } = path
+    const first = schemas.find(({ name }) => name === current)
+    if (first === undefined) {
+      throw new Error(`the role ${role} may use no schema of the search path ${setting}`)
+    }
+    // Throws if its tables belong to another program. No schema has a store.
+    isStore(entities, first.tables)
+    return { name: first.name, hasStore: false }
   }
   if (!store.is_usable) {
     throw new Error(`the role ${path.role} may not use its schema ${store.name}`)
   }
   return { name: store.name, hasStore: true }
-}
-
-/** @throws Error if no schema may be used, or if its tables belong to another program */
-function schemaForNewStore(
-  { role, setting, current }: SearchPath,
-  schemas: readonly PathSchema[],
-  entities: Entities,
-): StoreSchema {
-  const first = schemas.find(({ name }) => name === current)
-  if (first === undefined) {
-    throw new Error(`the role ${role} may use no schema of the search path ${setting}`)
-  }
-  // Throws if its tables belong to another program. No schema has a store.
-  isStore(entities, first.tables)
-  return { name: first.name, hasStore: false }
 }
 
 /**

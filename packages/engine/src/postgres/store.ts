@@ -89,7 +89,7 @@ async function readPostgres(
     schemaVersion,
     compiled: compileEntities(entities, postgresDialect),
     async query(sql, parameters = []) {
-      const { rows } = await connection.ask(sql, parameters)
+      const { rows } = await connection.ask(sql, [...parameters])
       return rows
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),

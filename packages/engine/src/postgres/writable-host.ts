@@ -43,14 +43,8 @@ export async function findWritableHost(
   const patience = sleep(otherHostsMs, undefined, { ref: false })
   await Promise.race([Promise.allSettled(answers), patience])
 
-  refuseSeveral([...accepting.values()])
-  const [host] = [...accepting.keys(), ...readOnly]
-  assert(host !== undefined, 'a host has answered')
-  return host
-}
-
-/** @throws Error unless all are names of one server */
-function refuseSeveral(servers: readonly Server[]): void {
+  // They may be names of one server.
+  const servers = [...accepting.values()]
   const starts = new Set(servers.map(({ startedAt }) => startedAt))
   if (starts.size > 1) {
     const names = servers.map(({ name }) => name).sort()
@@ -58,6 +52,9 @@ function refuseSeveral(servers: readonly Server[]): void {
       `${names.join(' and ')} both accept writes: stop the one that is not the primary`,
     )
   }
+  const [host] = [...accepting.keys(), ...readOnly]
+  assert(host !== undefined, 'a host has answered')
+  return host
 }
 
 function describe(error: Error): string {
