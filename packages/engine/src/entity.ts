@@ -76,7 +76,21 @@ export function compileEntities(entities: Entities, dialect: Dialect) {
     ...entity.compile(dialect),
   }))
   const tables = Object.values(entities).flatMap(entity => entity.tables)
-  const probes = probesOf(tables, dialect)
+  const [table] = tables
+  assert(table !== undefined, 'a store has at least one table')
+  /** The statements by which a store is checked. */
+  const probes = {
+    probeRead: dialect.read(
+      () => sql<{ version: bigint }>`select version from schema_version`,
+    ),
+    /**
+     * Changes no row. It needs the right to change one, and a server that accepts changes.
+     */
+    probeWrite: dialect.change(
+      'barrier',
+      () => sql`delete from ${sql.table(table)} where false`,
+    ),
+  }
 
   const names = new Map<Statement, string>()
   const changeStatements = new Map<string, ChangeStatement>()
@@ -104,17 +118,5 @@ export function compileEntities(entities: Entities, dialect: Dialect) {
     changeStatements,
     ports: (runner: Runner): Ports =>
       Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])),
-  }
-}
-
-/** Returns the statements by which a store is checked. */
-function probesOf([table]: readonly string[], { read, change }: Dialect) {
-  assert(table !== undefined, 'a store has at least one table')
-  return {
-    probeRead: read(() => sql<{ version: bigint }>`select version from schema_version`),
-    /**
-     * Changes no row. It needs the right to change one, and a server that accepts changes.
-     */
-    probeWrite: change('barrier', () => sql`delete from ${sql.table(table)} where false`),
   }
 }

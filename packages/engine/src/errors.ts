@@ -146,11 +146,7 @@ const reasons: Readonly<Record<string, string>> = {
 export const noInodeReason = 'the file system has no inode left for another file'
 
 export function hasNoInode(folder: string): boolean {
-  try {
-    const { files, ffree } = statfsSync(folder)
-    // Some file systems, such as btrfs, count none.
-    return files > 0 && ffree === 0
-  } catch {
-    return false
-  }
+  const stats = tryTo(() => statfsSync(folder))
+  // Some file systems, such as btrfs, count none.
+  return stats !== undefined && stats.files > 0 && stats.ffree === 0
 }

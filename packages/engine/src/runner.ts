@@ -168,18 +168,12 @@ function toStoreError(cause: unknown): StoreError {
 }
 
 /** Rejects after this time. The work continues. */
-async function rejectLate<Result>(
-  timeoutMs: number,
-  work: Promise<Result>,
-): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(unavailable('the store did not answer in time')),
-    timeoutMs,
-  )
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
+function rejectLate<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(unavailable('the store did not answer in time')),
+      timeoutMs,
+    )
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

@@ -1,6 +1,7 @@
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { tryTo } from './errors.ts'
 
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
@@ -56,7 +57,10 @@ function parseFilePath(path: string): string {
     )
   }
 
-  const file = decodePath(path)
+  requireDecodable(path)
+  const file = path.startsWith('///')
+    ? fileURLToPath(`file:${path}`)
+    : decodeURIComponent(path)
   // SQLite would open a database in memory.
   if (['', ':memory:'].includes(file.trim())) {
     throw new Error(urlForms)
@@ -66,14 +70,6 @@ function parseFilePath(path: string): string {
     throw new Error('names a file that begins or ends with white space: rename the file')
   }
   return file
-}
-
-function decodePath(path: string): string {
-  requireDecodable(path)
-  if (path.startsWith('///')) {
-    return fileURLToPath(`file:${path}`)
-  }
-  return decodeURIComponent(path)
 }
 
 /** @throws Error that does not show the text, which may be a password */
@@ -270,19 +266,11 @@ export function followLinks(file: string, linksMax = 40): string {
     }
     const realFolder = followLinks(folder, linksMax - 1)
     const path = join(realFolder, basename(file))
-    const target = targetOf(path)
+    const target = tryTo(() => readlinkSync(path))
     if (target === undefined) {
       return path
     }
     const isFull = isAbsolute(target)
     return followLinks(isFull ? target : `${realFolder}/${target}`, linksMax - 1)
-  }
-}
-
-function targetOf(link: string): string | undefined {
-  try {
-    return readlinkSync(link)
-  } catch {
-    return undefined
   }
 }

@@ -95,6 +95,9 @@ const ofSqlite: Dialect = {
   },
 }
 
+/** Two statements of one change have no names for their values later. */
+const takeTheSame = 'both take the same values'
+
 export const sqliteDialect = {
   ...ofSqlite,
   /**
@@ -108,7 +111,7 @@ export const sqliteDialect = {
   ): ChangeStatement<Values> {
     const statement = ofSqlite.change(order, build)
     const first = compile(preceding.build, sqlite)
-    requireSameParameters(first, statement)
+    assert.deepEqual(first.parameters, statement.parameters, takeTheSame)
     const onlyIf = compile(() => preceding.onlyIf, sqlite)
     return { ...statement, preceding: { onlyIf: onlyIf.sql, sql: first.sql } }
   },
@@ -119,23 +122,15 @@ export const sqliteDialect = {
     first: ChangeStatement<Values>,
     otherwise: ChangeStatement<Values>,
   ): ChangeStatement<Values> {
-    requireSameParameters(first, otherwise)
+    assert.deepEqual(first.parameters, otherwise.parameters, takeTheSame)
     return { ...first, otherwise }
   },
-}
-
-type Compiled = Pick<ChangeStatement, 'parameters'>
-
-/** Two statements that take the same values have no names for them later. */
-function requireSameParameters(one: Compiled, other: Compiled): void {
-  assert.deepEqual(one.parameters, other.parameters, 'both take the same values')
 }
 
 const plainText: PageText = column => sql`${column}`
 
 function textsOf(columns: Readonly<Record<string, ColumnType>>): readonly string[] {
-  const names = Object.keys(columns)
-  return names.filter(name => columns[name] === 'text')
+  return Object.keys(columns).filter(name => columns[name] === 'text')
 }
 
 const postgres: Compiler = new Kysely({

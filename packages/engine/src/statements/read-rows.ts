@@ -40,8 +40,18 @@ export function readRows(
     return rows
   }
 
-  const page = prepare(statement).iterate(valuesOf(statement, values))
-  return within(textBytesMax, texts, page)
+  const page: Row[] = []
+  let bytes = 0
+  for (const row of prepare(statement).iterate(valuesOf(statement, values))) {
+    page.push(row)
+    for (const text of texts) {
+      bytes += Buffer.byteLength(`${row[text] ?? ''}`)
+    }
+    if (bytes >= textBytesMax) {
+      break
+    }
+  }
+  return page
 }
 
 /**
@@ -55,23 +65,4 @@ function hasLongText(row: Row, texts: readonly string[]): boolean {
     }
   }
   return false
-}
-
-function within(
-  textBytesMax: number,
-  texts: readonly string[],
-  page: Iterable<Row>,
-): readonly Row[] {
-  const rows: Row[] = []
-  let bytes = 0
-  for (const row of page) {
-    rows.push(row)
-    for (const text of texts) {
-      bytes += Buffer.byteLength(`${row[text] ?? ''}`)
-    }
-    if (bytes >= textBytesMax) {
-      break
-    }
-  }
-  return rows
 }
