@@ -1,11 +1,13 @@
 import { text } from 'node:stream/consumers'
 import { ExportResultCode } from '@opentelemetry/core'
 import { DomainError } from '@plant-store/domain'
+import { createMemoryStore } from '@plant-store/webhooks/testing'
 import { pino } from 'pino'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { readConfig } from '../src/config.ts'
 import { openGate } from '../src/http/open-gate.ts'
 import { logFailures, startTracing } from '../src/telemetry/traces.ts'
+import { startCourier } from '../src/webhooks/start-courier.ts'
 import { alone, ask, create, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { listen } from './listener.ts'
@@ -136,6 +138,26 @@ test('each new plant is delivered once, beside listeners that fail', async () =>
       'a webhook answered 410 and was removed',
       'an announcement failed, and is tried again',
     ])
+})
+
+test('a courier that ends by a defect starts again', async () => {
+  const { webhooks } = createMemoryStore()
+  const claim = vi.spyOn(webhooks.outbox, 'claim')
+  claim.mockRejectedValueOnce(new TypeError('a defect'))
+  const lines: unknown[] = []
+  const logger = pino({}, { write: line => lines.push(JSON.parse(line)) })
+
+  // It uses nothing else of a storage.
+  const courier = startCourier({ webhooks } as never, logger, 60_000)
+  await expect.poll(() => claim.mock.calls.length).toBeGreaterThan(1)
+  await courier.stop()
+
+  expect(lines).toMatchObject([
+    {
+      err: { message: 'a defect' },
+      msg: 'the courier ended by a defect, and starts again',
+    },
+  ])
 })
 
 test("each request is a span of its caller's trace, with the store below", async () => {

@@ -18,6 +18,7 @@ import {
   store,
   test,
   tokenField,
+  total,
 } from './page.ts'
 
 const big = 2n ** 53n + 1n
@@ -74,6 +75,7 @@ test('a click on a tag shows its plants, and the title names what is shown', {
 }, async () => {
   await follow('tree')
   await expect.poll(ids).toEqual(['7'])
+  await shows(total, '1 in all')
   expect(hash()).toBe('#plants?tag=tree')
   await expect.poll(() => page.title()).toBe('plants: tag tree – Plant Store')
   await openRow()

@@ -90,6 +90,23 @@ test('the new folders of a store are on the disk, each in the one above', async 
   expect(syncedPaths).toEqual(expect.arrayContaining([folder, join(folder, 'a')]))
 })
 
+test('a store is not made on a full disk, and is made once it has room', async context => {
+  const url = `file:${newFile()}`
+  const tracer = await trace(process.pid, 'pwrite64:error=ENOSPC')
+  if (tracer === undefined) {
+    return context.skip(noTracer)
+  }
+
+  const refused = openStorage({ url })
+
+  await expect(refused).rejects.toThrow(
+    /^the store .* cannot be opened: the disk is full$/,
+  )
+  await tracer.detach()
+  await using storage = await openStorage({ url })
+  expect(await storage.notes.insert(note(1))).toBe(true)
+})
+
 describe('changes that a disk refuses are not kept', () => {
   test.for([
     { disk: 'that fails an fsync', fault: 'fsync,fdatasync:error=EIO:when=1' },

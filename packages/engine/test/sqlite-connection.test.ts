@@ -1,21 +1,10 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { reasonOf } from '../src/errors.ts'
 import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
 import { note, openStorage } from './notes.ts'
 import { createStore, newFile } from './places.ts'
-
-test('the writer refuses a file that is no database at once', () => {
-  const file = join(temporaryFolder(), 'notes.txt')
-  writeFileSync(file, 'Water the garden.\n'.repeat(1000))
-
-  // The wait for a lock would last longer than the test may.
-  expect(() => openWriterConnection(file, 600_000)).toThrow(/not a database/)
-})
 
 test('a change waits for a lock that is soon released', async () => {
   const file = newFile()

@@ -80,7 +80,8 @@ describe('no store is made', () => {
     writeFileSync(file, content)
     const before = snapshot(dirname(file))
 
-    const words = await refusal(`file:${file}`)
+    // A wait for a lock would last longer than the test may.
+    const words = await refusal(`file:${file}`, 600_000)
 
     expect(words).toMatch(/^the store .*notes\.db cannot be opened: .*not a database$/)
     expect(snapshot(dirname(file))).toEqual(before)

@@ -11,7 +11,6 @@ const retry = { 'retry-after': '1' }
 const describedAs = (text: string) => ({ 'www-authenticate': `${challenge}${text}` })
 
 test.each<[unknown, error: number, message: string, headers?: Record<string, string>]>([
-  [new RequestError('bad-host', 'no host', fields), 40007, 'no host', fields],
   [
     new RequestError('draining', 'stops', fields),
     50303,
@@ -24,14 +23,6 @@ test.each<[unknown, error: number, message: string, headers?: Record<string, str
     40102,
     'a "b" \\ é\n',
     describedAs(', error="invalid_token", error_description="a \\"b\\" \\\\ ??"'),
-  ],
-  [
-    new AccessError('insufficient-scope', 'lacks it', 'plants:write'),
-    40301,
-    'lacks it',
-    describedAs(
-      ', error="insufficient_scope", error_description="lacks it", scope="plants:write"',
-    ),
   ],
   [new AccessError('access-unavailable', 'not now'), 50306, 'not now', retry],
 ])('%o is answered as itself', (thrown, error, message, headers) => {
