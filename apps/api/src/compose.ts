@@ -5,7 +5,7 @@ import { type MainStorage, openStorage } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { all, startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'
-import { type Counters, createCounters } from './telemetry/counters.ts'
+import { createCounters } from './telemetry/counters.ts'
 import { type Samples, sample } from './telemetry/metrics.ts'
 import type { ProcessLog } from './telemetry/process-log.ts'
 import { createScrape } from './telemetry/scrape.ts'
@@ -26,7 +26,14 @@ export async function startService(config: Config, log: ProcessLog) {
   // The store, on SQLite with its writer thread.
   const counters = createCounters(0)
   const storeLog = new StoreLog(logger, storageName(config.store.url))
-  const storage = starting.use(await openStore(config, counters, storeLog))
+  const opening = openStorage({
+    ...config.store,
+    lockTimeoutMs: config.store.timeoutMs,
+    migrates: true,
+    onCommit: counters.onCommit,
+    ...storeLog.observer(0),
+  })
+  const storage = starting.use(await namingDatabaseUrl(opening))
   const { versionBefore: from, schemaVersion: to } = storage
   if (from !== undefined && from !== to) {
     logger.warn({ from, to }, 'the store was migrated to a new schema version')
@@ -38,8 +45,7 @@ export async function startService(config: Config, log: ProcessLog) {
     // A thread asks for metrics once it listens.
     metrics: () => scrape(),
     writeLog,
-    onFailureChange: reason => storeLog.note(thread, reason),
-    onServerWarning: warning => storeLog.noteWarning(warning),
+    ...storeLog.observer(thread),
   }))
   const courier = startCourier(storage, logger, config.shutdownTimeoutMs)
   // The courier begins no more deliveries while the last requests are answered.
@@ -75,25 +81,6 @@ export async function startService(config: Config, log: ProcessLog) {
     ...tokens,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
-}
-
-function openStore(
-  config: Config,
-  { onCommit }: Counters,
-  storeLog: StoreLog,
-): Promise<MainStorage> {
-  return namingDatabaseUrl(
-    openStorage({
-      ...config.store,
-      lockTimeoutMs: config.store.timeoutMs,
-      migrates: true,
-      onCommit,
-      onFailureChange: reason => storeLog.note(0, reason),
-      onCheckpointFailure: reason => storeLog.noteCheckpoint(reason),
-      onNewerVersion: version => storeLog.noteNewerVersion(version),
-      onServerWarning: warning => storeLog.noteWarning(warning),
-    }),
-  )
 }
 
 /** Names the setting in the error of a store that cannot be opened. */

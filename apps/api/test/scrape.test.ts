@@ -81,18 +81,20 @@ test('each reason of an outage is one line, and so is its end', () => {
     lines.push(reason ?? msg)
   }
   const log = new StoreLog(pino({}, { write }), 'plants.db')
+  const one = log.observer(1)
+  const other = log.observer(2)
 
-  log.note(1, 'the connection ended')
-  log.note(2, 'the connection ended')
-  log.note(1, 'nobody listens')
-  log.note(2, 'nobody listens')
-  log.note(1, 'the connection ended')
+  one.onFailureChange('the connection ended')
+  other.onFailureChange('the connection ended')
+  one.onFailureChange('nobody listens')
+  other.onFailureChange('nobody listens')
+  one.onFailureChange('the connection ended')
   const reason = log.reason
-  log.note(2, undefined)
+  other.onFailureChange(undefined)
   const linesBefore = lines.length
-  log.note(1, undefined)
+  one.onFailureChange(undefined)
   const reasonAfter = log.reason
-  log.note(1, 'nobody listens')
+  one.onFailureChange('nobody listens')
 
   expect([reason, reasonAfter, linesBefore]).toEqual([
     'the connection ended',

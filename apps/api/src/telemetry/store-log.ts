@@ -1,3 +1,4 @@
+import type { StorageObserver } from '@plant-store/engine'
 import type { Logger } from 'pino'
 
 /**
@@ -27,10 +28,33 @@ export class StoreLog {
   }
 
   /**
-   * @param thread the number of the thread that uses the store, 0 for the main thread
-   * @param reason why it fails, or `undefined` if it works again
+   * Returns what a thread that uses the store calls.
+   *
+   * @param thread its number, 0 for the main thread
    */
-  note(thread: number, reason: string | undefined): void {
+  observer(thread: number) {
+    const logger = this.#logger
+    return {
+      onFailureChange: reason => this.#note(thread, reason),
+      onCheckpointFailure(reason) {
+        if (reason === undefined) {
+          logger.info('the WAL can be copied to the database again')
+        } else {
+          logger.error({ reason }, 'the WAL cannot be copied to the database')
+        }
+      },
+      onNewerVersion(version) {
+        logger.warn(
+          { version },
+          'a newer release has migrated the store: stop this server, which would not start again',
+        )
+      },
+      onServerWarning: warning => logger.warn({ warning }, 'the database server warns'),
+    } satisfies StorageObserver
+  }
+
+  /** @param reason why the store fails, or `undefined` if it works again */
+  #note(thread: number, reason: string | undefined): void {
     if (reason === undefined) {
       this.#recover(thread)
       return
@@ -52,36 +76,11 @@ export class StoreLog {
     }
   }
 
-  /**
-   * @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes
-   *   succeed until the WAL is full
-   */
-  noteCheckpoint(reason: string | undefined): void {
-    if (reason === undefined) {
-      this.#logger.info('the WAL can be copied to the database again')
-    } else {
-      this.#logger.error({ reason }, 'the WAL cannot be copied to the database')
-    }
-  }
-
   /** @param reason why the time of the last backup cannot be read, if so */
   noteLastBackup(reason: string | undefined): void {
     if (reason !== undefined && reason !== this.#lastBackupReason) {
       this.#logger.warn(reason)
     }
     this.#lastBackupReason = reason
-  }
-
-  /** @param version that a newer release has given the open store */
-  noteNewerVersion(version: number): void {
-    this.#logger.warn(
-      { version },
-      'a newer release has migrated the store: stop this server, which would not start again',
-    )
-  }
-
-  /** Logs a warning of PostgreSQL, such as one before it stops accepting changes. */
-  noteWarning(warning: string): void {
-    this.#logger.warn({ warning }, 'the database server warns')
   }
 }
