@@ -48,7 +48,7 @@ export async function serve(commandLine: string): Promise<void> {
     log = await openLog(config)
     await serveUntilSignal(config, log, commandLine)
   } catch (error) {
-    writeFailure(error as Error)
+    writeFailure(error)
     await log?.written()
     // Something that cannot be closed would keep the process running.
     process.exit(1)
@@ -61,7 +61,7 @@ export async function serve(commandLine: string): Promise<void> {
 }
 
 /** The configuration may be what is invalid, so the format of the log is read here. */
-function writeFailure(error: Error): void {
+function writeFailure(error: unknown): void {
   const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
   const lines = messageOf(error)
     .split('\n')

@@ -62,13 +62,9 @@ function inTime(read: ReadSamples): ReadSamples {
 
 /** @param files empty for a store that is no file */
 function samplesOfSize(files: readonly string[]): readonly Sample[] {
-  if (files.length === 0) {
-    return []
-  }
   try {
-    const bytes = files.map(file => statSync(file, { throwIfNoEntry: false })?.size ?? 0)
-    const sum = bytes.reduce((total, size) => total + size)
-    return [sample(sum)]
+    // They are added up where they are written.
+    return files.map(file => sample(statSync(file, { throwIfNoEntry: false })?.size ?? 0))
   } catch {
     // A failing disk must not hide the other metrics.
     return []
