@@ -1,37 +1,11 @@
-import { connect, createServer, type Socket } from 'node:net'
-import { pipeline } from 'node:stream'
-import { listenLocally, type Server } from '@plant-store/harness'
+import type { Server } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
+import { startProxy } from '@plant-store/harness/postgres-proxy'
 import { openStorage } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
 import { alone, ask, create, start } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { listen } from './listener.ts'
-
-/** Stands between a process and PostgreSQL, where a test can cut it. */
-async function startProxy(databaseUrl: string) {
-  const url = new URL(databaseUrl)
-  const { hostname, port } = url
-  const sockets = new Set<Socket>()
-  const server = createServer(socket => {
-    sockets.add(socket)
-    pipeline(socket, connect(Number(port), hostname), socket, () => {})
-  })
-  const proxyPort = await listenLocally(server)
-  url.host = `127.0.0.1:${proxyPort}`
-  const cut = () => {
-    server.close()
-    for (const socket of sockets) {
-      socket.destroy()
-    }
-  }
-  return {
-    url: url.href,
-    cut,
-    mend: () => listenLocally(server, proxyPort),
-    [Symbol.dispose]: cut,
-  }
-}
 
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
@@ -106,7 +80,7 @@ test('an outage is one line for each reason, and so is its end', async () => {
   const figures = async () => (await ask(one, 'GET /metrics')).text
   const lines = () => one.log.filter(({ msg }) => msg.startsWith('the store '))
 
-  proxy.cut()
+  proxy.refuse()
   // Nothing else has asked for the store: the figures notice.
   const during = await figures()
   const refused = Array.from({ length: 20 }, () =>
@@ -117,7 +91,7 @@ test('an outage is one line for each reason, and so is its end', async () => {
     .poll(() => lines().map(({ reason }) => reason))
     .toContainEqual(expect.stringMatching(/ECONNREFUSED 127\.0\.0\.1:\d+/))
   const failures = [...lines()]
-  await proxy.mend()
+  await proxy.accept()
   await one.logged('the store has recovered')
 
   expect(during).toMatch(

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { listenLocally } from '@plant-store/harness'
+import { wireMessage } from '@plant-store/harness/postgres-proxy'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { assert, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ConnectionPool } from '../src/postgres/connection-pool.ts'
-import { wireMessage } from './proxy.ts'
 
 /** A certificate that nothing trusts, whose private key was thrown away. */
 const certificate = `-----BEGIN CERTIFICATE-----

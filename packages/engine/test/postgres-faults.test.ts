@@ -7,6 +7,7 @@ import {
   startPostgres,
   type TestDatabase,
 } from '@plant-store/harness/postgres'
+import { startProxy } from '@plant-store/harness/postgres-proxy'
 import pg from 'pg'
 import {
   afterAll,
@@ -28,7 +29,6 @@ import {
   openStorage,
   planOpening,
 } from './notes.ts'
-import { startProxy } from './proxy.ts'
 
 /** How long the store may take to answer. */
 const timeoutMs = 1_000

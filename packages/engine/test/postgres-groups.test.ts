@@ -1,12 +1,16 @@
 import type { Storage } from '@plant-store/engine'
 import { until } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import {
+  type FaultyProxy,
+  startProxy,
+  type Tamper,
+} from '@plant-store/harness/postgres-proxy'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Entered, note, notesFrom, openStorage } from './notes.ts'
 import { newFile } from './places.ts'
-import { type FaultyProxy, startProxy, type Tamper } from './proxy.ts'
 
 const database = await createTestDatabase()
 beforeAll(async () => {

@@ -1,7 +1,7 @@
+import { startProxy } from '@plant-store/harness/postgres-proxy'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { note, openReader, openStorage } from './notes.ts'
-import { startProxy } from './proxy.ts'
 
 const database = await createTestDatabase()
 const { name } = database

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { listenLocally } from '@plant-store/harness'
+import { listenLocally } from './ports.ts'
 
 /**
  * A fault of a message to the server. A spoilt message is replaced by one that fails.
@@ -58,10 +58,20 @@ export class FaultyProxy implements AsyncDisposable {
     this.#endConnections()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends all connections, and refuses new ones until `accept`. */
+  refuse(): void {
     this.#listener.close()
     this.#endConnections()
-    await once(this.#listener, 'close')
+  }
+
+  async accept(): Promise<void> {
+    await listenLocally(this.#listener, Number(new URL(this.url).port))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = this.#listener.listening && once(this.#listener, 'close')
+    this.refuse()
+    await closed
   }
 
   #onConnection(client: Socket): void {
