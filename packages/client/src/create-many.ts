@@ -66,10 +66,7 @@ export async function createMany(
   return sum(total, await sendLines(lines, firstIndex, sendBatch))
 }
 
-interface Fault {
-  readonly error: number
-  readonly message: string
-}
+type Fault = Omit<PlantFault, 'index'>
 
 /**
  * Returns the line of a plant. That of a plant that the domain refuses is empty: the

@@ -113,24 +113,11 @@ export interface ChangeOptions extends CallOptions {
   readonly ifNoneMatch?: '*' | undefined
 }
 
-export function createEntityClient<Item extends Identified, Query extends ListQuery>(
-  options: ClientOptions & EntityOptions<Item, Query>,
-): EntityClient<Item, Query> {
-  const listUrl = operationUrl(options, options.path)
-  return createOperations(createSend(options), listUrl, options)
-}
-
-/** The rules of one entity, without its path. */
-type EntityRules<Item extends Identified, Query> = Omit<
-  EntityOptions<Item, Query>,
-  'path'
->
-
 /** Returns the reads that the page at `/browse` needs, too. */
 export function createReads<Item extends Identified, Query extends ListQuery>(
   send: Send,
   listUrl: string,
-  { parse, parseId, parseQuery }: EntityRules<Item, Query>,
+  { parse, parseId, parseQuery }: Omit<EntityOptions<Item, Query>, 'path'>,
 ): Pick<EntityClient<Item, Query>, 'readVersioned' | 'list'> {
   return {
     async readVersioned(input, { signal } = {}) {
@@ -156,15 +143,43 @@ export function createReads<Item extends Identified, Query extends ListQuery>(
   }
 }
 
-function createOperations<Item extends Identified, Query extends ListQuery>(
-  send: Send,
-  listUrl: string,
-  rules: EntityRules<Item, Query>,
+export function createEntityClient<Item extends Identified, Query extends ListQuery>(
+  options: ClientOptions & EntityOptions<Item, Query>,
 ): EntityClient<Item, Query> {
-  const { parse, parseId } = rules
+  const { parse, parseId } = options
+  const send = createSend(options)
+  const listUrl = operationUrl(options, options.path)
   const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
+
+  /**
+   * Resolves to the item as it is now if a lost answer may explain the failure of a
+   * change.
+   *
+   * @throws the failure if it may not, or if the item cannot be read
+   */
+  async function itemAfter(failure: unknown, id: Item['id'], callOptions: CallOptions) {
+    if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
+      throw failure
+    }
+    if (isMissing(failure)) {
+      return 'missing'
+    }
+    if (failure.number !== errorNumbers['condition-failed']) {
+      throw failure
+    }
+    try {
+      return await client.readVersioned(id, callOptions)
+    } catch (error) {
+      callOptions.signal?.throwIfAborted()
+      if (isMissing(error)) {
+        return 'missing'
+      }
+      throw failure
+    }
+  }
+
   const client: EntityClient<Item, Query> = {
-    ...createReads(send, listUrl, rules),
+    ...createReads(send, listUrl, options),
     async create(input, { signal } = {}) {
       const item = parse(input)
       const body = writeJsonRecord(item)
@@ -184,7 +199,7 @@ function createOperations<Item extends Identified, Query extends ListQuery>(
         after = next
       } while (after !== undefined)
     },
-    async replace(input, options = {}) {
+    async replace(input, callOptions = {}) {
       const item = parse(input)
       const { id, ...rest } = item
       const read = (body: unknown, answer: Answer): Replaced<Item> => ({
@@ -192,25 +207,21 @@ function createOperations<Item extends Identified, Query extends ListQuery>(
         version: readVersion(answer),
         created: answer.status === 201,
       })
-      const request = { ...changeOf(options), url: itemUrl(id), read } as const
+      const request = { ...changeOf(callOptions), url: itemUrl(id), read } as const
       const body = writeJsonRecord(rest)
       return send({ ...request, method: 'PUT', body }).catch(async error => {
-        const current = await itemAfter(error, options, () =>
-          client.readVersioned(id, options),
-        )
+        const current = await itemAfter(error, id, callOptions)
         if (current !== 'missing' && isSame(current.item, item)) {
-          return { ...current, created: options.ifNoneMatch === '*' }
+          return { ...current, created: callOptions.ifNoneMatch === '*' }
         }
         throw error
       })
     },
-    async remove(input, options = {}) {
+    async remove(input, callOptions = {}) {
       const id = parseId(input)
-      const request = { ...changeOf(options), url: itemUrl(id), read: () => {} } as const
+      const request = { ...changeOf(callOptions), url: itemUrl(id), read() {} } as const
       await send({ ...request, method: 'DELETE' }).catch(async error => {
-        const current = await itemAfter(error, options, () =>
-          client.readVersioned(id, options),
-        )
+        const current = await itemAfter(error, id, callOptions)
         if (current !== 'missing') {
           throw error
         }
@@ -241,36 +252,6 @@ function readTotal(field: string | null): { readonly total?: Total } {
     return {}
   }
   return { total: field.endsWith('+') ? `${totalMax}+` : Number(field) }
-}
-
-/**
- * Returns the item as it is now if a lost answer may explain the failure of a change.
- *
- * @throws the failure if it may not, or if the item cannot be read
- */
-async function itemAfter<Item>(
-  failure: unknown,
-  { signal }: CallOptions,
-  read: () => Promise<Versioned<Item>>,
-): Promise<Versioned<Item> | 'missing'> {
-  if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
-    throw failure
-  }
-  if (isMissing(failure)) {
-    return 'missing'
-  }
-  if (failure.number !== errorNumbers['condition-failed']) {
-    throw failure
-  }
-  try {
-    return await read()
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (isMissing(error)) {
-      return 'missing'
-    }
-    throw failure
-  }
 }
 
 /**
