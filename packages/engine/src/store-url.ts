@@ -111,19 +111,36 @@ const parameterChoices: Readonly<Record<string, readonly string[]>> = {
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
+/**
+ * Splits a URL as libpq does: several hosts have commas between them, a parameter
+ * replaces what stands before the `?`, and a + is a +. The URL standard has other rules.
+ *
+ * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
+ * a password, and a message would show that as the name of the database.
+ */
 function parseServerUrl(url: string): StoreLocation {
-  const { authority, parameters } = splitServerUrl(url)
-  const {
-    host,
-    port,
-    pool_mode: poolMode = 'session',
-    sslmode = '',
-    ...others
-  } = parameters
+  const parts =
+    /^postgres(?:ql)?:\/\/(?:([^:@/?#\s]*)(?::([^@/?#\s]*))?@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
+      url,
+    )
+  if (parts === null) {
+    throw new Error(serverForm)
+  }
+  requireDecodable(url)
+
+  const [, account = '', password = '', authority = '', path = '', query = ''] = parts
+  const parameters: Readonly<Record<string, string>> = {
+    user: decodeURIComponent(account),
+    password: decodeURIComponent(password),
+    dbname: decodeURIComponent(path),
+    ...Object.fromEntries(new URLSearchParams(query.replaceAll('+', '%2B'))),
+  }
+  requireKnownParameters(parameters)
+
+  const { host, port, pool_mode = 'session', sslmode = '', ...others } = parameters
   const hosts = hostsOf(authority, host, port)
   const isFullCheck = sslmode === 'require' || sslmode === 'verify-ca'
   const shared = { ...others, sslmode: isFullCheck ? 'verify-full' : sslmode }
-
   const { user, dbname } = others
   const name = [
     user && `${encodeURIComponent(user)}@`,
@@ -137,38 +154,9 @@ function parseServerUrl(url: string): StoreLocation {
       return `postgres:///?${new URLSearchParams(given)}`
     }),
     // The choices were checked.
-    poolMode: poolMode as PoolMode,
+    poolMode: pool_mode as PoolMode,
     name: `postgres://${name.join('')}`,
   }
-}
-
-/**
- * Splits a URL into its hosts and all else, as libpq does: several hosts have commas
- * between them, a parameter replaces what stands before the `?`, and a + is a +. The URL
- * standard has other rules.
- *
- * An @ behind the hosts fits none of the parts: what stands before it may be the rest of
- * a password, and a message would show that as the name of the database.
- */
-function splitServerUrl(url: string) {
-  const parts =
-    /^postgres(?:ql)?:\/\/(?:([^:@/?#\s]*)(?::([^@/?#\s]*))?@)?([^@/?#\s]*)(?:\/([^@?#\s]*))?(?:\?([^@#\s]*))?$/.exec(
-      url,
-    )
-  if (parts === null) {
-    throw new Error(serverForm)
-  }
-  requireDecodable(url)
-
-  const [, user = '', password = '', authority = '', path = '', query = ''] = parts
-  const parameters: Readonly<Record<string, string>> = {
-    user: decodeURIComponent(user),
-    password: decodeURIComponent(password),
-    dbname: decodeURIComponent(path),
-    ...Object.fromEntries(new URLSearchParams(query.replaceAll('+', '%2B'))),
-  }
-  requireKnownParameters(parameters)
-  return { authority, parameters }
 }
 
 /**

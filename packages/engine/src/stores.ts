@@ -114,7 +114,8 @@ function backupsOf<Entered extends Entities>({ entities }: StoreContent) {
      * @throws Error if nothing is readable
      */
     async openSalvage(url: string) {
-      const file = existingFileOf(url)
+      const file = fileOf(url)
+      requireStore(url)
       const { openSqliteSalvage } = await import('./sqlite/salvage.ts')
       return openSqliteSalvage(file, entities) as Salvage<Entered>
     },
@@ -126,7 +127,8 @@ function backupsOf<Entered extends Entities>({ entities }: StoreContent) {
      *   then unchanged
      */
     async backUpStore(url: string, target: string, options: CopyOptions = {}) {
-      const file = existingFileOf(url)
+      const file = fileOf(url)
+      requireStore(url)
       const { backUpSqlite } = await import('./sqlite/backup.ts')
       const report = await backUpSqlite(entities, file, target, options)
       return report as BackupReport<Entered>
@@ -208,12 +210,6 @@ function fileOf(url: string): string {
   throw new Error(
     `${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`,
   )
-}
-
-function existingFileOf(url: string): string {
-  const file = fileOf(url)
-  requireStore(url)
-  return file
 }
 
 /**

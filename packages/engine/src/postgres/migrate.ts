@@ -120,7 +120,7 @@ async function withReadTransaction<Result>(
   options: PostgresOptions,
   work: (connection: Connection) => Promise<Result>,
   onWarning?: WarningListener,
-): Promise<Result> {
+) {
   await using pool = new ConnectionPool(options, 1, onWarning)
   await using connection = await pool.begin('read only')
   await checkServer(connection)

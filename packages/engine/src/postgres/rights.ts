@@ -28,7 +28,7 @@ export async function findMissingRights(
   connection: Connection,
   tables: readonly string[],
   rights: readonly string[],
-): Promise<readonly MissingRight[]> {
+) {
   const values = [tables, rights]
   const { rows } = await connection.ask<MissingRight>(missingRightsQuery, values)
   return rows

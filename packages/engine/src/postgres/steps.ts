@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import type pg from 'pg'
 import type { CompiledEntities } from '../entity.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { ConnectionPool } from './connection-pool.ts'
@@ -34,7 +33,7 @@ export async function runGroup(
   pool: ConnectionPool,
   compiled: CompiledEntities,
   group: readonly Change[],
-): Promise<readonly number[]> {
+) {
   const steps = stepsOf(compiled, group)
   const results = await pool.run(steps.map(queryOf))
 
@@ -103,7 +102,7 @@ function byPlace(a: PlacedChange, b: PlacedChange): number {
   return (a.value as bigint) < (b.value as bigint) ? -1 : 1
 }
 
-function queryOf({ name, statement, changes }: Step): pg.QueryConfig {
+function queryOf({ name, statement, changes }: Step) {
   const { sql: text, parameters, key } = statement
   const values =
     key === undefined

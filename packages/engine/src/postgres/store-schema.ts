@@ -65,10 +65,7 @@ export async function findStoreSchema(connection: Connection, entities: Entities
  * also list schemas and tables that the role may not use, which `information_schema`
  * hides.
  */
-async function readSchemas(
-  connection: Connection,
-  path: SearchPath,
-): Promise<readonly PathSchema[]> {
+async function readSchemas(connection: Connection, path: SearchPath) {
   const { rows } = await connection.ask<PathSchema>(
     `select nspname::text as name, has_schema_privilege(oid, 'usage') as is_usable, array(
         select relname::text from pg_class
@@ -90,10 +87,7 @@ function namesIn({ role, setting }: SearchPath): readonly string[] {
 }
 
 /** Finds every schema that has a store, on the search path or not. */
-export async function findStoreSchemas(
-  connection: Connection,
-  entities: Entities,
-): Promise<readonly string[]> {
+export async function findStoreSchemas(connection: Connection, entities: Entities) {
   const { rows } = await connection.ask<{ name: string }>(
     `select nspname::text as name from pg_namespace
     where $1 <@ array(

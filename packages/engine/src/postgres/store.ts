@@ -27,7 +27,30 @@ export function postgresStore(
   const server: PostgresOptions = { ...location, timeoutMs: 5_000 }
 
   return {
-    open: (options: EngineOptions) => openPostgres(server, content, options),
+    async open({
+      timeoutMs = server.timeoutMs,
+      readConnectionsMax = 4,
+      queueChangesMax,
+      migrates = false,
+      ...observer
+    }: EngineOptions): Promise<MainStorage> {
+      const options = { ...server, timeoutMs }
+      const onWarning = limitWarnings(observer.onServerWarning)
+      const found = await migratePostgres(options, entities, migrates, onWarning)
+
+      const handle: PostgresHandle = {
+        kind: 'postgres',
+        server: { ...options, schema: found.schema },
+        readConnectionsMax,
+        queueChangesMax,
+      }
+      return {
+        ...attachPostgres(handle, content, observer, onWarning),
+        versionBefore: found.versionBefore,
+        schemaVersion: schemaVersionOf(entities),
+        share: () => handle,
+      }
+    },
     plan: () => planPostgres(server, entities),
     read: () => readPostgres(server, entities),
     async inspect() {
@@ -35,37 +58,6 @@ export function postgresStore(
       const { schemaVersion } = reading
       return { schemaVersion, counts: await countsIn(entities, reading) }
     },
-  }
-}
-
-async function openPostgres(
-  defaults: PostgresOptions,
-  content: StoreContent,
-  options: EngineOptions,
-): Promise<MainStorage> {
-  const { entities } = content
-  const {
-    timeoutMs = defaults.timeoutMs,
-    readConnectionsMax = 4,
-    queueChangesMax,
-    migrates = false,
-    ...observer
-  } = options
-  const server = { ...defaults, timeoutMs }
-  const onWarning = limitWarnings(observer.onServerWarning)
-  const found = await migratePostgres(server, entities, migrates, onWarning)
-
-  const handle: PostgresHandle = {
-    kind: 'postgres',
-    server: { ...server, schema: found.schema },
-    readConnectionsMax,
-    queueChangesMax,
-  }
-  return {
-    ...attachPostgres(handle, content, observer, onWarning),
-    versionBefore: found.versionBefore,
-    schemaVersion: schemaVersionOf(entities),
-    share: () => handle,
   }
 }
 
