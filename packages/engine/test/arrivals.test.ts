@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Change } from '@plant-store/engine'
-import { onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Arrivals, type ChangeKind, type Group } from '../src/sqlite/arrivals.ts'
 
 /** Opens the two ports by which a thread sends its changes. */
@@ -39,9 +39,7 @@ const nameOf = ({ changes }: Pick<Group, 'changes'>) => changes[0]?.[1]
 const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['notes.remove', name])
 
-test('a transaction takes what waits and what arrives during its statements', ({
-  expect,
-}) => {
+test('a transaction takes what waits and what arrives during its statements', () => {
   const { single, run } = openSenders()
   single.deliver('first')
   single.send('waits')
@@ -63,9 +61,7 @@ test('a transaction takes what waits and what arrives during its statements', ({
   ])
 })
 
-test('a group that arrives during COMMIT waits for the next transaction', ({
-  expect,
-}) => {
+test('a group that arrives during COMMIT waits for the next transaction', () => {
   const { single, run } = openSenders()
   single.deliver('first')
   run()
@@ -76,7 +72,7 @@ test('a group that arrives during COMMIT waits for the next transaction', ({
   expect(run()).toEqual(['begins the next one', 'arrives during COMMIT'])
 })
 
-test('a transaction that cannot begin gives back what it had received', ({ expect }) => {
+test('a transaction that cannot begin gives back what it had received', () => {
   const { bulk, single, arrivals } = openSenders()
   single.deliver('first')
   bulk.send('bulk')
@@ -90,7 +86,7 @@ test('a transaction that cannot begin gives back what it had received', ({ expec
   expect(arrivals.hasWaiting()).toBe(false)
 })
 
-test('single changes overtake bulk ones, of which one group follows', ({ expect }) => {
+test('single changes overtake bulk ones, of which one group follows', () => {
   const { bulk, single, run } = openSenders()
   bulk.deliver('bulk 1')
   bulk.send('bulk 2')
@@ -100,7 +96,7 @@ test('single changes overtake bulk ones, of which one group follows', ({ expect 
   expect(run()).toEqual(['single 1', 'single 2', 'bulk 1'])
 })
 
-test('a transaction full of single changes still takes bulk ones', ({ expect }) => {
+test('a transaction full of single changes still takes bulk ones', () => {
   const { bulk, single, run } = openSenders()
   // With 1,000 single changes it is full.
   single.deliver('first', 999)
@@ -112,7 +108,7 @@ test('a transaction full of single changes still takes bulk ones', ({ expect }) 
   expect(run()).toEqual(['too late'])
 })
 
-test('changes are recent after a transaction that took long', ({ expect }) => {
+test('changes are recent after a transaction that took long', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, arrivals, run } = openSenders()
   bulk.send('bulk')
@@ -127,9 +123,7 @@ test('changes are recent after a transaction that took long', ({ expect }) => {
   expect(arrivals.recent()).toEqual({ single: false, bulk: false })
 })
 
-test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
-  expect,
-}) => {
+test('a transaction takes 8,000 bulk changes, or a group beside single ones', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, single, arrivals, run } = openSenders()
   const sendBulk = (groups: number) => {
@@ -157,7 +151,7 @@ test('a transaction takes 8,000 bulk changes, or a group beside single ones', ({
   expect(arrivals.recent()).toEqual({ single: false, bulk: true })
 })
 
-test('beside single changes, bulk ones take as long as the last COMMIT', ({ expect }) => {
+test('beside single changes, bulk ones take as long as the last COMMIT', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const { bulk, single, arrivals, run } = openSenders()
   single.deliver('single')

@@ -115,24 +115,18 @@ describe('a connection', () => {
     expect(third).not.toBe(first)
   })
 
-  test('is kept after a transaction that was rolled back', async () => {
+  test.each([
+    { outcome: 'is kept', failure: 'a transaction that was rolled back', code: '40001' },
+    { outcome: 'is replaced', failure: 'any other failure', code: '22000' },
+  ])('$outcome after $failure', async ({ outcome, code }) => {
     const pool = openPool()
     const first = await connectionOf(pool)
 
-    const transaction = pool.run([change, failWith('40001'), change])
+    const transaction = pool.run([change, failWith(code), change])
 
-    await expect(transaction).rejects.toMatchObject({ code: '40001' })
-    expect(await connectionOf(pool)).toBe(first)
-  })
-
-  test('is replaced after any other failure', async () => {
-    const pool = openPool()
-    const first = await connectionOf(pool)
-
-    const transaction = pool.run([change, failWith('22000')])
-
-    await expect(transaction).rejects.toMatchObject({ code: '22000' })
-    expect(await connectionOf(pool)).not.toBe(first)
+    await expect(transaction).rejects.toMatchObject({ code })
+    const isKept = (await connectionOf(pool)) === first
+    expect(isKept).toBe(outcome === 'is kept')
   })
 
   test('waits until the server ends a late statement', async () => {
