@@ -5,7 +5,7 @@ import { isDamage, unavailable } from './errors.ts'
 import { refuseMigration } from './migrations.ts'
 import type { Runner } from './runner.ts'
 import { valuesOf } from './statements/statement.ts'
-import type { StoreContent, StoreReader, StoreReport } from './types.ts'
+import type { StoreContent, StoreReader } from './types.ts'
 
 /** A transaction that sees a store as of one moment. Disposal ends it. */
 export interface ReadTransaction extends AsyncDisposable {
@@ -53,7 +53,10 @@ export function createReader(
   return {
     ...compiled.ports(readingRunner(query)),
     schemaVersion,
-    counts: () => countsIn(entities, { schemaVersion, query }),
+    async counts() {
+      const { counts } = await contentsOf(entities, { schemaVersion, query })
+      return counts
+    },
     all(name) {
       const entity = entities[name]
       assert(entity !== undefined, `the store has an entity ${name}`)
@@ -85,13 +88,13 @@ function readingRunner(query: Query): Runner {
 }
 
 /**
- * Counts the rows of every entity. A store of an earlier version has none of the later
- * ones.
+ * Returns the version of a store, and counts the rows of every entity. A store of an
+ * earlier version has none of the later ones.
  */
-export async function countsIn(
+export async function contentsOf(
   entities: Entities,
   { schemaVersion, query }: TableReader,
-): Promise<StoreReport['counts']> {
+) {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
     counts[name] = 0
@@ -100,7 +103,7 @@ export async function countsIn(
       counts[name] = Number(row?.['count'])
     }
   }
-  return counts
+  return { schemaVersion, counts }
 }
 
 /** Returns whether a store of this version has the tables of an entity. */

@@ -1,7 +1,7 @@
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
-import { countsIn, type ReadTransaction } from '../snapshot.ts'
+import { contentsOf, type ReadTransaction } from '../snapshot.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import type {
   EngineOptions,
@@ -55,8 +55,7 @@ export function postgresStore(
     read: () => readPostgres(server, entities),
     async inspect() {
       await using reading = await readPostgres(server, entities)
-      const { schemaVersion } = reading
-      return { schemaVersion, counts: await countsIn(entities, reading) }
+      return await contentsOf(entities, reading)
     },
   }
 }

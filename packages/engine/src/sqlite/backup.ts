@@ -9,10 +9,10 @@ import {
   StoreDamagedError,
   StoreInUseError,
 } from '../errors.ts'
-import { countsIn } from '../snapshot.ts'
+import { contentsOf } from '../snapshot.ts'
 import { filesOf, followLinks } from '../store-url.ts'
 import type { StoreReport } from '../types.ts'
-import { closeOnError, openExclusively } from './connection.ts'
+import { closeOnError, openExclusively, readColumn } from './connection.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
 import {
   createFileLike,
@@ -91,7 +91,7 @@ export async function inspectSqlite(
 ): Promise<Omit<StoreReport, 'store'>> {
   await using source = await openReadOnly(file, entities)
   checkPages(source.connection)
-  const contents = await contentsOf(source, entities)
+  const contents = await contentsOf(entities, source)
   return { bytes: sizeOf(file), ...contents }
 }
 
@@ -104,7 +104,7 @@ export async function backUpSqlite(
   const at = new Date()
   try {
     await using source = await openReadOnly(file, entities)
-    const contents = await contentsOf(source, entities)
+    const contents = await contentsOf(entities, source)
     if (options.createsFolder) {
       createFolder(dirname(resolve(target)))
     }
@@ -162,7 +162,7 @@ async function replaceStore(
   }
 
   const source = stack.use(await openBackup(backup, entities))
-  const contents = await contentsOf(source, entities)
+  const contents = await contentsOf(entities, source)
   // A new store loses nothing, as if it had had the rows of the backup.
   const before = isNew ? source.connection : old
   const changed = before && changesBetween(entities, source.connection, before)
@@ -278,11 +278,6 @@ async function copyPages(target: string, { source, storeId, signal, onProgress }
   connection.close()
 }
 
-async function contentsOf(source: SqliteSnapshot, entities: Entities) {
-  const counts = await countsIn(entities, source)
-  return { schemaVersion: source.schemaVersion, counts }
-}
-
 async function openBackup(file: string, entities: Entities) {
   try {
     const backup = await openReadOnly(file, entities)
@@ -298,8 +293,7 @@ async function openBackup(file: string, entities: Entities) {
 
 /** @throws StoreDamagedError with the first faults that SQLite finds */
 function checkPages(connection: Database) {
-  const check = connection.prepare<[], string>('pragma integrity_check(10)').pluck()
-  const faults = check.all()
+  const faults = readColumn(connection, 'pragma integrity_check(10)')
   if (faults[0] !== 'ok') {
     const inOneLine = faults.join('; ').replaceAll('\n', ' ')
     throw new StoreDamagedError(`it is damaged: ${inOneLine}`)

@@ -75,25 +75,22 @@ export function mergeWal(connection: Database): void {
   tryTo(() => connection.pragma('journal_mode = delete'))
 }
 
-/**
- * Returns the result of the work on a connection. Closes the connection if the work
- * throws or rejects.
- */
+/** Returns the result of the work on a connection, which is closed if the work throws. */
 export function closeOnError<Result>(
   connection: Database,
   work: (connection: Database) => Result,
 ): Result {
-  const close = (error: unknown): never => {
+  try {
+    return work(connection)
+  } catch (error) {
     connection.close()
     throw error
   }
-  try {
-    const result = work(connection)
-    // `catch` keeps the type of the result, which TypeScript cannot know.
-    return result instanceof Promise ? (result.catch(close) as Result) : result
-  } catch (error) {
-    return close(error)
-  }
+}
+
+/** Returns the first column of the rows that a statement selects. */
+export function readColumn(connection: Database, sql: string): string[] {
+  return connection.prepare<[], string>(sql).pluck().all()
 }
 
 /** Returns a function that prepares each statement once, when it is first needed. */

@@ -4,7 +4,7 @@ import type { Entities, ItemOf, Rows } from '../entity.ts'
 import { reasonOf, tryTo } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'
-import { allowShortFile, closeOnError } from './connection.ts'
+import { allowShortFile, closeOnError, readColumn } from './connection.ts'
 import { idsOnPages } from './ids-on-pages.ts'
 import { openToRead } from './schema.ts'
 
@@ -59,7 +59,7 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
 function createSalvage(connection: Database, entities: Entities): Salvage {
   allowShortFile(connection)
   // The list does not come from `sqlite_schema`, of which a page may be damaged.
-  const tables = namesIn(
+  const tables = readColumn(
     connection,
     "select name from pragma_table_list where name not like 'sqlite_%'",
   )
@@ -130,17 +130,13 @@ function salvageTable(connection: Database, table: string, rows: Rows<unknown>) 
   }
 }
 
-function namesIn(connection: Database, sql: string) {
-  return connection.prepare<[], string>(sql).pluck().all()
-}
-
 /** @throws Error if the file is a newer store */
 function columnsIn(
   connection: Database,
   table: string,
   { columns, others = [] }: Rows<unknown>,
 ) {
-  const present = namesIn(connection, `select name from pragma_table_info('${table}')`)
+  const present = readColumn(connection, `select name from pragma_table_info('${table}')`)
   const known = [...Object.keys(columns), ...others]
   if (present.some(name => !known.includes(name))) {
     throw new Error(`its ${table} have columns that this version does not know`)
@@ -155,7 +151,7 @@ function columnsIn(
  * every such index is damaged, too.
  */
 function countInIndex(connection: Database, table: string) {
-  const indexes = namesIn(
+  const indexes = readColumn(
     connection,
     `select name from pragma_index_list('${table}') where "unique" = 0`,
   )

@@ -14,7 +14,7 @@ import {
 import type { ReadTransaction } from '../snapshot.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import type { EngineOptions } from '../types.ts'
-import { closeOnError, openConnection, prepareChange } from './connection.ts'
+import { closeOnError, openConnection, prepareChange, readColumn } from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
 import {
   createFileLike,
@@ -92,11 +92,12 @@ async function migrateOnce(
     // The transaction begins even if there is nothing to do, so that a lock of another
     // process is noticed now and not at the first change.
     connection.exec('begin immediate')
-    const versionBefore = await checkedVersion(entities, connection)
+    const versionBefore = checkedVersion(entities, connection)
     if (!migrates) {
       refuseMigration(entities, versionBefore)
     }
-    const db = kyselyOn(connection)
+    const dialect = new SqliteDialect({ database: connection })
+    const db = new Kysely<unknown>({ dialect })
     await bringUpToDate(entities, db, sqliteDialect, versionBefore)
     giveStoreId(connection)
     connection.exec('commit')
@@ -144,11 +145,8 @@ export function openReadOnly(file: string, entities: Entities): Promise<SqliteSn
   return withReason(open, file)
 }
 
-async function snapshotOf(
-  connection: Database,
-  entities: Entities,
-): Promise<SqliteSnapshot> {
-  const schemaVersion = await checkedVersion(entities, connection)
+function snapshotOf(connection: Database, entities: Entities): SqliteSnapshot {
+  const schemaVersion = checkedVersion(entities, connection)
   if (schemaVersion === undefined) {
     throw new NoStoreError('it is empty')
   }
@@ -156,7 +154,7 @@ async function snapshotOf(
     connection,
     schemaVersion,
     compiled: compileEntities(entities, sqliteDialect),
-    query: (sql: string, parameters: readonly unknown[] = []) =>
+    query: (sql, parameters = []) =>
       withReason(() =>
         connection.prepare<unknown[], Record<string, unknown>>(sql).all(...parameters),
       ),
@@ -172,7 +170,7 @@ async function snapshotOf(
  * @throws Error like {@link findVersion}, and if there is a trigger, which would run
  *   within our changes, or a view
  */
-async function checkedVersion(entities: Entities, connection: Database) {
+function checkedVersion(entities: Entities, connection: Database) {
   const version = findVersion(entities, connection)
   refuseOtherObjects(connection)
   if (version === schemaVersionOf(entities)) {
@@ -183,10 +181,10 @@ async function checkedVersion(entities: Entities, connection: Database) {
 
 /** @throws Error if the tables belong to another program, or {@link knownVersion} does */
 function findVersion(entities: Entities, connection: Database) {
-  const tables = connection
-    .prepare<[], string>("select name from sqlite_schema where type = 'table'")
-    .pluck()
-    .all()
+  const tables = readColumn(
+    connection,
+    "select name from sqlite_schema where type = 'table'",
+  )
   if (!isStore(entities, tables)) {
     return
   }
@@ -195,10 +193,10 @@ function findVersion(entities: Entities, connection: Database) {
 }
 
 function refuseOtherObjects(connection: Database) {
-  const select = connection.prepare<[], string>(
+  const others = readColumn(
+    connection,
     "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
   )
-  const others = select.pluck().all()
   if (others.length > 0) {
     throw new Error(
       `it contains ${others.join(', ')}, and a store has only tables and indexes`,
@@ -222,8 +220,4 @@ function prepareEvery(entities: Entities, connection: Database) {
     }
     throw new Error(`its schema is not of this release: ${reasonOf(cause)}`, { cause })
   }
-}
-
-function kyselyOn(database: Database) {
-  return new Kysely<unknown>({ dialect: new SqliteDialect({ database }) })
 }
