@@ -51,6 +51,8 @@ const lastPagesMax = checkpointPages / 32
 const writerPages = 3 * checkpointPages
 export const longPages = 4 * checkpointPages
 
+const heldReason = 'its WAL is full, as another program reads an old state of the store'
+
 /**
  * How long the writer waits for the pass of the thread or of another process. After that,
  * it copies the pages itself.
@@ -128,11 +130,13 @@ export class Checkpointer {
     }
 
     const endMs = performance.now() + waitMs
-    while (this.#isHeldAt(pages.all) && performance.now() < endMs) {
+    let reason = this.#tooLongReason(pages.all)
+    while (reason === heldReason && performance.now() < endMs) {
       sleep()
       this.#copyHere()
+      reason = this.#tooLongReason(pages.all)
     }
-    return this.#tooLongReason(pages.all)
+    return reason
   }
 
   /** Ends the thread, after a pass that it is making. */
@@ -222,14 +226,6 @@ export class Checkpointer {
     this.#failure = failure
   }
 
-  /** Returns whether another program keeps the WAL from being copied at its limit. */
-  #isHeldAt(pages: number) {
-    if (pages < this.#pagesMax || this.#failure !== undefined) {
-      return false
-    }
-    return this.#guard.countWalPages().left > 0
-  }
-
   #tooLongReason(pages: number) {
     if (
       pages < Math.min(longPages, this.#pagesMax) ||
@@ -241,7 +237,7 @@ export class Checkpointer {
       return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
     }
     if (pages >= this.#pagesMax) {
-      return 'its WAL is full, as another program reads an old state of the store'
+      return heldReason
     }
     if (this.#isDiskNearlyFull()) {
       return 'the disk is nearly full, and another program that reads an old state of the store keeps its WAL long'
