@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
@@ -42,9 +41,6 @@ export const contestants: readonly Contestant[] = [
   { title: 'Fastify + better-sqlite3 (not durable)', ...fastify, ...notDurable },
   { title: 'Bun + bun:sqlite (not durable)', ...bunSqlite, ...notDurable },
 ]
-
-export const bunVersion = async () =>
-  execFileSync(await bun.fetch(), ['--version'], { encoding: 'utf8' }).trim()
 
 /** Starts a contestant on a file with this many plants, 0 to `plants` - 1. */
 export async function start({ title, command, environment }: Contestant, plants = 0) {

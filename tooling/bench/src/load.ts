@@ -21,10 +21,7 @@ interface WrkRun {
   readonly broken: number
 }
 
-export interface Measured extends WrkRun {
-  /** The server's processor time for a request. */
-  readonly processorMicros: number
-}
+export type Measured = Awaited<ReturnType<typeof measure>>
 
 /**
  * Thread `index` of wrk creates plants from `next + index * 1,000,000`, so no plant is
@@ -38,11 +35,7 @@ let next = numbersPerLoad
  *
  * @throws Error if an answer is missing or not 200, or if answered creates are not stored
  */
-export async function measure(
-  running: Running,
-  load: Load,
-  seconds = 1,
-): Promise<Measured> {
+export async function measure(running: Running, load: Load, seconds = 1) {
   const { title, server, file } = running
   // Writes that an earlier contestant left to the system would slow this one down.
   execFileSync('sync', { timeout: 60_000 })
@@ -62,16 +55,15 @@ export async function measure(
       `${title}: ${requests} creates were answered with 200, and ${created} plants stored`,
     )
   }
+  /** The server's processor time for a request. */
   const processorMicros = ((processorSeconds(server.pid) - spent) / requests) * 1e6
   return { ...measured, processorMicros }
 }
 
 /** wrk needs less of the machine than a generator in JavaScript. */
-async function runWrk(
-  { url, plants }: Running,
-  { request, connections }: Load,
-  seconds: number,
-): Promise<WrkRun> {
+async function runWrk(running: Running, load: Load, seconds: number): Promise<WrkRun> {
+  const { url, plants } = running
+  const { request, connections } = load
   const threads = Math.min(connections, Math.ceil(availableParallelism() / 2), 4)
   next += numbersPerLoad
   const options = ['-t', threads, '-c', connections, '-d', `${seconds}s`]

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isInstalled } from '@plant-store/harness'
-import { bunVersion } from './contestants.ts'
+import { bun } from '@plant-store/harness/npm-program'
 import { describeMachine, introductionOf } from './page.ts'
 import { parts } from './parts.ts'
 import { drawCreates, themes } from './picture.ts'
-import { queryOne } from './plants.ts'
+import { queryOne, run } from './plants.ts'
 
 const wanted = process.argv.slice(2)
 const isWhole = wanted.length === 0
@@ -20,13 +20,14 @@ if (missing.length > 0) {
 
 const effort = { rounds: 5, warmUpSeconds: 15, plantsInFile: 1_000_000 }
 const sections = [introductionOf(effort).trimEnd()]
-for (const [name, { title, run }] of Object.entries(parts)) {
+for (const [name, part] of Object.entries(parts)) {
   if (isWhole || wanted.includes(name)) {
-    sections.push(`## ${title}`, await run(effort))
+    sections.push(`## ${part.title}`, await part.run(effort))
   }
 }
 const sqlite = queryOne<string>('select sqlite_version()')
-const machine = describeMachine(sqlite, await bunVersion())
+const { stdout: bunVersion } = await run(await bun.fetch(), ['--version'])
+const machine = describeMachine(sqlite, bunVersion.trim())
 const page = `${[...sections, '## Machine', machine].join('\n\n')}\n`
 
 console.log(page)
