@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listenLocally, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
-import { createRandom, type Random } from '@plant-store/harness/random'
+import { createRandom } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId, type WebhookEvent } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
@@ -15,7 +15,6 @@ import {
   toValue,
   type Value,
 } from './history.ts'
-import { figure } from './part.ts'
 
 const drainTimeoutMs = 300_000
 
@@ -28,148 +27,139 @@ const events: Readonly<Record<string, readonly WebhookEvent[]>> = {
   '/some': ['added', 'removed'],
 }
 
-interface Announced {
-  readonly path: string
-  readonly webhookId: string
-  readonly id: bigint
-  readonly event: WebhookEvent
-  readonly value: Value
+type Announced = ReturnType<typeof readDelivery>
+
+function readDelivery(path: string, webhookId: string, body: string) {
+  const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
+  const event = webhookId.split('_', 1)[0] as WebhookEvent
+  return { path, webhookId, id, event, value: toValue(JSON.parse(body)) }
 }
 
-/** Two webhooks of a store, to which this process listens. */
-export class Listeners implements AsyncDisposable {
-  readonly #server = createServer((request, response) => this.#answer(request, response))
-  readonly #url: string
-  readonly #random: Random
-  /** Whether it receives everything. */
-  #isKind = false
-  /** The deliveries in their order, once for each webhook and `webhook-id`. */
-  readonly #heard = new Map<string, Announced>()
-  /** Counts the deliveries received, with those that came twice. */
-  readonly received = new Counter()
+export type Listener = Awaited<ReturnType<typeof startListener>>
 
-  /** @param url of the store */
-  constructor(url: string, seed: number) {
-    this.#url = url
-    this.#random = createRandom(seed)
-  }
-
-  /** Adds them to the store, whose tables the tested program has made. */
-  async add(): Promise<void> {
-    const port = await listenLocally(this.#server)
-    await using storage = await openStorage({ url: this.#url })
-    for (const [path, wanted] of Object.entries(events)) {
-      const webhook = {
-        id: mintWebhookId(),
-        url: `http://127.0.0.1:${port}${path}`,
-        allowsPrivate: true,
-        events: wanted,
-        createdAt: new Date(),
-      }
-      await storage.webhooks.add(webhook, mintSecret())
-    }
-  }
-
-  /** Expires every lease, as a killed process returns none. */
-  async endLeases(): Promise<void> {
-    const statement = 'update webhooks set leased_until = 0'
-    if (!this.#url.startsWith('file:')) {
-      await query(this.#url, statement)
-      return
-    }
-    const database = new Database(this.#url.slice('file:'.length))
-    database.exec(statement)
-    database.close()
-  }
-
-  /** Accepts everything, and waits until all deliveries are made. */
-  async drain(): Promise<void> {
-    this.#isKind = true
-    await using storage = await openStorage({ url: this.#url })
-    let before = 0
-    const isDrained = async () => {
-      const figures = await storage.webhooks.outbox.figures()
-      const kept = figures.reduce((sum, each) => sum + each.waiting + each.givenUp, 0)
-      // Deliveries that wait for an attempt, or were stopped, are tried again at once.
-      if (kept >= before) {
-        await Promise.all(figures.map(each => storage.webhooks.retry(each.webhook)))
-      }
-      before = kept
-      return kept === 0
-    }
-    await until('every change to be delivered', isDrained, drainTimeoutMs)
-  }
-
-  /** Returns how what was heard differs from what clients and the store know. */
-  faults({ changes }: History, stored: ReadonlyMap<bigint, Value>): readonly string[] {
-    const changesOf = Map.groupBy(changes, ({ id }) => id)
-    const heard = Map.groupBy(this.#heard.values(), ({ path, id }) => `${path} ${id}`)
-    const announcedIds = [...this.#heard.values()].map(({ id }) => id)
-    const ids = new Set([...changesOf.keys(), ...stored.keys(), ...announcedIds])
-    const faults: string[] = []
-    for (const id of ids) {
-      const announced = heard.get(`/all ${id}`) ?? []
-      const fault = faultOf(announced, changesOf.get(id) ?? [], stored.get(id))
-      if (fault !== undefined) {
-        faults.push(`of plant ${id}, ${fault}`)
-      }
-      const ofSome = announced.filter(({ event }) => events['/some']?.includes(event))
-      const wantedIds = idsOf(ofSome)
-      const heardIds = idsOf(heard.get(`/some ${id}`) ?? [])
-      if (heardIds !== wantedIds) {
-        faults.push(`of plant ${id}, the webhooks heard ${heardIds} and ${wantedIds}`)
-      }
-    }
-    return faults
-  }
-
-  describe(): string {
-    const { size } = this.#heard
-    return `${figure(size)} changes heard by 2 webhooks, ${figure(this.received.count - size)} deliveries repeated`
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections()
-    await this.#server[Symbol.asyncDispose]()
-  }
-
-  /**
-   * Receives most deliveries, some of them late, and now and then fails or cuts the
-   * connection.
-   */
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+/**
+ * Listens to both webhooks in this process. It receives most deliveries, some of them
+ * late, and now and then fails or cuts the connection.
+ */
+export async function startListener(seed: number) {
+  const random = createRandom(seed)
+  const heard = new Map<string, Announced>()
+  const received = new Counter()
+  let isKind = false
+  const fails = (chance: number) => !isKind && random.chance(chance)
+  const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString()
-    if (this.#fails(0.02)) {
+    if (fails(0.02)) {
       response.writeHead(500).end()
       return
     }
-    if (this.#fails(0.1)) {
-      await sleep(this.#random.below(50))
+    if (fails(0.1)) {
+      await sleep(random.below(50))
     }
     // Received all the same: whether the answer arrives is another matter.
-    this.#note(`${request.url}`, `${request.headers['webhook-id']}`, body)
-    this.received.add()
-    if (this.#fails(0.02)) {
+    const announced = readDelivery(
+      `${request.url}`,
+      `${request.headers['webhook-id']}`,
+      body,
+    )
+    const key = `${announced.path} ${announced.webhookId}`
+    if (!heard.has(key)) {
+      heard.set(key, announced)
+    }
+    received.add()
+    if (fails(0.02)) {
       request.socket.destroy()
     } else {
       response.end()
     }
+  })
+  return {
+    url: `http://127.0.0.1:${await listenLocally(server)}`,
+    /** The deliveries in their order, once for each webhook and `webhook-id`. */
+    heard,
+    /** Counts the deliveries received, with those that came twice. */
+    received,
+    /** Receives everything from now on. */
+    beKind() {
+      isKind = true
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await server[Symbol.asyncDispose]()
+    },
   }
+}
 
-  #note(path: string, webhookId: string, body: string): void {
-    const key = `${path} ${webhookId}`
-    if (this.#heard.has(key)) {
-      return
+/** Adds the webhooks to a store, whose tables the tested program has made. */
+export async function addWebhooks(url: string, listener: Listener): Promise<void> {
+  await using storage = await openStorage({ url })
+  for (const [path, wanted] of Object.entries(events)) {
+    const webhook = {
+      id: mintWebhookId(),
+      url: `${listener.url}${path}`,
+      allowsPrivate: true,
+      events: wanted,
+      createdAt: new Date(),
     }
-    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
-    const event = webhookId.split('_', 1)[0] as WebhookEvent
-    const value = toValue(JSON.parse(body))
-    this.#heard.set(key, { path, webhookId, id, event, value })
+    await storage.webhooks.add(webhook, mintSecret())
   }
+}
 
-  #fails(chance: number): boolean {
-    return !this.#isKind && this.#random.chance(chance)
+/** Expires every lease of a store, as a killed process returns none. */
+export async function endLeases(url: string): Promise<void> {
+  const statement = 'update webhooks set leased_until = 0'
+  if (!url.startsWith('file:')) {
+    await query(url, statement)
+    return
   }
+  const database = new Database(url.slice('file:'.length))
+  database.exec(statement)
+  database.close()
+}
+
+/** Accepts everything, and waits until all deliveries of a store are made. */
+export async function drain(url: string, listener: Listener): Promise<void> {
+  listener.beKind()
+  await using storage = await openStorage({ url })
+  let before = 0
+  const isDrained = async () => {
+    const figures = await storage.webhooks.outbox.figures()
+    const kept = figures.reduce((sum, each) => sum + each.waiting + each.givenUp, 0)
+    // Deliveries that wait for an attempt, or were stopped, are tried again at once.
+    if (kept >= before) {
+      await Promise.all(figures.map(each => storage.webhooks.retry(each.webhook)))
+    }
+    before = kept
+    return kept === 0
+  }
+  await until('every change to be delivered', isDrained, drainTimeoutMs)
+}
+
+/** Returns how what was heard differs from what clients and the store know. */
+export function faultsOf(
+  { heard }: Listener,
+  { changes }: History,
+  stored: ReadonlyMap<bigint, Value>,
+): readonly string[] {
+  const changesOf = Map.groupBy(changes, ({ id }) => id)
+  const announcedTo = Map.groupBy(heard.values(), ({ path, id }) => `${path} ${id}`)
+  const announcedIds = [...heard.values()].map(({ id }) => id)
+  const ids = new Set([...changesOf.keys(), ...stored.keys(), ...announcedIds])
+  const faults: string[] = []
+  for (const id of ids) {
+    const announced = announcedTo.get(`/all ${id}`) ?? []
+    const fault = faultOf(announced, changesOf.get(id) ?? [], stored.get(id))
+    if (fault !== undefined) {
+      faults.push(`of plant ${id}, ${fault}`)
+    }
+    const ofSome = announced.filter(({ event }) => events['/some']?.includes(event))
+    const wantedIds = idsOf(ofSome)
+    const heardIds = idsOf(announcedTo.get(`/some ${id}`) ?? [])
+    if (heardIds !== wantedIds) {
+      faults.push(`of plant ${id}, the webhooks heard ${heardIds} and ${wantedIds}`)
+    }
+  }
+  return faults
 }
 
 const idsOf = (announced: readonly Announced[]) =>

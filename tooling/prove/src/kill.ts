@@ -3,7 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { type Client, jsonOf } from '@plant-store/http/testing'
-import { Listeners } from './announcements.ts'
+import {
+  addWebhooks,
+  drain,
+  endLeases,
+  faultsOf,
+  startListener,
+} from './announcements.ts'
 import { Counter } from './counter.ts'
 import { History, type Text, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
@@ -47,8 +53,8 @@ export async function runKills(
     command: programs.server,
   }
   await startProgram(options).then(program => program[Symbol.asyncDispose]())
-  await using listeners = new Listeners(options.databaseUrl, seed)
-  await listeners.add()
+  await using listener = await startListener(seed)
+  await addWebhooks(options.databaseUrl, listener)
   const history = new History()
   const failures: string[] = []
   let known: ReadonlyMap<bigint, Value> = new Map()
@@ -62,7 +68,7 @@ export async function runKills(
     if (!isLast && random.chance(0.2)) {
       await killWhileStarting(options, random)
     }
-    await listeners.endLeases()
+    await endLeases(options.databaseUrl)
     await using program = await startProgram(options)
 
     for (const batch of batches) {
@@ -76,14 +82,16 @@ export async function runKills(
     }
     known = found
     if (isLast) {
-      await listeners.drain().catch(error => failures.push(error.message))
-      failures.push(...listeners.faults(history, found))
+      await drain(options.databaseUrl, listener).catch(error =>
+        failures.push(error.message),
+      )
+      failures.push(...faultsOf(listener, history, found))
       break
     }
 
     const load = startLoad(program, history, random, BigInt(round) * idsOfRound)
     const moment = random.chance(0.5)
-      ? listeners.received.after(1 + random.below(200))
+      ? listener.received.after(1 + random.below(200))
       : load.answers.after(1 + random.below(answersOfRound))
     // Not later, so that the round ends on a busy machine.
     await Promise.race([moment, sleep(deliveryTimeoutMs, undefined, { ref: false })])
@@ -96,13 +104,15 @@ export async function runKills(
   }
   const { counts, changes } = history
   const answered = changes.filter(({ outcome }) => outcome.is === 'done')
+  const heard = listener.heard.size
   const refused = counts.taken + counts.absent + counts.refused
   const tried = [
     `${rounds} kills under ${clients} clients`,
     `${figure(answered.length)} writes answered`,
     `${figure(refused)} refused`,
     `${figure(counts.unknown)} cut off`,
-    listeners.describe(),
+    `${figure(heard)} changes heard by 2 webhooks`,
+    `${figure(listener.received.count - heard)} deliveries repeated`,
   ]
   return {
     tried: tried.join(', '),
