@@ -44,6 +44,7 @@ const ndjson = 'content-type: application/x-ndjson\r\n'
 const chunked = 'transfer-encoding: chunked\r\n'
 const health = get('/healthz')
 const longPage = get('/docs/swagger-ui-bundle.js')
+/** It has no token. */
 const refused = post(`host: h\r\n${chunked}`)
 const batch = post(authorized + ndjson + chunked, '/plants/batch')
 const numbered = (count: number, value: string) =>
