@@ -59,9 +59,9 @@ const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(le
 export function launchServer(options: ServerOptions = {}) {
   const { databaseUrl, environment, folder, preload, onTerminal, keepsOnlyWarnings } =
     options
-  const { command: [file, ...args] = [process.execPath, serverProgram] } = options
-  const command: Command =
-    preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
+  const [file, ...args] = options.command ?? [process.execPath, serverProgram]
+  const imports = preload === undefined ? [] : ['--import', preload]
+  const command: Command = [file, ...imports, ...args]
   const { PATH } = process.env
   const temporary =
     folder === undefined && databaseUrl === undefined ? temporaryFolder() : undefined
@@ -84,14 +84,9 @@ export function launchServer(options: ServerOptions = {}) {
   }
   const log: LogLine[] = []
   const lines = createInterface(program.process.stdout).on('line', text => {
-    if (
-      keepsOnlyWarnings &&
-      text.startsWith('{"level":"info",') &&
-      !text.includes('"msg":"listening"')
-    ) {
-      return
-    }
-    if (text.startsWith('{')) {
+    const isWanted =
+      !keepsOnlyWarnings || !/^\{"level":"info",(?!.*"msg":"listening")/.test(text)
+    if (isWanted && text.startsWith('{')) {
       log.push(JSON.parse(text))
     }
   })

@@ -73,11 +73,8 @@ export async function runDiskFaults({
     injected++
     failures.push(...(await fillDisk(folder.path, programs)).map(small))
   } else {
-    skipped.push(
-      small(
-        `no disk can be mounted here (${mounted.error?.message ?? mounted.stderr.trim()})`,
-      ),
-    )
+    const reason = mounted.error?.message ?? mounted.stderr.trim()
+    skipped.push(small(`no disk can be mounted here (${reason})`))
   }
   return {
     tried: `${injected} faults of the disk; ${figure(told)} changes were told that it failed`,

@@ -21,7 +21,7 @@ import {
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { type Circumstances, type Finding, figure } from './part.ts'
+import { type Finding, figure, type Part } from './part.ts'
 import { connect, token } from './program.ts'
 import type { Programs } from './programs.ts'
 import {
@@ -73,11 +73,10 @@ interface Tally {
 }
 
 /** A server under load, from an empty folder to its stop. */
-export function cutServer({ programs, scale, ...rest }: Circumstances): Promise<Finding> {
-  return cutPower(rest, async folder => [
+export const cutServer: Part = ({ seed, programs, scale }) =>
+  cutPower(seed, async folder => [
     serving(folder, programs, Math.ceil(plantsOfAClient * scale)),
   ])
-}
 
 /**
  * Faults of the fsync after a pass that copies the WAL. Only that fsync is an fdatasync.
@@ -86,8 +85,8 @@ export function cutServer({ programs, scale, ...rest }: Circumstances): Promise<
 const faults = ['fdatasync:error=EIO:when=2+', 'fdatasync:error=EIO:when=2']
 
 /** The same server, whose fsync of copied pages fails. */
-export function cutFailedCopies({ programs, ...rest }: Circumstances): Promise<Finding> {
-  return cutPower(rest, async folder =>
+export const cutFailedCopies: Part = ({ seed, programs }) =>
+  cutPower(seed, async folder =>
     faults.map(fault => {
       const place = join(folder, fault)
       mkdirSync(place)
@@ -96,7 +95,6 @@ export function cutFailedCopies({ programs, ...rest }: Circumstances): Promise<F
       return serving(place, programs, 4 * plantsOfAClient, fault)
     }),
   )
-}
 
 type CopyCommand = 'backup' | 'restore' | 'export'
 /**
@@ -116,11 +114,11 @@ const copies: readonly (readonly [CopyCommand, Old])[] = [
 ]
 
 /** The commands that write a file completely or not at all. */
-export function cutCopies({ programs, scale, ...rest }: Circumstances): Promise<Finding> {
+export const cutCopies: Part = ({ seed, programs, scale }) => {
   // Copies that replace a file write and fsync all that others do: a very short run needs
   // no others.
   const scenes = copies.slice(0, scale < 0.05 ? 3 : copies.length)
-  return cutPower(rest, folder =>
+  return cutPower(seed, folder =>
     Promise.all(scenes.map(scene => copying(...scene, folder, programs))),
   )
 }
@@ -131,7 +129,7 @@ export function cutCopies({ programs, scale, ...rest }: Circumstances): Promise<
  * sector. The result must open with everything answered.
  */
 async function cutPower(
-  { seed }: Pick<Circumstances, 'seed'>,
+  seed: number,
   scenesIn: (folder: string) => Promise<readonly Scene[]>,
 ): Promise<Finding> {
   if (!mayStartTraced()) {
@@ -182,17 +180,15 @@ function serving(
       let hasFailed = false
       const write = async (id: number, version: number) => {
         const kind = version === 0 ? 'create' : 'replace'
-        const { is } = await operations.act(kind, BigInt(id), {
-          name: nameOf(id, version),
-        })
+        const text = { name: nameOf(id, version) }
+        const { is } = await operations.act(kind, BigInt(id), text)
         hasFailed ||= inject !== undefined && is === 'unknown'
         if (!hasFailed && is !== 'done') {
           throw new Error(`version ${version} of plant ${id} is ${is}`)
         }
       }
       const work = async (first: number) => {
-        const writes = plants * versions
-        for (let n = 0; n < writes && !hasFailed; n++) {
+        for (let n = 0; n < plants * versions && !hasFailed; n++) {
           await write(first + Math.floor(n / versions), n % versions)
         }
       }

@@ -215,7 +215,7 @@ const container = (binds: Readonly<Record<string, string>>, target: string) =>
     ...Object.entries(binds).map(([to, from]) => `--bind-ro=${from}:${to}`),
     `systemd.unit=${target}`,
     'systemd.firstboot=off',
-  ] as unknown as [string, ...string[]]
+  ] as const
 
 test(
   'systemd starts the server, and starts it again after a kill',
