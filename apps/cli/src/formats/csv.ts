@@ -154,15 +154,14 @@ class CsvReader<Item> implements Reader<Item> {
     }
 
     const header = this.#header
-    const { lineBytesMax, parse } = this.#reading
     const { records, rest } = this.#split(piece, header, isLast)
     this.#unfinished = [rest]
     const entries: Entry<Item>[] = []
     for (const record of records) {
       const { raw } = record
       if (!isWithoutContent(raw, header.separator)) {
-        const read = () => parse(membersOf(record, header))
-        entries.push(judge({ line: this.#line, raw }, lineBytesMax, read))
+        const read = () => membersOf(record, header)
+        entries.push(judge({ line: this.#line, raw }, this.#reading, read))
       }
       this.#countLines(record.lines)
     }

@@ -33,7 +33,7 @@ async function* readNdjson<Item>(
   chunks: AsyncIterable<Buffer>,
   reading: Reading<Item>,
 ): AsyncGenerator<Entry<Item>[]> {
-  const { lineBytesMax, lineEnd, parse } = reading
+  const { lineBytesMax, lineEnd } = reading
   let line = 1
   for await (const piece of wholeLines(chunks, reading)) {
     const entries: Entry<Item>[] = []
@@ -43,8 +43,7 @@ async function* readNdjson<Item>(
       const raw = withoutLineEnd(piece.subarray(start, end), lineEnd)
       const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
       if (text.trim() !== '') {
-        const read = () => parse(parseJsonRecord(text))
-        entries.push(judge({ line, raw }, lineBytesMax, read))
+        entries.push(judge({ line, raw }, reading, () => parseJsonRecord(text)))
       }
       start = end
       line++

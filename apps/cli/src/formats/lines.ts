@@ -123,11 +123,11 @@ export function withoutLineEnd(lines: Buffer, lineEnd: LineEnd): Buffer {
 
 const shownBytesMax = 1024
 
-/** @param read returns the item in the line, or throws its fault */
+/** @param read returns the record in the line, or throws its fault */
 export function judge<Item>(
   { line, raw }: Line,
-  lineBytesMax: number,
-  read: () => Item,
+  { lineBytesMax, parse }: Reading<Item>,
+  read: () => unknown,
 ): Entry<Item> {
   if (raw.length > lineBytesMax) {
     const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
@@ -138,7 +138,7 @@ export function judge<Item>(
     return { line, raw, reason: 'the line is not UTF-8' }
   }
   try {
-    return { line, raw, item: read() }
+    return { line, raw, item: parse(read()) }
   } catch (error) {
     return { line, raw, reason: messageOf(error) }
   }
