@@ -46,10 +46,17 @@ export class ImportResult implements Disposable {
     const rejected: Rejected[] = []
     const left = outcomes?.values()
     for (const entry of part) {
-      const reason =
-        'reason' in entry ? entry.reason : this.#count(entry.item, left?.next().value)
-      if (reason !== undefined) {
-        rejected.push({ ...entry, reason })
+      if ('reason' in entry) {
+        rejected.push(entry)
+        continue
+      }
+      const outcome = left?.next().value
+      if (outcome === 'id-taken') {
+        rejected.push({ ...entry, reason: idTaken(entry.item.id).message })
+      } else if (outcome === 'existing') {
+        this.counts.alreadyThere++
+      } else if (outcome !== undefined) {
+        this.counts[outcome]++
       }
     }
     this.counts.read += part.length
@@ -60,17 +67,6 @@ export class ImportResult implements Disposable {
     if (rejected.length > 0) {
       withFile(this.#rejectsPath, () => this.#writeRejects(rejected))
     }
-  }
-
-  /** Counts what became of a plant, and returns the reason if it is rejected. */
-  #count({ id }: Plant, outcome: Outcome | undefined): string | undefined {
-    if (outcome === 'id-taken') {
-      return idTaken(id).message
-    }
-    if (outcome !== undefined) {
-      this.counts[outcome === 'existing' ? 'alreadyThere' : outcome]++
-    }
-    return undefined
   }
 
   /** The first ones replace the file of an earlier import. */
