@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readStoreId } from '@plant-store/engine'
 import { CommandError, withFile } from '../command-error.ts'
+import { statOf } from './output-file.ts'
 
 /**
  * The time and the suffix in the name of a backup. Earlier releases wrote no random part.
@@ -17,8 +18,7 @@ const namePattern = /-\d{4}-\d\d-\d\dT\d{6}Z(?:-[\da-f]{8})?\.backup$/
  * @throws CommandError if the folder is a file
  */
 export function nextBackup(folder: string, store: string): string {
-  const stat = withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))
-  if (stat?.isFile()) {
+  if (statOf(folder)?.isFile()) {
     throw new CommandError(`${folder} is a file: --keep takes a folder`)
   }
   const time = new Date().toISOString().replaceAll(/:|\.\d+/g, '')

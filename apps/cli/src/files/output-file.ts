@@ -21,7 +21,8 @@ export function isSameFile(a: string, b: string): boolean {
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
-function statOf(path: string) {
+/** Returns `undefined` if there is no such file. */
+export function statOf(path: string) {
   return withFile(path, () => statSync(path, { throwIfNoEntry: false }))
 }
 
