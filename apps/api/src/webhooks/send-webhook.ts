@@ -30,22 +30,19 @@ export async function sendWebhook(
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([post.signal, timeout])
   try {
-    assertAllowed(post)
+    const host = new URL(post.url).hostname.replace(/^\[(.*)\]$/, '$1')
+    // An address is not looked up, so it is judged here.
+    const refusal =
+      post.allowsPrivate || isIP(host) === 0 ? null : privateAddressError([host])
+    if (refusal !== null) {
+      throw refusal
+    }
     return await sendAgainIfStale(post, signal)
   } catch (cause) {
     if (timeout.aborted) {
       throw new Error(`no answer within ${timeoutMs} ms`, { cause })
     }
     throw new Error(messageOf(cause), { cause })
-  }
-}
-
-/** Judges an address in the URL, which is not looked up. */
-function assertAllowed({ url, allowsPrivate }: Post): void {
-  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
-  const refusal = allowsPrivate || isIP(host) === 0 ? null : privateAddressError([host])
-  if (refusal !== null) {
-    throw refusal
   }
 }
 
