@@ -60,8 +60,11 @@ export async function replaceFile<Result>(
     // store in use.
     const locked = openExclusively(file)
     stack.defer(() => locked?.close())
-  } else if (!isCreatedBy(() => closeSync(openSync(file, 'wx', privateMode)))) {
-    // Of several processes that write to one target, the first reserves it.
+  }
+  // Of several processes that write to one target, the first reserves it. With `force`,
+  // the last may replace it, and no power cut leaves an empty file.
+  const reserve = () => closeSync(openSync(file, 'wx', privateMode))
+  if (!force && !isCreatedBy(reserve)) {
     throw alreadyExists(named)
   }
 
