@@ -1,16 +1,15 @@
-import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { MessageChannel } from 'node:worker_threads'
 import type { Change } from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Arrivals, type ChangeKind, type Group } from '../src/sqlite/arrivals.ts'
 
 /** Opens the two ports by which a thread sends its changes. */
 function openSenders() {
-  const senders = new Map<MessagePort, ChangeKind>()
-  const arrivals = new Arrivals(senders)
+  const arrivals = new Arrivals()
   const open = (kind: ChangeKind) => {
     const { port1: portOfThread, port2: portOfWriter } = new MessageChannel()
     onTestFinished(() => portOfThread.close())
-    senders.set(portOfWriter, kind)
+    arrivals.senders.set(portOfWriter, kind)
     return {
       /** Sends a group, which stays in the port until a transaction receives it. */
       send: (name: string, changes = 1) =>

@@ -35,7 +35,10 @@ const recentMs = 1_000
  * waits for the next transaction.
  */
 export class Arrivals {
-  readonly #senders
+  /**
+   * The kind of changes that each port sends. A port leaves when its thread closes it.
+   */
+  readonly senders = new Map<MessagePort, ChangeKind>()
   /**
    * The groups of each kind that were received and that no transaction has taken, in
    * order of arrival.
@@ -57,13 +60,9 @@ export class Arrivals {
   /** How long the last COMMIT took. */
   #commitMs = 0
 
-  constructor(senders: ReadonlyMap<MessagePort, ChangeKind>) {
-    this.#senders = senders
-  }
-
   /** Adds a group that Node has delivered as an event. */
   add(sender: MessagePort, changes: readonly Change[]): void {
-    const kind = this.#senders.get(sender)
+    const kind = this.senders.get(sender)
     // A message may come after its port was closed. Nobody waits for the answer.
     if (kind === undefined) {
       return
@@ -81,7 +80,7 @@ export class Arrivals {
   begin(): void {
     this.#takenChanges.single = 0
     this.#takenChanges.bulk = 0
-    for (const sender of this.#senders.keys()) {
+    for (const sender of this.senders.keys()) {
       while (this.#receiveFrom(sender)) {}
     }
   }
@@ -140,7 +139,7 @@ export class Arrivals {
       return
     }
     const waiting = this.#waiting[kind]
-    for (const [sender, kindOfSender] of this.#senders) {
+    for (const [sender, kindOfSender] of this.senders) {
       if (waiting.length === 0 && kindOfSender === kind) {
         this.#receiveFrom(sender)
       }

@@ -52,7 +52,7 @@ export async function startWriter(workerData: WriterData) {
 /** Returns the writer as other threads use it, by a port for one kind of changes. */
 export function connectToWriter(
   port: MessagePort,
-  { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
+  { onCommit, onCheckpointFailure }: StorageObserver = {},
 ) {
   let blockedBecause: string | undefined
   let reportBlocked = (_error: StoreError) => {}
@@ -68,7 +68,7 @@ export function connectToWriter(
       return
     }
     if ('checkpointFailure' in answer) {
-      onCheckpointFailure(answer.checkpointFailure)
+      onCheckpointFailure?.(answer.checkpointFailure)
       return
     }
 
@@ -78,7 +78,7 @@ export function connectToWriter(
       return
     }
     if (answer.commit !== undefined) {
-      onCommit(answer.commit)
+      onCommit?.(answer.commit)
     }
     group?.resolve(answer.affectedRows)
   })

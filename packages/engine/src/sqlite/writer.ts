@@ -105,20 +105,16 @@ const timedCheckEveryMs = 1_000
  * - A crash that restores a failed transaction after the writer is open again.
  */
 export class Writer {
-  readonly #connection: Database
-  readonly #lockTimeoutMs: number
+  readonly #connection
+  readonly #lockTimeoutMs
   /** The changes by the names with which threads send them. */
   readonly #prepared: ReadonlyMap<string, PreparedChange>
-  readonly #guard: FileGuard
-  readonly #checkpointer: Checkpointer
-  /**
-   * The kind of changes that each port sends. A port leaves when its thread closes it.
-   */
-  readonly #senders = new Map<MessagePort, ChangeKind>()
-  readonly #arrivals = new Arrivals(this.#senders)
+  readonly #guard
+  readonly #checkpointer
+  readonly #arrivals = new Arrivals()
   /** Makes the changes of groups, and commits them. */
   readonly #runTransaction
-  readonly #checkTimer: NodeJS.Timeout
+  readonly #checkTimer
 
   /** Why a blocked writer refuses all changes. `undefined` while it is open. */
   #blockedBecause: string | undefined
@@ -160,18 +156,18 @@ export class Writer {
 
   /** Takes groups of changes from a port, and answers there. */
   connect(sender: MessagePort, kind: ChangeKind): void {
-    this.#senders.set(sender, kind)
+    this.#arrivals.senders.set(sender, kind)
     sender.on('message', (changes: readonly Change[]) => {
       this.#arrivals.add(sender, changes)
       this.#commitWaiting()
     })
-    sender.on('close', () => this.#senders.delete(sender))
+    sender.on('close', () => this.#arrivals.senders.delete(sender))
   }
 
   /** Closes all ports, and the connection. Merges the WAL if that does no harm. */
   async close(): Promise<void> {
     clearInterval(this.#checkTimer)
-    for (const sender of this.#senders.keys()) {
+    for (const sender of this.#arrivals.senders.keys()) {
       sender.close()
     }
     await this.#checkpointer.stop()
@@ -325,14 +321,14 @@ export class Writer {
   /** Blocks the writer, or opens it again, and tells every thread. */
   #setBlocked(blockedBecause: string | undefined) {
     this.#blockedBecause = blockedBecause
-    for (const sender of this.#senders.keys()) {
+    for (const sender of this.#arrivals.senders.keys()) {
       post(sender, { blockedBecause })
     }
   }
 
   /** Tells the thread that opened the store, which was the first. */
   #reportCheckpointFailure(checkpointFailure: string | undefined) {
-    const [sender] = this.#senders.keys()
+    const [sender] = this.#arrivals.senders.keys()
     if (sender !== undefined) {
       post(sender, { checkpointFailure })
     }
