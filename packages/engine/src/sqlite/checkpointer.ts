@@ -86,13 +86,13 @@ const passTimeoutMs = 5_000
  * the next would succeed without the pages that it was for.
  */
 export class Checkpointer {
-  readonly #options: CheckpointerOptions
-  readonly #guard: FileGuard
+  readonly #options
+  readonly #guard
   /** `busy` is 1 if another connection is copying. */
   readonly #copy: Statement<[], { busy: number }>
   /** The largest number of pages of the WAL. */
-  readonly #pagesMax: number
-  readonly #pageBytes: number
+  readonly #pagesMax
+  readonly #pageBytes
 
   /** The thread that makes passes. It is started when it is first needed. */
   #thread: Worker | undefined

@@ -156,19 +156,29 @@ function countInIndex(connection: Database, table: string) {
     `select name from pragma_index_list('${table}') where "unique" = 0`,
   )
   for (const index of indexes) {
-    const sql = `select count(*), count(distinct id) from "${table}" indexed by "${index}"`
-    const counts = tryTo(() => connection.prepare<[], [bigint, bigint]>(sql).raw().get())
     // If the counts differ, one page of the index is in the place of another.
-    if (counts !== undefined && counts[0] === counts[1]) {
-      return Number(counts[0])
+    const count = countIn(
+      connection,
+      `"${table}" indexed by "${index}" having count(*) = count(distinct id)`,
+    )
+    if (count !== undefined) {
+      return count
     }
   }
   return
 }
 
 function countRows(connection: Database, table: string) {
-  const sql = `select count(*) from "${table}" not indexed`
-  return tryTo(() => Number(connection.prepare(sql).pluck().get()))
+  return countIn(connection, `"${table}" not indexed`)
+}
+
+/** Counts the rows of what `from` names. Returns `undefined` if it is damaged. */
+function countIn(connection: Database, from: string) {
+  const sql = `select count(*) from ${from}`
+  return tryTo(() => {
+    const count = connection.prepare<[], number>(sql).pluck().safeIntegers(false)
+    return count.get()
+  })
 }
 
 /** Decodes texts that are bytes, because SQLite does not check that they are UTF-8. */
