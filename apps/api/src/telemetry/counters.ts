@@ -22,10 +22,11 @@ interface Answers {
   readonly seconds: Distribution
 }
 
-/** The figures of one thread. */
-export type Counters = ReturnType<typeof createCounters>
-
-/** @param thread its number, 0 for the main thread */
+/**
+ * Returns what counts the figures of one thread.
+ *
+ * @param thread its number, 0 for the main thread
+ */
 export function createCounters(thread: number) {
   // A list is searched faster than a key is made of the labels.
   const answers: Answers[] = []
