@@ -210,15 +210,22 @@ describe('on PostgreSQL', () => {
   })
 
   test('removed plants are erased from their pages', programs, async () => {
+    await inDatabase.run('import -')
+    const added = await inDatabase.run('webhook add https://hooks.example --json')
     await inDatabase.run('import -', '{"id":77,"name":"planted by Ada Lovelace"}\n')
     await inDatabase.run('remove -', '{"id":77}\n')
-    const bytes = () => database.query("select pg_relation_size('plants')::int as bytes")
+    await inDatabase.run(['webhook', 'remove', JSON.parse(added.stdout).id])
+    const bytes = () =>
+      database.query(
+        "select pg_relation_size('plants')::int as plants, pg_relation_size('outbox')::int as outbox",
+      )
     const before = await bytes()
 
     const { status, stderr } = runBlock(inDatabase, 'vacuum full plants')
 
     expect(status, stderr).toBe(0)
-    expect([before, await bytes()]).toEqual([[{ bytes: 8192 }], [{ bytes: 0 }]])
+    expect(before).toEqual([{ plants: 8192, outbox: 8192 }])
+    expect(await bytes()).toEqual([{ plants: 0, outbox: 0 }])
   })
 })
 
