@@ -224,7 +224,7 @@ test.each([
 const notRead = 'ACCESS_TOKENS_FILE names a file that cannot be read'
 
 test.each(['latin1', 'utf16le'] as const)(
-  'a file with a secret in %s is refused, because it would be another secret',
+  'a file with a secret in %s is refused: it would be another secret',
   encoding => {
     const file = fileOf(Buffer.from('\uFEFFof-20-characters-ööö', encoding))
 

@@ -57,7 +57,7 @@ type LookupCallback = (
   addresses: readonly dns.LookupAddress[],
 ) => void
 
-test('posts the body as it is, with its header fields', async () => {
+test('a delivery posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
   const url = await listen(async (request, response) => {
     const { method, url, headers } = request
@@ -81,7 +81,7 @@ test('posts the body as it is, with its header fields', async () => {
   })
 })
 
-test('resolves to the status and the pause, and follows no redirect', async () => {
+test('a delivery tells the status and the pause, and follows no redirect', async () => {
   let requests = 0
   const url = await listen((_, response) => {
     requests++
@@ -92,7 +92,7 @@ test('resolves to the status and the pause, and follows no redirect', async () =
   expect(requests).toBe(1)
 })
 
-test('fails in time when the listener sends one byte of its head a moment', async () => {
+test('a delivery fails in time when the head comes a byte a moment', async () => {
   const url = await listenTcp(socket => {
     socket.write('HTTP/1.1 200 OK\r\na: ')
     const timer = setInterval(() => socket.write('b'), 20)
@@ -102,7 +102,7 @@ test('fails in time when the listener sends one byte of its head a moment', asyn
   await expect(send(url, {}, 100)).rejects.toThrow('no answer within 100 ms')
 })
 
-describe('costs little when the listener', () => {
+describe('a delivery costs little when the listener', () => {
   /** Sends texts as fast as it can. */
   const floods = (head: string, text: string) => (socket: Socket) => {
     const part = text.repeat(1_000)
@@ -181,38 +181,44 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
     socket => socket.end('HTTP/1.1 200 O'),
     /socket hang up|Parse Error/,
   ],
-])('fails once when the listener %s on a new connection', async (_, answer, reason) => {
-  const onSocket = vi.fn(answer)
+])(
+  'a delivery fails once when the listener %s on a new connection',
+  async (_, answer, reason) => {
+    const onSocket = vi.fn(answer)
 
-  await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
-  expect(onSocket).toHaveBeenCalledOnce()
-})
+    await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
+    expect(onSocket).toHaveBeenCalledOnce()
+  },
+)
 
-test.each(['ECONNRESET', 'EPIPE'])('repeats what meets %s when it waited', async code => {
-  const url = await listen((_, response) => response.end())
-  await send(url)
-  const reused: boolean[] = []
-  const onStart = (message: unknown) => {
-    const { request } = message as { request: ClientRequest }
-    reused.push(request.reusedSocket)
-    if (request.reusedSocket) {
-      request.destroy(Object.assign(new Error(code), { code }))
+test.each(['ECONNRESET', 'EPIPE'])(
+  'a delivery that meets %s on a connection that waited is repeated',
+  async code => {
+    const url = await listen((_, response) => response.end())
+    await send(url)
+    const reused: boolean[] = []
+    const onStart = (message: unknown) => {
+      const { request } = message as { request: ClientRequest }
+      reused.push(request.reusedSocket)
+      if (request.reusedSocket) {
+        request.destroy(Object.assign(new Error(code), { code }))
+      }
     }
-  }
-  subscribe('http.client.request.start', onStart)
-  onTestFinished(() => void unsubscribe('http.client.request.start', onStart))
+    subscribe('http.client.request.start', onStart)
+    onTestFinished(() => void unsubscribe('http.client.request.start', onStart))
 
-  expect(await send(url)).toMatchObject({ status: 200 })
-  expect(reused).toEqual([true, false])
-})
+    expect(await send(url)).toMatchObject({ status: 200 })
+    expect(reused).toEqual([true, false])
+  },
+)
 
-test('ends when it is aborted', async () => {
+test('a delivery ends when it is aborted', async () => {
   const abort = new AbortController()
   const url = await listenTcp(() => abort.abort())
   await expect(send(url, { signal: abort.signal })).rejects.toThrow('aborted')
 })
 
-test('says of each address of a name why it fails', async () => {
+test('a delivery says of each address of a name why it fails', async () => {
   // No system connects to addresses of many, so each attempt fails at once.
   answerLookups(['255.255.255.255', '224.0.0.1'])
 

@@ -151,11 +151,14 @@ const longestBytes = 48
 test.each([
   ['csv', csvFile, csvEntries],
   ['ndjson', jsonFile, jsonEntries],
-] as const)('%s has its faults in pieces of any size', async (format, file, entries) => {
-  for (const lineBytesMax of [lineBytesMaxDefault, longestBytes]) {
-    await expectEntries(format, file, entries, { lineBytesMax })
-  }
-})
+] as const)(
+  'the faults of %s are found in pieces of any size',
+  async (format, file, entries) => {
+    for (const lineBytesMax of [lineBytesMaxDefault, longestBytes]) {
+      await expectEntries(format, file, entries, { lineBytesMax })
+    }
+  },
+)
 
 test('a CSV record that is too long spoils its first line only', () => {
   const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')

@@ -65,7 +65,7 @@ test.each([
   ['soon', 0],
   ['-1', 0],
   ['1 s', 0],
-])('Retry-After: %s is waited for, and then some', async (field, ms) => {
+])('a Retry-After of %s is waited for, and a little more', async (field, ms) => {
   const answer = busy({ 'retry-after': field })
 
   expect(await waits(answer, { attemptsMax: 2 })).toEqual([ms + 50])

@@ -22,11 +22,11 @@ test.each([
   new Error('id-taken'),
   { name: 'DomainError', code: 'id-taken' },
   structuredClone(new DomainError('id-taken', 'taken')),
-])('%o is none', other => {
+])('%o is no DomainError', other => {
   expect(isDomainError(other)).toBe(false)
 })
 
-test('its own are, and say what they are', () => {
+test('an error of this copy is a DomainError, and says what it is', () => {
   const error = new DomainError('id-taken', 'taken')
   expect(isDomainError(error)).toBe(true)
   expect(`${error}`).toBe('DomainError: taken')

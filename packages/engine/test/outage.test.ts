@@ -196,7 +196,7 @@ test.each([
   { error: codedError('SQLITE_FULL'), expected: false },
   { error: codedError('NOT_SQLITE_CORRUPT'), expected: false },
   { error: 'SQLITE_CORRUPT', expected: false },
-])('$error is damage or not, also as a cause', ({ error, expected }) => {
+])('that $error is damage is $expected, also as a cause', ({ error, expected }) => {
   const why = new Error('why', { cause: error })
 
   expect(isDamage(error)).toBe(expected)

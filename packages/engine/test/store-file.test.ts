@@ -201,7 +201,7 @@ test('a store that another program keeps locked is not opened', async () => {
   await createStore(`file:${file}`)
 })
 
-test('SQLite is none that can skip committed pages after a checkpoint', () => {
+test('this SQLite skips no committed page after a checkpoint', () => {
   // 3.7.0 to 3.51.2 can (sqlite.org/wal.html, "The WAL-Reset Bug").
   const connection = new Database(':memory:')
   const version = `${connection.prepare('select sqlite_version()').pluck().get()}`

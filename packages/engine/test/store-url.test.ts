@@ -158,7 +158,7 @@ const refusedUrls = Object.entries(refused).flatMap(([message, urls]) =>
   urls.map(url => [url, message] as const),
 )
 
-test.each(refusedUrls)('%j names none', (url, message) => {
+test.each(refusedUrls)('%j names no store', (url, message) => {
   const refusal = expect.objectContaining({ message })
 
   expect(() => parseStoreUrl(url)).toThrow(refusal)

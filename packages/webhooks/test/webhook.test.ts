@@ -29,7 +29,7 @@ test.each([
     'must not have the private address 127.0.0.1 without --allow-private',
   ],
   ['https://[::1]/', 'must not have the private address ::1'],
-])('%s is none', (text, message) => {
+])('%s is no webhook', (text, message) => {
   expect(() => parseWebhookUrl(text, false)).toThrow(message)
 })
 

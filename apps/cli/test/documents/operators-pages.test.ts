@@ -141,24 +141,28 @@ test('what can be read of a damaged store is added to the last backup', async ()
   expect(await place.counts()).toMatchObject({ plants: 1_000 })
 })
 
-test('what Prometheus needs', needs('promtool', isInstalled('promtool')), async () => {
-  await place.createStore()
-  const folders = {
-    '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
-    // The user of a package of Prometheus.
-    '-o prometheus ': '',
-    '/etc/prometheus': place.folder,
-  }
-  expect(runBlock(place, '--scope metrics', folders)).toMatchObject({ status: 0 })
-  expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
-  const config = place.path('prometheus.yml')
-  writeFileSync(config, block('yaml', '# prometheus.yml'))
-  const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
-    encoding: 'utf8',
-  })
-  expect(status).toBe(0)
-  expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
-})
+test(
+  'Prometheus gets its token and its configuration',
+  needs('promtool', isInstalled('promtool')),
+  async () => {
+    await place.createStore()
+    const folders = {
+      '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
+      // The user of a package of Prometheus.
+      '-o prometheus ': '',
+      '/etc/prometheus': place.folder,
+    }
+    expect(runBlock(place, '--scope metrics', folders)).toMatchObject({ status: 0 })
+    expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
+    const config = place.path('prometheus.yml')
+    writeFileSync(config, block('yaml', '# prometheus.yml'))
+    const { status, stdout } = spawnSync('promtool', ['check', 'config', config], {
+      encoding: 'utf8',
+    })
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
+  },
+)
 
 test('a token is created beside the server, and rotated', async () => {
   const server = await place.serve()
