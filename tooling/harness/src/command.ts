@@ -27,10 +27,7 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
   const { databaseUrl, environment, folder, input } = options
   const program = launch([process.execPath, commandProgram, ...args], {
     folder,
-    environment: {
-      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
-      ...environment,
-    },
+    environment: { DATABASE_URL: databaseUrl, ...environment },
   })
   program.process.stdin.end(input)
   const result: Promise<Result> = program.ended.then(ending => ({

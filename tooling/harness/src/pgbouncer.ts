@@ -24,22 +24,17 @@ export async function startPgbouncer(
   const folder = temporaryFolder()
   const file = join(folder.path, 'pgbouncer.ini')
   const port = await freePort()
-  const all = {
-    listen_addr: '127.0.0.1',
-    listen_port: `${port}`,
-    unix_socket_dir: '',
-    auth_type: 'any',
-    ...settings,
-  }
+  const more = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`)
   writeFileSync(
     file,
-    [
-      '[databases]',
-      `* = host=${url.hostname} port=${url.port} user=${url.username} password=${url.password}`,
-      '[pgbouncer]',
-      ...Object.entries(all).map(([name, value]) => `${name} = ${value}`),
-      '',
-    ].join('\n'),
+    `[databases]
+* = host=${url.hostname} port=${url.port} user=${url.username} password=${url.password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+${more.join('')}`,
   )
   // It refuses to run as root.
   for (const path of [folder.path, file]) {

@@ -19,7 +19,7 @@ export type Command = readonly [string, ...string[]]
 const startTimeoutMs = 60_000
 
 export interface ServerOptions {
-  readonly databaseUrl?: string
+  readonly databaseUrl?: string | undefined
   readonly environment?: Readonly<Record<string, string>>
   /** The command to run; {@link serverProgram} unless given. */
   readonly command?: Command
@@ -74,7 +74,7 @@ export function launchServer(options: ServerOptions = {}) {
       ...(options.command === undefined && { HTTP_THREADS: '1' }),
       // A log in JSON can be read here.
       ...(onTerminal && { PATH, SHELL: '/bin/sh', LOG_FORMAT: 'json' }),
-      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+      DATABASE_URL: databaseUrl,
       ...environment,
     },
     keepsOutput: !keepsOnlyWarnings,

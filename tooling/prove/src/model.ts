@@ -59,21 +59,22 @@ export function runModels(
   { seed, scale, programs }: Circumstances,
   databaseUrl?: string,
 ): Promise<Finding> {
-  const store = databaseUrl === undefined ? {} : { databaseUrl }
-  const options = { ...store, command: programs.server }
-  return withProgram(options, async ({ operations }) => {
-    const sequences = Math.ceil(1_000 * scale)
-    const races = Math.ceil(3_000 * scale)
-    const failures = [
-      await runSequentialModel(operations, { seed, runs: sequences }),
-      await runRacingModel(operations, { seed, runs: races }),
-    ]
-    return {
-      tried: `${figure(sequences)} sequences against a Map and ${figure(races)} races`,
-      times: sequences + races,
-      failures: failures.filter(failure => failure !== undefined),
-    }
-  })
+  return withProgram(
+    { databaseUrl, command: programs.server },
+    async ({ operations }) => {
+      const sequences = Math.ceil(1_000 * scale)
+      const races = Math.ceil(3_000 * scale)
+      const failures = [
+        await runSequentialModel(operations, { seed, runs: sequences }),
+        await runRacingModel(operations, { seed, runs: races }),
+      ]
+      return {
+        tried: `${figure(sequences)} sequences against a Map and ${figure(races)} races`,
+        times: sequences + races,
+        failures: failures.filter(failure => failure !== undefined),
+      }
+    },
+  )
 }
 
 function listOf(
