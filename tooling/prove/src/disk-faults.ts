@@ -11,7 +11,7 @@ import {
 } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, kinds, toValue } from './history.ts'
-import { type Act, recorded } from './operations.ts'
+import { recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { startProgram } from './program.ts'
 import type { Programs } from './programs.ts'
@@ -106,7 +106,8 @@ async function failOnce(
     let isCut = false
     const work = async () => {
       while (!isOver) {
-        const outcome = await actOnce(act, random)
+        const name = `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`
+        const outcome = await act(random.pick(kinds), random.pick(ids), { name })
         if (isCut && outcome.is === 'unknown') {
           return
         }
@@ -156,14 +157,6 @@ async function failOnce(
     failures.push(`no order of events explains plant ${id}`)
   }
   return { failures, told }
-}
-
-async function actOnce(act: Act, random: Random) {
-  const id = random.pick(ids)
-  const kind = random.pick(kinds)
-  return await act(kind, id, {
-    name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
-  })
 }
 
 /** Waits for a condition, and adds a failure if it does not come true. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
@@ -438,11 +438,8 @@ async function readOnce(
 ): Promise<Content | Error> {
   // SQLite recreates this file from the log.
   const files = [...image].filter(([path]) => !path.endsWith('-shm'))
-  const hash = createHash('sha256')
-  for (const [path, content] of files) {
-    hash.update(`${path} ${content.length} `).update(content)
-  }
-  const key = hash.digest('hex')
+  const hashes = files.map(([path, content]) => `${path} ${hash('sha256', content)}`)
+  const key = hashes.join()
   if (!seen.has(key)) {
     using place = temporaryFolder()
     for (const [path, content] of files) {
