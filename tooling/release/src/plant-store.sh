@@ -1,6 +1,10 @@
 #!/bin/sh
 # Runs plant-store with the Node of this folder, wherever the folder is and through any links to this file.
-file=$0
+# With a dot before it, `cd` does not look a relative path up in CDPATH.
+case $0 in
+  /*) file=$0 ;;
+  *) file=./$0 ;;
+esac
 while [ -L "$file" ]; do
   target=$(readlink "$file")
   case $target in

@@ -5,6 +5,7 @@ import {
   globSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -130,6 +131,31 @@ testRelease('the folder serves with only a C library and a shell', async context
   })
   await assertKeepsPlants(server, plantStore, { environment }, '/data/plants.backup')
   expect(run(...plantStore, 'check', '/data/plants.backup')).toMatch(/intact\n$/)
+})
+
+test.each([
+  ['a path from its folder', '.', 'bin/plant-store'],
+  ['its name alone', 'bin', 'plant-store'],
+  ['a link beside its folder', '.', 'link'],
+])('the launcher finds its folder by %s, whatever CDPATH is', (_, cwd, name) => {
+  const place = join(temporaryFolder(), 'a b')
+  for (const folder of ['bin', 'lib']) {
+    mkdirSync(join(place, folder), { recursive: true })
+  }
+  const launcher = join(place, 'bin/plant-store')
+  cpSync(new URL('../src/plant-store.sh', import.meta.url), launcher)
+  symlinkSync('bin/plant-store', join(place, 'link'))
+  const node = '#!/bin/sh\necho "$@"\n'
+  writeFileSync(join(place, 'lib/node'), node, { mode: 0o755 })
+
+  const { stdout, stderr } = spawnSync('/bin/sh', [name, 'check'], {
+    cwd: join(place, cwd),
+    env: { ...process.env, CDPATH: '.' },
+    encoding: 'utf8',
+  })
+
+  const program = `${realpathSync(join(place, 'lib'))}/plant-store/dist/main.js`
+  expect({ stdout, stderr }).toEqual({ stdout: `${program} check\n`, stderr: '' })
 })
 
 // At night the whole release is made again.
