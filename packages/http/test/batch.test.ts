@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AccessError } from '@plant-store/access'
-import { DomainError, type PlantId, parsePlantId } from '@plant-store/domain'
-import { longPlant } from '@plant-store/domain/testing'
+import { DomainError, type Plant, type PlantId, parsePlantId } from '@plant-store/domain'
+import { longPlant, plant } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import {
   assertFailure,
@@ -14,7 +14,12 @@ import {
 } from '@plant-store/http/testing'
 import { type ExpectStatic, expect, test } from 'vitest'
 import { PartRoom, readParts } from '../src/plants/batch.ts'
-import { pausedInserts, type ServiceOptions, startService } from './memory-service.ts'
+import {
+  pausedInserts,
+  type ServiceOptions,
+  startService,
+  versioned,
+} from './memory-service.ts'
 
 /**
  * These tests cover what only a batch meets: long lives, slow or broken senders, and
@@ -223,6 +228,21 @@ test.each([
   expect(counts.filter(count => count > 0)).toEqual(row.counts)
 })
 
+test('one part is admitted in each turn of the event loop', async () => {
+  const room = new PartRoom(100)
+  let admitted = 0
+  const entering = [1, 2, 3].map(async place => {
+    await room.enter(place, 1)
+    admitted++
+  })
+
+  for (const expected of [1, 2, 3]) {
+    await nextTurn()
+    expect(admitted, `after turn ${expected}`).toBe(expected)
+  }
+  await Promise.all(entering)
+})
+
 test('parts run at once up to the room, and one that is larger runs alone', async () => {
   const room = new PartRoom(100)
   let isAdmitted = false
@@ -283,6 +303,33 @@ test('a batch holds no more memory than its incomplete line, which counts', asyn
   assertFailure(refused, 50305)
   expect(jsonOf(answer)).toMatchObject({ created: 5_001n, refused: 1n })
   expect(jsonOf(otherAnswer)).toMatchObject({ refused: 1n })
+})
+
+test('the faults of a batch are those of its first lines', async () => {
+  const { promise: firstResumed, resolve: resumeFirst } = Promise.withResolvers<void>()
+  let parts = 0
+  const insertAll = async (plants: readonly Plant[]) => {
+    parts++
+    if (parts === 1) {
+      await firstResumed
+    }
+    // A part is admitted once the one before it has run.
+    if (parts === 3) {
+      resumeFirst()
+    }
+    return plants.map(() => 'id-taken' as const)
+  }
+  const find = async (id: PlantId) => versioned(plant(id, 'another'))
+  await using service = await start({ plants: { insertAll, find } })
+
+  const answer = await service.client.ask('POST', '/plants/batch', {
+    headers: { 'content-type': 'application/x-ndjson' },
+    body: lines(manyLines).join(''),
+  })
+
+  const { faults } = jsonOf(answer) as { faults: readonly { line: bigint }[] }
+  const firstLines = Array.from({ length: 100 }, (_, index) => BigInt(index + 1))
+  expect(faults.map(fault => fault.line)).toEqual(firstLines)
 })
 
 test('a batch that goes on is excused from the timeout of a request', async () => {
