@@ -12,9 +12,6 @@ const sentences: Readonly<Record<string, (line: Line) => string>> = {
     return `${subject} ${status} ${ms} ms`
   },
 }
-/** The fields that a sentence contains, and those that people do not need. */
-const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
-const leftOut = ['client', 'traceId']
 
 const prettify = prettyFactory({
   colorize: isColorSupported,
@@ -25,7 +22,8 @@ const prettify = prettyFactory({
     const message = `${line['msg']}`
     return sentences[message]?.(line) ?? message
   },
-  ignore: [...inSentences, ...leftOut].join(','),
+  // The fields that a sentence contains, and two that people do not need.
+  ignore: 'url,database,method,route,status,ms,client,traceId',
 })
 
 export function prettyLines(lines: string): string {
