@@ -19,12 +19,11 @@ import {
   oneOf,
   optional,
   originList,
-  type ParseSetting,
   plainUrl,
   share,
   tokenList,
 } from './setting-values.ts'
-import { bytes, storeUrl, walLimit, walLimitDefault } from './units.ts'
+import { bytes, type Parse, storeUrl, walLimit, walLimitDefault } from './units.ts'
 
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
@@ -36,11 +35,7 @@ const httpThreadsDefault =
 export type Config = Readonly<ReturnType<typeof readSettings>>
 
 /** Reads one setting. Its default is parsed like any other text. */
-type Read = <Value>(
-  name: string,
-  defaultText: string,
-  parse: ParseSetting<Value>,
-) => Value
+type Read = <Value>(name: string, defaultText: string, parse: Parse<Value>) => Value
 
 function readSettings(read: Read) {
   return {

@@ -2,25 +2,14 @@ import { isIP } from 'node:net'
 import { isBearerToken } from '@plant-store/access'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
 import ipaddr from 'ipaddr.js'
-import { amount, unitMs } from './units.ts'
-
-/**
- * Returns the value of a setting.
- *
- * @throws Error whose message follows the name of the variable, such as `must be …`
- */
-export type ParseSetting<Value> = (text: string) => Value
+import { amount, type Parse, unitMs } from './units.ts'
 
 /** Lets the empty text, the default of some settings, mean that there is no value. */
-export function optional<Value>(
-  parse: ParseSetting<Value>,
-): ParseSetting<Value | undefined> {
+export function optional<Value>(parse: Parse<Value>): Parse<Value | undefined> {
   return text => (text === '' ? undefined : parse(text))
 }
 
-export function oneOf<Word extends string>(
-  ...words: readonly Word[]
-): ParseSetting<Word> {
+export function oneOf<Word extends string>(...words: readonly Word[]): Parse<Word> {
   return text => {
     const word = words.find(each => each === text)
     if (word === undefined) {
@@ -30,7 +19,7 @@ export function oneOf<Word extends string>(
   }
 }
 
-export function integer(min: number, max: number): ParseSetting<number> {
+export function integer(min: number, max: number): Parse<number> {
   return amount({ '': 1 }, min, max, `an integer from ${min} to ${max}`)
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { messageOf, reasonOf } from '@plant-store/engine'
+import type { Parse } from './units.ts'
 
 /**
  * The settings that contain secrets. `NAME_FILE` may name a file with the value instead,
@@ -21,31 +22,27 @@ export function variablesOf(name: string): readonly string[] {
  * from a secret, and programs differ in whether they trim it. So are invisible
  * characters. A file with a secret may end with one line end.
  *
- * @param parse throws an Error whose message follows the name of the variable
  * @throws Error with a line that begins with the name of the variable
  */
 export function readSetting<Value>(
   environment: NodeJS.ProcessEnv,
   name: string,
-  parse: (text: string) => Value,
+  parse: Parse<Value>,
 ): Value | undefined {
   const fileVariable = `${name}_FILE`
   const text = environment[name] ?? ''
   const file = environment[fileVariable] ?? ''
-  if (file !== '') {
-    if (!secretSettings.includes(name)) {
-      throw new Error(`${fileVariable} is not read: set ${name}`)
-    }
-    if (text !== '') {
-      throw new Error(`${fileVariable} and ${name} must not both be set`)
-    }
-    const secret = readSecret(fileVariable, file)
-    return parseAs(`${fileVariable} names a file whose content`, secret, parse)
+  if (file === '') {
+    return text === '' ? undefined : parseAs(name, text, parse)
   }
-  if (text === '') {
-    return undefined
+  if (!secretSettings.includes(name)) {
+    throw new Error(`${fileVariable} is not read: set ${name}`)
   }
-  return parseAs(name, text, parse)
+  if (text !== '') {
+    throw new Error(`${fileVariable} and ${name} must not both be set`)
+  }
+  const secret = readSecret(fileVariable, file)
+  return parseAs(`${fileVariable} names a file whose content`, secret, parse)
 }
 
 /** Reads a file in UTF-8, perhaps with a byte order mark. */
@@ -64,11 +61,7 @@ function readSecret(variable: string, file: string): string {
 }
 
 /** @param subject the start of the message of an error */
-function parseAs<Value>(
-  subject: string,
-  text: string,
-  parse: (text: string) => Value,
-): Value {
+function parseAs<Value>(subject: string, text: string, parse: Parse<Value>): Value {
   try {
     if (text === '') {
       throw new Error('must not be empty')

@@ -1,5 +1,12 @@
 import { parseStoreUrl } from '@plant-store/engine'
 
+/**
+ * Returns the value of a setting or an option.
+ *
+ * @throws Error whose message follows the name of the setting, such as `must be …`
+ */
+export type Parse<Value> = (text: string) => Value
+
 /** The units of a time in settings and options, in milliseconds. */
 export const unitMs = {
   ms: 1,
@@ -20,7 +27,7 @@ export function amount(
   min: number,
   max: number,
   expectation: string,
-): (text: string) => number {
+): Parse<number> {
   return text => {
     const [, digits, unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
     // It is not a number without digits, or with an unknown unit.
@@ -33,7 +40,7 @@ export function amount(
   }
 }
 
-export function bytes(min: number, max: number): (text: string) => number {
+export function bytes(min: number, max: number): Parse<number> {
   const units = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }
   const expectation = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
   return amount(units, min, max, expectation)

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { amount } from '@plant-store/api/units'
+import { amount, type Parse } from '@plant-store/api/units'
 import { messageOf } from '@plant-store/engine'
 import { formatNames } from './formats/formats.ts'
 
@@ -14,12 +14,8 @@ export const inputFormatOption = new Option(
   'of the file (by default detected from its content)',
 ).choices(formatNames)
 
-/**
- * Returns what reads an argument, and calls a wrong one wrong usage.
- *
- * @param parse throws an Error such as `must be …`
- */
-export function argument<Value>(parse: (text: string) => Value): (text: string) => Value {
+/** Returns what reads an argument, and calls a wrong one wrong usage. */
+export function argument<Value>(parse: Parse<Value>): Parse<Value> {
   return text => {
     try {
       return parse(text)

@@ -1,5 +1,10 @@
 import { readSetting } from '@plant-store/api/setting'
-import { storeUrl as parseUrl, walLimit, walLimitDefault } from '@plant-store/api/units'
+import {
+  type Parse,
+  storeUrl as parseUrl,
+  walLimit,
+  walLimitDefault,
+} from '@plant-store/api/units'
 import { defaultStoreUrl, messageOf, type StorageOptions } from '@plant-store/engine'
 import {
   openReader,
@@ -19,7 +24,7 @@ export function storeUrl(): string {
  *
  * @throws CommandError if its value is invalid
  */
-function setting<Value>(name: string, parse: (text: string) => Value): Value | undefined {
+function setting<Value>(name: string, parse: Parse<Value>): Value | undefined {
   try {
     return readSetting(process.env, name, parse)
   } catch (error) {
