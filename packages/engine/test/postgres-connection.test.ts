@@ -129,6 +129,18 @@ describe('a connection', () => {
     expect(isKept).toBe(outcome === 'is kept')
   })
 
+  test('that failed makes the next transaction ask which host accepts writes', async () => {
+    const pool = openPool({}, 2)
+    const turnReadOnly = {
+      text: `select set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)`,
+    }
+    await Promise.all([pool.run([turnReadOnly]), pool.run([turnReadOnly])])
+    const write = () => pool.run([{ text: 'create table never ()' }])
+
+    await expect(write()).rejects.toMatchObject({ code: '25006' })
+    await expect(write()).rejects.toThrow('does not accept writes')
+  })
+
   test('waits until the server ends a late statement', async () => {
     const late = ask(openPool({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')
 

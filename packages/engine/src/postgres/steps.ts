@@ -17,9 +17,9 @@ interface PlacedChange {
   readonly statement: ChangeStatement
   /** The number of the change in its group. */
   readonly index: number
-  /** The number of the section. A barrier is a section of its own. */
+  /** The number of the section, which begins with a barrier. */
   readonly section: number
-  /** The number of the table. -1 for a barrier. */
+  /** The number of the table. -1 for a barrier, so that it is the first. */
   readonly table: number
   /** The value of the column by which changes of the table are ordered. */
   readonly value?: unknown
@@ -69,8 +69,8 @@ export function stepsOf(
     assert(statement !== undefined, 'a change names a statement of this process')
     const { order, parameters } = statement
     if (order === 'barrier') {
-      section += 2
-      return { change, statement, index, section: section - 1, table: -1 }
+      section++
+      return { change, statement, index, section, table: -1 }
     }
     const table = tables.indexOf(order.of)
     const value = change[1 + parameters.indexOf(order.by)]
