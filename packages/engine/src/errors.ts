@@ -105,20 +105,21 @@ export function isUnreadable(error: unknown): boolean {
 /**
  * Returns why SQLite or the system failed, in short words that follow "because" or a
  * colon.
- *
- * @param withCode whether the code follows, as in logs
  */
-export function reasonOf(error: unknown, { withCode = false } = {}): string {
+export function reasonOf(error: unknown): string {
   const code = codeOf(error)
-  if (withCode && code !== '') {
-    return `${reasonOf(error)} (${code})`
-  }
   const { message, path } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' && path !== undefined && hasNoInode(dirname(path))) {
     return noInodeReason
   }
   const primaryCode = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? ''
   return reasons[code] ?? reasons[primaryCode] ?? message
+}
+
+/** Returns the reason, and the code behind it, as in logs. */
+export function reasonWithCode(error: unknown): string {
+  const code = codeOf(error)
+  return code === '' ? reasonOf(error) : `${reasonOf(error)} (${code})`
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { reasonOf } from '../src/errors.ts'
+import { reasonOf, reasonWithCode } from '../src/errors.ts'
 import { openConnection, openWriterConnection } from '../src/sqlite/connection.ts'
 import { note, openStorage } from './notes.ts'
 import { createStore, newFile } from './places.ts'
@@ -80,12 +80,12 @@ test.each([
   const error = Object.assign(new Error('other words'), { code })
 
   expect(reasonOf(error)).toBe(words)
-  expect(reasonOf(error, { withCode: true })).toBe(`${words} (${code})`)
+  expect(reasonWithCode(error)).toBe(`${words} (${code})`)
 })
 
 test('an error without a code has the words of its message', () => {
   const error = new Error('a defect')
 
   expect(reasonOf(error)).toBe('a defect')
-  expect(reasonOf(error, { withCode: true })).toBe('a defect')
+  expect(reasonWithCode(error)).toBe('a defect')
 })

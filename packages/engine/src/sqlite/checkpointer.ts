@@ -2,7 +2,7 @@ import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Database, Statement } from 'better-sqlite3'
-import { reasonOf } from '../errors.ts'
+import { reasonWithCode } from '../errors.ts'
 import { sleep } from './connection.ts'
 import type { FileGuard, WalPages } from './guard.ts'
 import { readPragma } from './store-header.ts'
@@ -34,12 +34,7 @@ export interface CheckpointerOptions {
   readonly onFailureChange: (reason: string | undefined) => void
 }
 
-export interface PassOutcome {
-  /** Why pages could not be copied. None of them is counted as copied. */
-  readonly failure: string | undefined
-  /** Why pages that are counted as copied may not be on disk. */
-  readonly loss: string | undefined
-}
+export type PassOutcome = ReturnType<typeof makePass>
 
 /**
  * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer
@@ -260,10 +255,13 @@ export class Checkpointer {
 }
 
 /** Copies pages of the WAL, and fsyncs the database. */
-export function makePass(copy: () => void, descriptor: number): PassOutcome {
-  const failure = failureOf(copy)
-  const loss = failureOf(() => fdatasyncSync(descriptor))
-  return { failure, loss }
+export function makePass(copy: () => void, descriptor: number) {
+  return {
+    /** Why pages could not be copied. None of them is counted as copied. */
+    failure: failureOf(copy),
+    /** Why pages that are counted as copied may not be on disk. */
+    loss: failureOf(() => fdatasyncSync(descriptor)),
+  }
 }
 
 /** Runs the work. Returns the reason if it fails. */
@@ -272,6 +270,6 @@ function failureOf(work: () => void) {
     work()
     return
   } catch (error) {
-    return reasonOf(error, { withCode: true })
+    return reasonWithCode(error)
   }
 }

@@ -1,5 +1,5 @@
 import { compileEntities } from '../entity.ts'
-import { reasonOf, unavailable } from '../errors.ts'
+import { reasonWithCode, unavailable } from '../errors.ts'
 import { createStorage, type DatabaseDriver } from '../runner.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
@@ -30,7 +30,7 @@ export function attachSqlite(
       try {
         return readRows(statement, parameters, prepare)
       } catch (error) {
-        const reason = new Error(reasonOf(error, { withCode: true }))
+        const reason = new Error(reasonWithCode(error))
         throw unavailable('the store could not be read', reason)
       }
     }

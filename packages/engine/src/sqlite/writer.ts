@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Database } from 'better-sqlite3'
-import { isBusy, reasonOf } from '../errors.ts'
+import { isBusy, reasonWithCode } from '../errors.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind } from './arrivals.ts'
@@ -211,7 +211,7 @@ export class Writer {
       }
       return isFull
     } catch (error) {
-      const reason = reasonOf(error, { withCode: true })
+      const reason = reasonWithCode(error)
       // A blocked writer has begun no transaction, and a busy one has not got the lock.
       const isHarmless = this.#blockedBecause !== undefined || isBusy(error)
       if (!isHarmless && !this.#recover()) {
@@ -292,7 +292,7 @@ export class Writer {
     try {
       work()
     } catch (error) {
-      this.#setBlocked(reasonOf(error, { withCode: true }))
+      this.#setBlocked(reasonWithCode(error))
     }
   }
 
