@@ -49,18 +49,19 @@ export function createReader(
       throw translateError(unavailable(message, error))
     }
   }
+  const tables = { schemaVersion, query }
 
   return {
     ...compiled.ports(readingRunner(query)),
     schemaVersion,
     async counts() {
-      const { counts } = await contentsOf(entities, { schemaVersion, query })
+      const { counts } = await contentsOf(entities, tables)
       return counts
     },
     all(name) {
       const entity = entities[name]
       assert(entity !== undefined, `the store has an entity ${name}`)
-      return allIn(entity, { schemaVersion, query })
+      return allIn(entity, tables)
     },
     [Symbol.asyncDispose]: () => transaction[Symbol.asyncDispose](),
   }

@@ -52,7 +52,7 @@ export class Arrivals {
   /** The groups that the transaction has taken, until it ends or fails. */
   #taken: Group[] = []
   /** How many changes of each kind those have. */
-  readonly #takenChanges = { single: 0, bulk: 0 }
+  #takenChanges = { single: 0, bulk: 0 }
   /** When the transaction took its first bulk group. */
   #bulkStartMs = 0
   /** When the transaction last asked for a group. Its COMMIT follows. */
@@ -78,8 +78,7 @@ export class Arrivals {
 
   /** Begins a transaction: receives all groups that have arrived. */
   begin(): void {
-    this.#takenChanges.single = 0
-    this.#takenChanges.bulk = 0
+    this.#takenChanges = { single: 0, bulk: 0 }
     for (const sender of this.senders.keys()) {
       while (this.#receiveFrom(sender)) {}
     }

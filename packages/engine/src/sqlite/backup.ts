@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
 import type { Entities } from '../entity.ts'
@@ -24,7 +24,7 @@ import {
 import { replaceFile } from './replace-file.ts'
 import { openReadOnly, type SqliteSnapshot } from './schema.ts'
 import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
-import { isFile, refuseForeignWal, refuseSecondPath } from './store-path.ts'
+import { isFile, refuseForeignWal, refuseSecondPath, statIfAny } from './store-path.ts'
 import { withReason } from './with-reason.ts'
 
 export interface BackupReport<Entered extends Entities = Entities>
@@ -194,7 +194,7 @@ function openOldStore(store: string) {
 function sizeOf(file: string) {
   let bytes = 0
   for (const path of filesOf(file)) {
-    bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    bytes += statIfAny(path)?.size ?? 0
   }
   return bytes
 }

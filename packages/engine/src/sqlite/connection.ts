@@ -116,32 +116,22 @@ export type PreparedChange = (values: readonly Value[]) => {
 
 export function prepareChange(
   connection: Database,
-  { otherwise, ...statement }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
-): PreparedChange {
-  const change = prepareAlone(connection, statement)
-  if (otherwise === undefined) {
-    return change
-  }
-  const second = prepareAlone(connection, otherwise)
-  return values => {
-    const outcome = change(values)
-    return outcome.rows > 0 ? { ...outcome, rows: 2 * outcome.rows } : second(values)
-  }
-}
-
-function prepareAlone(
-  connection: Database,
-  { sql, preceding }: Pick<ChangeStatement, 'sql' | 'preceding'>,
+  { sql, preceding, otherwise }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
 ): PreparedChange {
   const change = connection.prepare(sql)
   const first = preceding && {
     onlyIf: connection.prepare(preceding.onlyIf),
     change: connection.prepare(preceding.sql),
   }
+  const second = otherwise && prepareChange(connection, otherwise)
   return values => {
     const isNeeded = first?.onlyIf.get() !== undefined
     const rowsOfPreceding = isNeeded ? first.change.run(...values).changes : 0
-    return { rows: change.run(...values).changes, rowsOfPreceding }
+    const rows = change.run(...values).changes
+    if (second === undefined) {
+      return { rows, rowsOfPreceding }
+    }
+    return rows > 0 ? { rows: 2 * rows, rowsOfPreceding } : second(values)
   }
 }
 

@@ -17,6 +17,7 @@ import {
 import { dirname } from 'node:path'
 import { codeOf, tryTo } from '../errors.ts'
 import { filesOf } from '../store-url.ts'
+import { statIfAny } from './store-path.ts'
 
 /** Only the server's user may read a store, because it has hashes of tokens. */
 export const privateMode = 0o600
@@ -69,7 +70,7 @@ function isOfAnother(stat: Stats, own: Stats) {
  */
 export function hideFromOthers(file: string): void {
   for (const path of filesOf(file)) {
-    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    const mode = statIfAny(path)?.mode ?? 0
     const isOpenToAll = (mode & everybodysMode) !== 0
     if (isOpenToAll) {
       tryTo(() => chmodSync(path, mode & keptStoreMode))

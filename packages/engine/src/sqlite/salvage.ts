@@ -29,13 +29,6 @@ export interface SalvageOf<Item> {
   unread(): number | undefined
 }
 
-/** The salvage of a table that the store does not have. */
-const nothing: SalvageOf<unknown> = {
-  count: 0,
-  unread: () => 0,
-  async *all() {},
-}
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
@@ -74,7 +67,9 @@ function createSalvage(connection: Database, entities: Entities): Salvage {
     // A store of an earlier version does not have every table.
     const hasTable = tables.includes(table)
     if (rows !== null) {
-      salvages[name] = hasTable ? salvageTable(connection, table, rows) : nothing
+      salvages[name] = hasTable
+        ? salvageTable(connection, table, rows)
+        : { count: 0, unread: () => 0, async *all() {} }
     }
     const knownCount = hasTable ? salvages[name]?.count : 0
     counts[name] = knownCount ?? countRows(connection, table)

@@ -23,8 +23,13 @@ import {
   isCreatedBy,
   privateMode,
 } from './private-file.ts'
-import { giveStoreId } from './store-id.ts'
-import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
+import { createStoreId, setStoreId, storeIdOf } from './store-id.ts'
+import {
+  refuseForeignWal,
+  refuseSecondPath,
+  refuseWalElsewhere,
+  statIfAny,
+} from './store-path.ts'
 import { withReason } from './with-reason.ts'
 
 /**
@@ -60,7 +65,7 @@ export async function migrateSqlite(
 
 /** @throws Error with the system's reason if the file may not be written */
 function createFileIfNeeded(file: string) {
-  const stat = statSync(file, { throwIfNoEntry: false })
+  const stat = statIfAny(file)
   const isSomethingElse = stat !== undefined && !stat.isFile() && !stat.isDirectory()
   // Opening a pipe would wait forever.
   if (isSomethingElse) {
@@ -99,7 +104,9 @@ async function migrateOnce(
     const dialect = new SqliteDialect({ database: connection })
     const db = new Kysely<unknown>({ dialect })
     await bringUpToDate(entities, db, sqliteDialect, versionBefore)
-    giveStoreId(connection)
+    if (storeIdOf(connection) === 0) {
+      setStoreId(connection, createStoreId())
+    }
     connection.exec('commit')
     return versionBefore
   } finally {
@@ -167,32 +174,20 @@ function snapshotOf(connection: Database, entities: Entities): SqliteSnapshot {
 /**
  * Returns the version of a store, or `undefined` if it is empty.
  *
- * @throws Error like {@link findVersion}, and if there is a trigger, which would run
- *   within our changes, or a view
+ * @throws Error if the tables belong to another program or have an unknown version, and
+ *   if there is a trigger, which would run within our changes, or a view
  */
 function checkedVersion(entities: Entities, connection: Database) {
-  const version = findVersion(entities, connection)
-  refuseOtherObjects(connection)
-  if (version === schemaVersionOf(entities)) {
-    prepareEvery(entities, connection)
-  }
-  return version
-}
-
-/** @throws Error if the tables belong to another program, or {@link knownVersion} does */
-function findVersion(entities: Entities, connection: Database) {
   const tables = readColumn(
     connection,
     "select name from sqlite_schema where type = 'table'",
   )
-  if (!isStore(entities, tables)) {
-    return
+  let version: number | undefined
+  if (isStore(entities, tables)) {
+    const select = connection.prepare('select version from schema_version').pluck()
+    version = knownVersion(entities, select.get())
   }
-  const version = connection.prepare('select version from schema_version').pluck().get()
-  return knownVersion(entities, version)
-}
 
-function refuseOtherObjects(connection: Database) {
   const others = readColumn(
     connection,
     "select type || ' ' || name from sqlite_schema where type not in ('table', 'index')",
@@ -202,6 +197,10 @@ function refuseOtherObjects(connection: Database) {
       `it contains ${others.join(', ')}, and a store has only tables and indexes`,
     )
   }
+  if (version === schemaVersionOf(entities)) {
+    prepareEvery(entities, connection)
+  }
+  return version
 }
 
 /** @throws Error if the tables lack something that a statement needs */

@@ -4,20 +4,17 @@ import type { Database } from 'better-sqlite3'
 import { readHeader, readPragma } from './store-header.ts'
 
 /**
- * Gives a new store a random id, by which its backups are told from those of other
- * stores. It is SQLite's `application_id`, which every copy of the pages contains. 0
- * means none.
+ * Returns a random id for a new store, by which its backups are told from those of other
+ * stores.
  */
-export function giveStoreId(connection: Database): void {
-  if (storeIdOf(connection) === 0) {
-    setStoreId(connection, createStoreId())
-  }
-}
-
 export function createStoreId(): number {
   return randomInt(1, 2 ** 31)
 }
 
+/**
+ * Returns the id of a store, or 0 if it has none. It is SQLite's `application_id`, which
+ * every copy of the pages contains.
+ */
 export function storeIdOf(connection: Database): number {
   return readPragma(connection, 'application_id')
 }

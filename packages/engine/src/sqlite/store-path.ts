@@ -7,6 +7,11 @@ import { readHeader } from './store-header.ts'
  */
 const keptOpen = new Map<string, number>()
 
+/** Returns what a path leads to, or `undefined` if there is nothing. */
+export function statIfAny(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}
+
 /**
  * Returns whether there is a file. Opening a pipe would wait forever, and a folder has
  * more than one link.
@@ -14,7 +19,7 @@ const keptOpen = new Map<string, number>()
  * @throws Error if there is something else
  */
 export function isFile(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false })
+  const stat = statIfAny(path)
   requireFile(stat, path)
   return stat !== undefined
 }
@@ -73,7 +78,7 @@ export function refuseForeignWal(file: string): void {
  * because closing it would drop all locks that this process has on the store.
  */
 export function keepOpen(file: string): number | undefined {
-  const stat = statSync(file, { throwIfNoEntry: false })
+  const stat = statIfAny(file)
   if (stat === undefined) {
     return undefined
   }
