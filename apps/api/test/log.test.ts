@@ -112,14 +112,16 @@ test.each([
 /** A terminal would obey the first of these. The others separate lines. */
 const hostile = 'a\u001b[2J\u009b2J\u202e\u0085\u2028{'
 
-test.each([
-  ['text in a field', JSON.stringify({ level: 'info', time: 0, holder: hostile })],
-  ['a message', JSON.stringify({ level: 'info', time: 0, msg: hostile })],
-  ['a stack', JSON.stringify({ level: 'error', time: 0, err: { stack: hostile } })],
-  ['a line that only begins as JSON', `{${hostile}`],
-  ['a level that is no text', JSON.stringify({ level: {}, msg: hostile })],
-  ['the end of a line', `{"level":"info","time":0,"msg":"a"}${hostile}`],
-])('a terminal gets every line, and obeys none: %s', (_, line) => {
+test.each(
+  Object.entries({
+    'text in a field': JSON.stringify({ level: 'info', time: 0, holder: hostile }),
+    'a message': JSON.stringify({ level: 'info', time: 0, msg: hostile }),
+    'a stack': JSON.stringify({ level: 'error', time: 0, err: { stack: hostile } }),
+    'a line that only begins as JSON': `{${hostile}`,
+    'a level that is no text': JSON.stringify({ level: {}, msg: hostile }),
+    'the end of a line': `{"level":"info","time":0,"msg":"a"}${hostile}`,
+  }),
+)('a terminal gets every line, and obeys none: %s', (_, line) => {
   const deleted = '{"level":"info","time":0,"msg":"answered","method":"DELETE"}'
 
   const shown = stripVTControlCharacters(prettyLines(`${deleted}\n${line}\n${deleted}\n`))

@@ -260,15 +260,17 @@ test.each(Object.entries(dialects))(
     ]),
 )
 
-test.each([
-  ['sep=:\nid:name:tag\n1:a:x\n', '3 {"id":1,"name":"a","tag":"x"}'],
-  ['"sep=;"\r\nid;name\r\n1;a\r\n', '3 {"id":1,"name":"a"}'],
-  [',,\nid,name,tag\n,,\n1,a,x\n  \n,,', '4 {"id":1,"name":"a","tag":"x"}'],
-  ['sep=;\n\nid;name\n;\n1;a\n', '5 {"id":1,"name":"a"}'],
-  ['id;name\r1;"a;b\nc\rd,e"\r', '2 {"id":1,"name":"a;b\\nc\\rd,e"}'],
-  ['id,name\n1, a \n', '2 {"id":1,"name":" a "}'],
-  ['id, name\n1, " a " \n', '2 {"id":1,"name":" a "}'],
-])('CSV of %j has the plant %s', (file, entry) =>
+test.each(
+  Object.entries({
+    'sep=:\nid:name:tag\n1:a:x\n': '3 {"id":1,"name":"a","tag":"x"}',
+    '"sep=;"\r\nid;name\r\n1;a\r\n': '3 {"id":1,"name":"a"}',
+    ',,\nid,name,tag\n,,\n1,a,x\n  \n,,': '4 {"id":1,"name":"a","tag":"x"}',
+    'sep=;\n\nid;name\n;\n1;a\n': '5 {"id":1,"name":"a"}',
+    'id;name\r1;"a;b\nc\rd,e"\r': '2 {"id":1,"name":"a;b\\nc\\rd,e"}',
+    'id,name\n1, a \n': '2 {"id":1,"name":" a "}',
+    'id, name\n1, " a " \n': '2 {"id":1,"name":" a "}',
+  }),
+)('CSV of %j has the plant %s', (file, entry) =>
   expectEntries('csv', bytes(file), [entry]),
 )
 

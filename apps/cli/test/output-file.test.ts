@@ -21,15 +21,17 @@ describe('a file that is written', () => {
     }
   })
 
-  test.each([
-    ['store.db', true],
-    ['./store.db-shm', true],
-    ['wal-link', true],
-    ['hard-link', true],
-    ['folder-link/store.db', true],
-    ['other', false],
-    ['none', false],
-  ])('is not the store as %s: %s', (name, isRefused) => {
+  test.each(
+    Object.entries({
+      'store.db': true,
+      './store.db-shm': true,
+      'wal-link': true,
+      'hard-link': true,
+      'folder-link/store.db': true,
+      other: false,
+      none: false,
+    }),
+  )('is not the store as %s: %s', (name, isRefused) => {
     const folder = temporaryFolder()
     const path = (file: string) => `${folder}/${file}`
     writeFileSync(path('store.db'), '')

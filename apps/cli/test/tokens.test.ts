@@ -63,13 +63,15 @@ test('a list shows which tokens expired, and when each was last used', async () 
     old…2020-01-01 00:00Z (expired)  2026-01-02 03:04Z`)
 })
 
-test.each([
-  ['metrics', ['metrics:read']],
-  ['read', ['plants:read']],
-  ['write', ['plants:read', 'plants:write']],
-  ['plants:read', ['plants:read']],
-  ['plants:write', ['plants:read', 'plants:write']],
-])('the choice %s of --scope adds %j', (choice, granted) => {
+test.each(
+  Object.entries({
+    metrics: ['metrics:read'],
+    read: ['plants:read'],
+    write: ['plants:read', 'plants:write'],
+    'plants:read': ['plants:read'],
+    'plants:write': ['plants:read', 'plants:write'],
+  }),
+)('the choice %s of --scope adds %j', (choice, granted) => {
   const scopes = grantedScopes(choice, ['metrics:read'])
 
   // Another entity has scopes of its own.

@@ -20,6 +20,7 @@ import {
   reload,
   replace,
   rows,
+  save,
   shows,
   signIn,
   signInAlert,
@@ -73,8 +74,7 @@ test('integers are exact when they are typed, saved, listed and in the URL', {
     await member('id').waitFor()
     await page.keyboard.type(`${id}`)
     await member('name').fill(`plant ${id}`)
-    await press('Save')
-    await shows(status, `Plant ${id} is saved.`)
+    await save(id)
   }
   await expect.poll(ids).toEqual(all.map(id => `${id}`))
   const { plants } = await store.plants.list({ limit: 9 })
@@ -103,8 +103,7 @@ test('an id and a line break are trimmed, and what is no id is refused', async (
   }
   await member('id').fill(' -5\t')
   await member('name').fill('Aloe\n')
-  await press('Save')
-  await shows(status, 'Plant -5 is saved.')
+  await save(-5)
   expect(await stored(-5n)).toEqual({ id: -5n, name: 'Aloe' })
 })
 
@@ -116,8 +115,7 @@ test('a text is shown by its start, and keeps its bytes unless it is edited', {
     .toEqual(['Ficus', `a ↵ b ↵ c ⇥ dU+202EU+2066e🪴${'x'.repeat(188)}… 99,812 more`])
   await openRow()
   await member('name').fill('mine')
-  await press('Save')
-  await shows(status, 'Plant 7 is saved.')
+  await save()
   const tag = `a\r\nb\rc\td\u202e\u2066e🪴${'x'.repeat(100_000)}`
   expect(await stored(7n)).toEqual({ id: 7n, name: 'mine', tag })
 })
@@ -131,8 +129,7 @@ test('a text with CR says that an edit makes it LF', {
   await member('name').fill('a\nb')
   expect(await problem.count()).toBe(0)
   await member('tag').fill('x')
-  await press('Save')
-  await shows(status, 'Plant 7 is saved.')
+  await save()
   expect(await stored(7n)).toEqual(plant(7n, 'a\r\nb', 'x'))
 })
 
@@ -146,17 +143,14 @@ test('an empty tag is none, unless an empty text is stored and kept', {
   const keep = form.getByLabel('“” empty text')
   await openRow('7')
   await member('name').fill('mine')
-  await press('Save')
-  await shows(status, 'Plant 7 is saved.')
+  await save()
   await openRow('8')
   expect(await keep.count()).toBe(0)
   await member('tag').fill('')
-  await press('Save')
-  await shows(status, 'Plant 8 is saved.')
+  await save(8)
   await openRow('9')
   await keep.uncheck()
-  await press('Save')
-  await shows(status, 'Plant 9 is saved.')
+  await save(9)
 
   const all = await Promise.all([7n, 8n, 9n].map(stored))
 
@@ -224,8 +218,7 @@ test('a member that only a newer page knows survives a save', async () => {
   })
   await openRow()
   await member('name').fill('mine')
-  await press('Save')
-  await shows(status, 'Plant 7 is saved.')
+  await save()
   expect(bodies).toContain('{"height_mm":9007199254740993,"name":"mine","tag":"tree"}')
 })
 

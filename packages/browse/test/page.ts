@@ -175,6 +175,12 @@ export const button = (name: string) =>
 
 export const press = (name: string) => button(name).click()
 
+/** Saves the record in the uppermost form, and waits until that is said. */
+export async function save(id: bigint | number = 7): Promise<void> {
+  await press('Save')
+  await shows(status, `Plant ${id} is saved.`)
+}
+
 export const follow = (name: string) =>
   page.getByRole('link', { name, exact: true }).last().click()
 

@@ -18,6 +18,7 @@ import {
   replace,
   row,
   rows,
+  save,
   several,
   shows,
   status,
@@ -37,8 +38,7 @@ test('the status line stays in view, and Next begins at the top', {
 }, async () => {
   await openRow('98')
   await member('name').fill('mine')
-  await press('Save')
-  await shows(status, 'Plant 98 is saved.')
+  await save(98)
   const scrolled = await page.evaluate(() => scrollY)
   const box = await status.boundingBox()
   expect(scrolled, 'the list is scrolled').toBeGreaterThan(1_000)

@@ -38,12 +38,14 @@ const replace: Call = client => client.replace(plant)
 const replaceFirst: Call = client => client.replace(plant, { ifMatch: v1 })
 const remove: Call = client => client.remove(1n)
 
-test.each<[string, Step]>([
-  ['an answer that breaks off', breakOff],
-  ['a limit on requests', refuse(429, 42900)],
-  ["a proxy's failure", html(502)],
-  ["a proxy's time-out", html(504)],
-])('reading, replacing and removing pass over %s', async (_name, fault) => {
+test.each(
+  Object.entries({
+    'an answer that breaks off': breakOff,
+    'a limit on requests': refuse(429, 42900),
+    "a proxy's failure": html(502),
+    "a proxy's time-out": html(504),
+  }),
+)('reading, replacing and removing pass over %s', async (_name, fault) => {
   await using store = await scripted([fault, stored, fault, created, fault, removed])
   const { client, requests } = store
 
@@ -209,15 +211,17 @@ test('a caller who gives up while the plant is read back gets the reason', async
   await expect(store.client.replace(plant, options)).rejects.toThrow('given up')
 })
 
-test.each([
-  ['nginx', 'W/"v2"'],
-  ['Apache', '"v2-gzip"'],
-  ['Apache with Brotli', '"v2-br"'],
-  ['Caddy', '"v2-zstd"'],
-  ['Jetty', '"v2--gzip"'],
-  ['Apache before 2.4', '"v2;gzip"'],
-  ['two proxies', 'W/"v2-gzip"'],
-])('an entity tag that %s has changed names the same version: %s', async (_, etag) => {
+test.each(
+  Object.entries({
+    nginx: 'W/"v2"',
+    Apache: '"v2-gzip"',
+    'Apache with Brotli': '"v2-br"',
+    Caddy: '"v2-zstd"',
+    Jetty: '"v2--gzip"',
+    'Apache before 2.4': '"v2;gzip"',
+    'two proxies': 'W/"v2-gzip"',
+  }),
+)('an entity tag that %s has changed names the same version: %s', async (_, etag) => {
   await using store = await scripted([tagged(etag)])
 
   expect(await store.client.readVersioned(1n)).toEqual(current)

@@ -17,22 +17,22 @@ function fixPauses(part: number): void {
   vi.spyOn(Math, 'random').mockReturnValue(part)
 }
 
-test.each([
-  { failure: 'a serialization failure', code: '40001' },
-  { failure: 'a deadlock', code: '40P01' },
-])('a transaction is tried ten times after $failure', async ({ code }) => {
-  fixPauses(0)
-  // The process has run for long, and the time is counted from the first attempt.
-  vi.spyOn(performance, 'now').mockReturnValue(1e9)
-  const succeeding = failingTransaction(9, code)
-  const failing = failingTransaction(100, code)
+test.each(Object.entries({ 'a serialization failure': '40001', 'a deadlock': '40P01' }))(
+  'a transaction is tried ten times after %s',
+  async (_, code) => {
+    fixPauses(0)
+    // The process has run for long, and the time is counted from the first attempt.
+    vi.spyOn(performance, 'now').mockReturnValue(1e9)
+    const succeeding = failingTransaction(9, code)
+    const failing = failingTransaction(100, code)
 
-  const outcome = await retryRolledBack(patienceMs, succeeding)
+    const outcome = await retryRolledBack(patienceMs, succeeding)
 
-  expect(outcome).toBe('done')
-  await expect(retryRolledBack(patienceMs, failing)).rejects.toThrow('rolled back')
-  expect(failing).toHaveBeenCalledTimes(10)
-})
+    expect(outcome).toBe('done')
+    await expect(retryRolledBack(patienceMs, failing)).rejects.toThrow('rolled back')
+    expect(failing).toHaveBeenCalledTimes(10)
+  },
+)
 
 test('each pause may be twice as long as the one before', async () => {
   fixPauses(1)

@@ -70,13 +70,15 @@ test('each commit of the writer is fsynced, and others copy the WAL', () => {
   writer.close()
 })
 
-test.each([
-  { code: 'SQLITE_BUSY_SNAPSHOT', words: 'another program keeps it locked' },
-  { code: 'SQLITE_FULL', words: 'the disk is full' },
-  { code: 'ENOENT', words: 'no such file or folder' },
-  { code: 'SQLITE_READONLY_DBMOVED', words: 'it may not be written' },
-  { code: 'NOT_SQLITE_FULL', words: 'other words' },
-])('$code is put in words, and named in logs', ({ code, words }) => {
+test.each(
+  Object.entries({
+    SQLITE_BUSY_SNAPSHOT: 'another program keeps it locked',
+    SQLITE_FULL: 'the disk is full',
+    ENOENT: 'no such file or folder',
+    SQLITE_READONLY_DBMOVED: 'it may not be written',
+    NOT_SQLITE_FULL: 'other words',
+  }),
+)('%s is put in words, and named in logs', (code, words) => {
   const error = Object.assign(new Error('other words'), { code })
 
   expect(reasonOf(error)).toBe(words)

@@ -186,11 +186,13 @@ describe('a connection', () => {
     await closed
   })
 
-  test.each([
-    { sent: 'nothing', bytes: '' },
-    { sent: 'a long body', bytes: `${longBodyHead}${' '.repeat(200_000)}` },
-    { sent: 'rubbish', bytes: 'rubbish\r\n\r\n' },
-  ])('beyond the limit that sends $sent is refused and closed', async ({ bytes }) => {
+  test.each(
+    Object.entries({
+      nothing: '',
+      'a long body': `${longBodyHead}${' '.repeat(200_000)}`,
+      rubbish: 'rubbish\r\n\r\n',
+    }),
+  )('beyond the limit that sends %s is refused and closed', async (_, bytes) => {
     await using service = await startService({ limits: { connectionsMax: 1 } })
     using wire = await service.client.open()
     const accepted = once(service.app.server, 'connection')

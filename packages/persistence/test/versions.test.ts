@@ -20,13 +20,15 @@ test.each([
   expect(fromVersion(toVersion(version))).toBe(version)
 })
 
-test.each([
-  ['an empty text', ''],
-  ['one digit less', '0'.repeat(15)],
-  ['one digit more', '0'.repeat(17)],
-  ['a letter before it', `x${'0'.repeat(16)}`],
-  ['a letter behind it', `${'0'.repeat(16)}x`],
-  ['capitals', 'A'.repeat(16)],
-])('%s is no version, and equals none', (_, text) => {
+test.each(
+  Object.entries({
+    'an empty text': '',
+    'one digit less': '0'.repeat(15),
+    'one digit more': '0'.repeat(17),
+    'a letter before it': `x${'0'.repeat(16)}`,
+    'a letter behind it': `${'0'.repeat(16)}x`,
+    capitals: 'A'.repeat(16),
+  }),
+)('%s is no version, and equals none', (_, text) => {
   expect(fromVersion(text as Version)).toBeNull()
 })

@@ -18,18 +18,18 @@ test.each([
   expect(parseWebhookUrl(text, false)).toBe(url)
 })
 
-test.each([
-  ['shop.example', 'must be an https URL'],
-  ['http://shop.example/', 'must be https without --allow-private'],
-  ['ftp://shop.example/', 'must be an https URL'],
-  ['https://flora@shop.example/', 'must not contain credentials'],
-  [`${longest}a`, 'must have at most 2000 characters'],
-  [
-    'https://127.1/',
-    'must not have the private address 127.0.0.1 without --allow-private',
-  ],
-  ['https://[::1]/', 'must not have the private address ::1'],
-])('%s is no webhook', (text, message) => {
+test.each(
+  Object.entries({
+    'shop.example': 'must be an https URL',
+    'http://shop.example/': 'must be https without --allow-private',
+    'ftp://shop.example/': 'must be an https URL',
+    'https://flora@shop.example/': 'must not contain credentials',
+    [`${longest}a`]: 'must have at most 2000 characters',
+    'https://127.1/':
+      'must not have the private address 127.0.0.1 without --allow-private',
+    'https://[::1]/': 'must not have the private address ::1',
+  }),
+)('%s is no webhook', (text, message) => {
   expect(() => parseWebhookUrl(text, false)).toThrow(message)
 })
 
@@ -86,11 +86,13 @@ test('names can be typed', () => {
   expect(mintWebhookId()).toMatch(/^wh_[0-9a-f]{12}$/)
 })
 
-test.each([
-  { text: 'added', events: ['added'] },
-  { text: 'removed,added,removed', events: ['added', 'removed'] },
-  { text: ' changed , removed ', events: ['changed', 'removed'] },
-])('the list "$text" has its events once each, in order', ({ text, events }) => {
+test.each(
+  Object.entries({
+    added: ['added'],
+    'removed,added,removed': ['added', 'removed'],
+    ' changed , removed ': ['changed', 'removed'],
+  }),
+)('the list "%s" has its events once each, in order', (text, events) => {
   expect(parseWebhookEvents(text)).toEqual(events)
 })
 
