@@ -23,7 +23,7 @@ const rowSecurityCheck = 'check_enable_rls'
  * the socket open if it cannot set up TLS.
  */
 export class Connection extends pg.Client implements AsyncDisposable {
-  /** Given by the pool. Whoever calls it with an error or `true` ends the connection. */
+  /** Given by the pool. With an error or `true`, it ends the connection. */
   declare release: pg.PoolClient['release']
   /** The socket to the server, below TLS. */
   readonly #socket: Socket
