@@ -119,11 +119,14 @@ export function table(
   if (first === undefined) {
     return emptyWords
   }
+  const names = Object.keys(first)
   const body = entries.map(entry => Object.values(entry))
-  const rows = [Object.keys(first), ...body].map(row => row.map(printable))
-  const widthOf = (column: number) =>
-    Math.max(...rows.map(row => row[column]?.length ?? 0))
-  const line = (row: readonly string[]) =>
-    row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
-  return rows.map(row => line(row).trimEnd()).join('\n')
+  const rows = [names, ...body].map(row => row.map(printable))
+  const widths = names.map((_, column) =>
+    Math.max(...rows.map(row => row[column]?.length ?? 0)),
+  )
+  const lines = rows.map(row =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '),
+  )
+  return lines.map(line => line.trimEnd()).join('\n')
 }

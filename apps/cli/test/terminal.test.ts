@@ -41,6 +41,16 @@ test('a table has its cells below each other, and nothing after the last', () =>
   expect(table([], 'none')).toBe('none')
 })
 
+// It takes tenths of a second, and 20 s if each cell looks at all others of its column.
+test('a table has as many rows as --limit allows in a moment', { timeout: 5_000 }, () => {
+  const row = { PLANT: '1', EVENT: 'added', SINCE: '', FAILED: '3', NEXT: '', REASON: '' }
+  const rows = Array.from({ length: 9_999 }, () => row)
+
+  const lines = table(rows, 'none').split('\n')
+
+  expect(lines).toHaveLength(10_000)
+})
+
 test.each([
   [{}, ' 25%  3,000 plants  1,500/s  6s left'],
   [{ count: 1, value: 0 }, '  0%  1 plant  1/s  ? left'],
