@@ -67,7 +67,7 @@ async function runRemove(
   const missing = read - removed
   const isInterrupted = signal.aborted
   const result = { read, removed, missing, dryRun, seconds, interrupted: isInterrupted }
-  let words = summarize({ removed, missing }, dryRun, seconds)
+  let words = summarize(removed, missing, dryRun, seconds)
   if (read === 0) {
     words += `: ${noneIn(from)}`
   }
@@ -101,7 +101,8 @@ async function* idsIn(parts: AsyncIterable<readonly Entry<PlantId>[]>) {
 }
 
 function summarize(
-  { removed, missing }: { readonly removed: number; readonly missing: number },
+  removed: number,
+  missing: number,
   dryRun: boolean,
   seconds: number,
 ): string {
