@@ -20,7 +20,10 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
       return
     }
 
-    dropCharsetOfJson(reply)
+    // Fastify adds a charset, which JSON does not have (RFC 8259, 11).
+    if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
+      reply.header('content-type', 'application/json')
+    }
     const isRead = isHead || request.method === 'GET'
     if (typeof payload !== 'string' || !isRead) {
       done()
@@ -38,13 +41,6 @@ function keepFromCaches(reply: FastifyReply): void {
   if (!reply.hasHeader('cache-control')) {
     reply.header('cache-control', 'no-store')
     reply.header('x-content-type-options', 'nosniff')
-  }
-}
-
-/** Fastify adds a charset, which JSON does not have (RFC 8259, 11). */
-function dropCharsetOfJson(reply: FastifyReply): void {
-  if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
-    reply.header('content-type', 'application/json')
   }
 }
 

@@ -72,7 +72,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // The budgets are apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
-  const { ending, isDraining } = prepareStopOnClose(app, limits)
+  let isDraining = false
+  /** Aborted when batches that still arrive and pages that wait must end. */
+  const ending = new AbortController()
+  app.addHook('preClose', async () => {
+    isDraining = true
+    await prepareStop(app.server)
+    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
+  })
 
   app.decorateRequest('facts', null)
   // A request is judged in the order of these hooks, and then by those of its route.
@@ -94,15 +101,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
       addPlantRoutes(prefixedApp, {
         ...options,
         authenticate,
-        readPage: createPageReader(answerBudget, limits.pageTextBytesMax, ending),
+        readPage: createPageReader(answerBudget, limits.pageTextBytesMax, ending.signal),
         bodyBudget,
-        ending,
+        ending: ending.signal,
       })
       // Behind those of plants, in the description too.
       prefixedApp.register(async instance =>
         addServiceRoutes(instance, {
           ...options,
-          isDraining: () => isLeaving() || isDraining(),
+          isDraining: () => isLeaving() || isDraining,
           describe: () => describeInterface(routes, serverUrl),
         }),
       )
@@ -166,22 +173,6 @@ function createFastify(options: ServerOptions): FastifyInstance {
 const noValidator = () => undefined as never
 
 const noQuery = Object.freeze({})
-
-/** Prepares the end of connections as soon as the server begins to close. */
-function prepareStopOnClose(app: FastifyInstance, { batchRequestDrainMs }: ServerLimits) {
-  let isDraining = false
-  const ending = new AbortController()
-  app.addHook('preClose', async () => {
-    isDraining = true
-    await prepareStop(app.server)
-    setTimeout(() => ending.abort(), batchRequestDrainMs).unref()
-  })
-  return {
-    isDraining: () => isDraining,
-    /** Aborted when batches that still arrive and pages that wait must end. */
-    ending: ending.signal,
-  }
-}
 
 function withoutLastSlash(text: string): string {
   return text.replace(/\/$/, '')

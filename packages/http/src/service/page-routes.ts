@@ -112,7 +112,7 @@ function readOnce(file: URL) {
 }
 
 /** RFC 9110, 12.5.3. A client that accepts any coding gets none. */
-export function acceptsGzip(field: unknown): boolean {
-  const codings = `${field ?? ''}`.toLowerCase().replaceAll(/[ \t]/g, '').split(',')
+export function acceptsGzip(field = ''): boolean {
+  const codings = field.toLowerCase().replaceAll(/[ \t]/g, '').split(',')
   return codings.some(coding => /^gzip(?:;q=(?!0(?:\.0*)?$).*)?$/.test(coding))
 }
