@@ -203,7 +203,10 @@ export class PartRoom {
   async #admitAll(): Promise<void> {
     while (this.#waiting.length > 0) {
       await nextTurn()
-      const part = this.#next()
+      const isTurnOfOldest = this.#admittedParts % partsPerTurn === 0
+      const [part] = isTurnOfOldest
+        ? this.#waiting
+        : this.#waiting.toSorted((a, b) => a.place - b.place)
       assert(part !== undefined, 'a part waits until it is admitted')
       while (this.#takenSize > 0 && this.#takenSize + part.size > this.#sizeMax) {
         await this.#released.promise
@@ -213,12 +216,5 @@ export class PartRoom {
       this.#admittedParts++
       part.admit()
     }
-  }
-
-  #next(): WaitingPart | undefined {
-    const [longestWaiting] = this.#waiting
-    const isItsTurn = this.#admittedParts % partsPerTurn === 0
-    const [ofFirstBatch] = this.#waiting.toSorted((a, b) => a.place - b.place)
-    return isItsTurn ? longestWaiting : ofFirstBatch
   }
 }
