@@ -112,6 +112,12 @@ describe('a failed attempt leaves no socket open', () => {
       reason: 'no such user',
     },
     {
+      why: 'the server wants a way to log in that pg does not know',
+      answer: (socket: Socket) => socket.write(wireMessage('R', '\0\0\0\x07')),
+      query: '',
+      reason: /^it requires another authentication than .*, such as GSS$/,
+    },
+    {
       why: 'the server refuses the settings of the session',
       answer: (socket: Socket, message: Buffer) =>
         socket.write(message.at(0) === 0 ? letIn : errorOf('no settings')),

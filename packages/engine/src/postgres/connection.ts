@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { parseIntoClientConfig } from 'pg-connection-string'
 import { messageOf } from '../errors.ts'
@@ -46,6 +47,8 @@ export class Connection extends pg.Client implements AsyncDisposable {
     this.connection.on('error', destroy)
     this.connection.on('errorMessage', destroy)
     this.once('connect', () => this.connection.off('errorMessage', destroy))
+    const reading = this.ssl ? 'sslconnect' : 'connect'
+    this.connection.once(reading, () => catchThrown(this.connection.stream))
 
     // It listens from the start, because the server may warn while it lets a client in.
     this.on('notice', ({ code, routine = '', message = '' }) => {
@@ -124,6 +127,23 @@ export class Connection extends pg.Client implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.release(true)
   }
+}
+
+/**
+ * Lets a stream fail with what its reader throws. pg throws at a kind of authentication
+ * that it does not know, such as GSS, and that would end the process.
+ */
+function catchThrown(stream: Duplex): void {
+  const [read] = stream.listeners('data') as ((chunk: Buffer) => void)[]
+  assert(read !== undefined, 'pg reads the stream')
+  stream.off('data', read)
+  stream.on('data', chunk => {
+    try {
+      read(chunk)
+    } catch (error) {
+      stream.destroy(error as Error)
+    }
+  })
 }
 
 /**

@@ -58,7 +58,10 @@ export async function findWritableHost(
 }
 
 function describe(error: Error): string {
-  // pg's message names an internal detail.
+  // pg's messages name internal details.
+  if (error.message.startsWith('Unknown authenticationOk')) {
+    return 'it requires another authentication than a password or a certificate, such as GSS'
+  }
   if (/client password must be|^empty password/.test(error.message)) {
     return 'it requires a password, and neither the URL nor PGPASSWORD has one'
   }
