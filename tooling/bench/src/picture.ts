@@ -34,13 +34,10 @@ export function drawCreates(page: string, theme: Theme): string {
     const y = top + index * rowHeight
     const barWidth = Math.round((rate / longest) * barWidthMax)
     const isOurs = name.startsWith('Plant store')
-    const weight = isOurs ? 'bold' : 'normal'
-    const color = isOurs ? theme.ours : theme.others
-    return [
-      `<text x="${barsLeft - 12}" y="${y + 17}" text-anchor="end" font-weight="${weight}">${name}</text>`,
-      `<rect x="${barsLeft}" y="${y}" width="${barWidth}" height="24" rx="3" fill="${color}"/>`,
-      `<text x="${barsLeft + barWidth + 8}" y="${y + 17}" font-weight="${weight}">${figure}</text>`,
-    ].join('\n')
+    const [weight, color] = isOurs ? ['bold', theme.ours] : ['normal', theme.others]
+    return `<text x="${barsLeft - 12}" y="${y + 17}" text-anchor="end" font-weight="${weight}">${name}</text>
+<rect x="${barsLeft}" y="${y}" width="${barWidth}" height="24" rx="3" fill="${color}"/>
+<text x="${barsLeft + barWidth + 8}" y="${y + 17}" font-weight="${weight}">${figure}</text>`
   })
 
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Creates a second of 64 clients" font-family="system-ui, sans-serif" font-size="13" fill="${theme.text}">
