@@ -90,7 +90,10 @@ async function startHealthyClient(program: TestedProgram, load: Load) {
   const { url, pid } = program
   const args = [file, url, `${pid}`, token, ...refusals]
   const client = launch([process.execPath, ...args])
-  await until('a healthy client to be answered', () => client.output() !== '')
+  await until('a healthy client to be answered', () => {
+    client.assertRunning()
+    return client.output() !== ''
+  })
   forgetPeak(program)
   return client
 }
