@@ -79,8 +79,8 @@ async function serveUntilSignal(
     logger.warn(misspelt, 'an environment variable has almost the name of a setting')
   }
   const stop = waitForStop(config, log)
-  // An error of a thread ends the process, too. Requests in progress stay unanswered.
-  // Every change that was answered is on disk.
+  // An error of an HTTP thread or of the writer ends the process, too. Requests in
+  // progress stay unanswered. Every change that was answered is on disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'stopped by an internal error')
     log.exit(1)

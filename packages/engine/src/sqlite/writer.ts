@@ -86,12 +86,13 @@ const timedCheckEveryMs = 1_000
  *   which is tried each second.
  *
  * The changes of a failed transaction get 503 (error 50302), as do the groups that were
- * received and wait behind it. Groups that reached a port during the wait for the lock or
- * during COMMIT get a transaction of their own, so one may wait for the lock nearly twice
- * as long as `lockTimeoutMs`. SQLite has rolled the changes back. But the WAL may still
- * hold all of them, and a crash would restore them. So `#recover` commits a small
- * transaction, which overwrites them. That is not needed if the transaction could not get
- * the lock. If only step 3 fails, the changes get the same error, and may be stored.
+ * received and wait behind it. Groups that reach a port during COMMIT, or during a wait
+ * for the lock that is in vain, get a transaction of their own. So one may wait for the
+ * lock nearly twice as long as `lockTimeoutMs`. SQLite has rolled the changes back. But
+ * the WAL may still hold all of them, and a crash would restore them. So `#recover`
+ * commits a small transaction, which overwrites them. That is not needed if the
+ * transaction could not get the lock. If only step 3 fails, the changes get the same
+ * error, and may be stored.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`).
@@ -180,12 +181,12 @@ export class Writer {
       return
     }
 
-    const isFull = this.#commitOnce()
+    const hasWrittenMax = this.#commitOnce()
     const isCheckpointDue = performance.now() - this.#walCheckedAtMs > checkEveryMs
     if (this.#blockedBecause === undefined && isCheckpointDue) {
       this.#checkpoint()
     }
-    if (isFull) {
+    if (hasWrittenMax) {
       sleep(pauseMs)
     }
     if (this.#arrivals.hasWaiting()) {
@@ -193,7 +194,7 @@ export class Writer {
     }
   }
 
-  /** Commits a transaction and answers its groups. Returns whether it was full. */
+  /** Commits a transaction and answers its groups. Returns whether it took all it may. */
   #commitOnce() {
     this.#arrivals.begin()
     try {
@@ -202,14 +203,14 @@ export class Writer {
       }
       this.#guard.check(checkEveryMs)
       const startMs = performance.now()
-      const { changes, isFull } = this.#runTransaction()
+      const { changes, hasWrittenMax } = this.#runTransaction()
       const commit = { changes, ms: performance.now() - startMs }
       this.#guard.check(checkEveryMs)
       // Answer in the order of the groups. The first sender gets the commit.
       for (const [index, { sender, affectedRows }] of this.#arrivals.end().entries()) {
         post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
       }
-      return isFull
+      return hasWrittenMax
     } catch (error) {
       const reason = reasonWithCode(error)
       // A blocked writer has begun no transaction, and a busy one has not got the lock.
@@ -238,7 +239,7 @@ export class Writer {
       }
       changes += group.changes.length
     }
-    return { changes, isFull: bytes >= transactionBytesMax }
+    return { changes, hasWrittenMax: bytes >= transactionBytesMax }
   }
 
   /**

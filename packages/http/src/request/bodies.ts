@@ -30,10 +30,10 @@ export function acceptBodies(
   })
   app.addContentTypeParser([mediaType, '*'], (request, stream, done) => {
     const body = bodyOf(stream) as Body
-    const isAwaited = expectationOf(request) !== undefined
+    const waitsForContinue = expectationOf(request) !== undefined
     const fault = faultOfFields(request, mediaType)
     if (fault === undefined) {
-      body.startCounting(budget, isAwaited)
+      body.startCounting(budget, waitsForContinue)
       take(request, body, done)
       return
     }
@@ -44,7 +44,8 @@ export function acceptBodies(
     // A proxy from HTTP/2 turns a request without a body into one with an empty body in
     // chunks, of any media type. A client that waits for 100 Continue has a body, and
     // sends none of it before.
-    const mayBeEmpty = !isAwaited && request.headers['transfer-encoding'] !== undefined
+    const mayBeEmpty =
+      !waitsForContinue && request.headers['transfer-encoding'] !== undefined
     const hasBegun = body.length > 0 || body.isEnded || body.error !== undefined
     if (mayBeEmpty && !hasBegun) {
       body.waitForMore(countedBytesMin, refuse)

@@ -67,7 +67,7 @@ export class Body {
   #budget: Budget | undefined
   #onMore: (() => void) | undefined
   /** Whether the client waits for 100 Continue. */
-  #isAwaited = false
+  #waitsForContinue = false
 
   /** @param response the answer to the request whose body this is */
   constructor(stream: Receiving, response: ServerResponse, carrier: Carrier) {
@@ -122,11 +122,11 @@ export class Body {
    * Counts the bytes from now on.
    *
    * @param budget counts the memory for this body, twice because the answer may repeat it
-   * @param isAwaited whether the client waits for 100 Continue before it sends the body
+   * @param waitsForContinue whether the client sends the body only after 100 Continue
    */
-  startCounting(budget: Budget, isAwaited: boolean): void {
+  startCounting(budget: Budget, waitsForContinue: boolean): void {
     this.#budget = budget
-    this.#isAwaited = isAwaited
+    this.#waitsForContinue = waitsForContinue
     this.#setHeld()
   }
 
@@ -137,8 +137,8 @@ export class Body {
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
-    if (this.#isAwaited) {
-      this.#isAwaited = false
+    if (this.#waitsForContinue) {
+      this.#waitsForContinue = false
       this.#response.writeContinue()
     }
     this.#carrier.resumeOrPause()
