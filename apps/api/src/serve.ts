@@ -16,15 +16,11 @@ export async function checkService() {
   const misspelt = misspeltSettings(process.env)
   try {
     const config = readConfig(process.env)
-    const plan = namingDatabaseUrl(planOpening(config.store.url))
-    const [port, store] = await Promise.allSettled([findPort(config), plan])
-    const failed = [port, store].filter(check => check.status === 'rejected')
-    const faults = failed.map(({ reason }) => messageOf(reason))
-    return {
-      faults,
-      plan: store.status === 'fulfilled' ? store.value : undefined,
-      misspelt,
-    }
+    const faults: string[] = []
+    const note = (error: unknown) => void faults.push(messageOf(error))
+    await findPort(config).catch(note)
+    const plan = await namingDatabaseUrl(planOpening(config.store.url)).catch(note)
+    return { faults, plan, misspelt }
   } catch (error) {
     return { faults: messageOf(error).split('\n'), misspelt }
   }
