@@ -22,11 +22,13 @@ export async function openGate(
   tokens: TokenRepository,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<Gate> {
-  const configured = new Map<TokenHash, AccessToken>()
-  for (const [index, token] of accessTokens.entries()) {
-    const entry = { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() }
-    configured.set(hashToken(token), entry)
-  }
+  const createdAt = new Date()
+  const configured = new Map<TokenHash, AccessToken>(
+    accessTokens.map((token, index) => [
+      hashToken(token),
+      { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt },
+    ]),
+  )
   const gate = createGate({
     find: async hash => configured.get(hash) ?? tokens.find(hash),
     async markUsed(hash, usedAt) {

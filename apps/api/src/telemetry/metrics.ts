@@ -60,7 +60,7 @@ const histograms = [
 ]
 
 /** Returns the type of a metric. By convention, `_total` ends the name of a counter. */
-export function typeOf(name: string): 'counter' | 'histogram' | 'gauge' {
+export function typeOf(name: string) {
   if (name.endsWith('_total')) {
     return 'counter'
   }
