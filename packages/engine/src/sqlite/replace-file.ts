@@ -35,11 +35,11 @@ const staleMs = 24 * 3_600_000
  * @throws StoreInUseError if the target is a store that a process has open, or Error. The
  *   old file is then intact
  */
-export async function replaceFile<Result>(
+export async function replaceFile(
   named: string,
   { force = false }: Pick<CopyOptions, 'force'>,
-  write: (partial: string) => Promise<Result>,
-): Promise<Result> {
+  write: (partial: string) => Promise<void>,
+) {
   // It is imported late, because the entry of this package exports this function, and
   // PostgreSQL needs no driver of SQLite.
   const { openExclusively } = await import('./connection.ts')
@@ -50,7 +50,7 @@ export async function replaceFile<Result>(
   const partial = partialBeside(file)
   using stack = new DisposableStack()
   stack.defer(() => removeAll(filesOf(partial)))
-  const result = await write(partial)
+  await write(partial)
   syncFile(partial)
 
   // A file may have come to the target in the meantime.
@@ -74,7 +74,6 @@ export async function replaceFile<Result>(
   syncFolder(dirname(file))
   renameSync(partial, file)
   syncFolder(dirname(file))
-  return result
 }
 
 function alreadyExists(path: string) {
@@ -82,7 +81,7 @@ function alreadyExists(path: string) {
 }
 
 /** Returns a name in the same folder for a file that is renamed once it is complete. */
-export function partialBeside(file: string): string {
+export function partialBeside(file: string) {
   return join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
 }
 
@@ -106,9 +105,11 @@ function removeStalePartials(folder: string) {
 }
 
 function refuseTarget(file: string, named: string, force: boolean) {
-  const owner = ownerOf(file)
-  if (owner !== undefined) {
-    throw new Error(`${named} belongs to ${owner}`)
+  // Beside a store, these names are those of its own files.
+  const suffix = sideFileSuffixes.find(each => file.endsWith(each)) ?? ''
+  const store = file.slice(0, file.length - suffix.length)
+  if (suffix !== '' && existsSync(store)) {
+    throw new Error(`${named} belongs to ${store}`)
   }
 
   const stat = lstatSync(file, { throwIfNoEntry: false })
@@ -121,11 +122,4 @@ function refuseTarget(file: string, named: string, force: boolean) {
   if (present !== undefined && !force) {
     throw alreadyExists(`${named}${present}`)
   }
-}
-
-/** Returns the store that a file is beside, as its WAL is. */
-function ownerOf(file: string) {
-  const suffix = sideFileSuffixes.find(each => file.endsWith(each)) ?? ''
-  const store = file.slice(0, file.length - suffix.length)
-  return suffix !== '' && existsSync(store) ? store : undefined
 }
