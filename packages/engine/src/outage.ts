@@ -27,14 +27,14 @@ export class OutageWatch {
 
   constructor(
     check: () => Promise<void>,
-    onFailureChange: StorageObserver['onFailureChange'] = () => {},
+    onFailureChange?: StorageObserver['onFailureChange'],
   ) {
     this.#check = check
     this.#onFailureChange = onFailureChange
   }
 
   /** Reports an outage if the error is `store-unavailable`. */
-  report(error: StoreError): void {
+  report(error: StoreError) {
     if (error.code !== 'store-unavailable' || this.#isEnded) {
       return
     }
@@ -46,7 +46,7 @@ export class OutageWatch {
   }
 
   /** Ends the watch. It is called before the store is closed. */
-  end(): void {
+  end() {
     this.#isEnded = true
     clearTimeout(this.#timer)
   }
@@ -55,7 +55,7 @@ export class OutageWatch {
     const reason = messageOf(cause ?? message)
     if (reason !== this.#reason) {
       this.#reason = reason
-      this.#onFailureChange(reason)
+      this.#onFailureChange?.(reason)
     }
   }
 
@@ -73,7 +73,7 @@ export class OutageWatch {
     }
     if (failure === undefined && !this.#hasFailed) {
       this.#reason = undefined
-      this.#onFailureChange()
+      this.#onFailureChange?.()
       return
     }
     // The first failure may have been a symptom. That of a check lasts.

@@ -158,7 +158,7 @@ export function selectList(
   columns: Readonly<Record<string, unknown>>,
   existing: readonly string[],
   read: (column: string) => string,
-): string {
+) {
   const selected = Object.keys(columns).map(name => {
     const value = existing.includes(name) ? read(name) : 'null'
     return `${value} as "${name}"`

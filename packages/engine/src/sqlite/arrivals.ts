@@ -1,6 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Change } from '../statements/statement.ts'
-import type { RecentChanges } from './checkpointer.ts'
 
 /**
  * Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk
@@ -61,7 +60,7 @@ export class Arrivals {
   #commitMs = 0
 
   /** Adds a group that Node has delivered as an event. */
-  add(sender: MessagePort, changes: readonly Change[]): void {
+  add(sender: MessagePort, changes: readonly Change[]) {
     const kind = this.senders.get(sender)
     // A message may come after its port was closed. Nobody waits for the answer.
     if (kind === undefined) {
@@ -72,12 +71,12 @@ export class Arrivals {
   }
 
   /** Whether a group waits. Ports may hold others that were not received. */
-  hasWaiting(): boolean {
+  hasWaiting() {
     return this.#waiting.single.length + this.#waiting.bulk.length > 0
   }
 
   /** Begins a transaction: receives all groups that have arrived. */
-  begin(): void {
+  begin() {
     this.#takenChanges = { single: 0, bulk: 0 }
     for (const sender of this.senders.keys()) {
       while (this.#receiveFrom(sender)) {}
@@ -85,7 +84,7 @@ export class Arrivals {
   }
 
   /** Returns the next group of the transaction, or `undefined` if it takes no other. */
-  next(): Group | undefined {
+  next() {
     this.#askedMs = performance.now()
     return this.#take('single') ?? (this.#isBulkLate() ? undefined : this.#take('bulk'))
   }
@@ -94,7 +93,7 @@ export class Arrivals {
    * Ends a transaction, and returns its groups. Its changes are recent from now on,
    * because a slow disk may have taken longer than `recentMs` for them.
    */
-  end(): readonly Group[] {
+  end() {
     this.#commitMs = performance.now() - this.#askedMs
     for (const kind of ['single', 'bulk'] as const) {
       if (this.#takenChanges[kind] > 0) {
@@ -110,7 +109,7 @@ export class Arrivals {
    * Removes and returns the groups of a failed transaction and all that wait, which would
    * meet the same lock or disk, and have waited already.
    */
-  takeFailedAndWaiting(): readonly Group[] {
+  takeFailedAndWaiting() {
     const groups = [...this.#taken, ...this.#waiting.single, ...this.#waiting.bulk]
     this.#taken = []
     this.#waiting = { single: [], bulk: [] }
@@ -118,7 +117,7 @@ export class Arrivals {
   }
 
   /** Returns which kinds of changes arrived or were committed within the last second. */
-  recent(): RecentChanges {
+  recent() {
     return { single: this.#isRecent('single'), bulk: this.#isRecent('bulk') }
   }
 

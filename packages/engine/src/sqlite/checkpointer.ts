@@ -111,11 +111,11 @@ export class Checkpointer {
    *
    * @param waitMs how long it may wait for another program that reads an old state
    */
-  copyIfLong(recent: RecentChanges, waitMs = 0): string | undefined {
+  copyIfLong(recent: RecentChanges, waitMs = 0) {
     const pages = this.#guard.countWalPages()
     const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
     if (pages.all < copyFrom || pages.left === 0) {
-      return undefined
+      return
     }
 
     if (this.#mustCopyHere(pages, recent)) {
@@ -135,7 +135,7 @@ export class Checkpointer {
   }
 
   /** Ends the thread, after a pass that it is making. */
-  async stop(): Promise<void> {
+  async stop() {
     if (this.#thread === undefined) {
       return
     }

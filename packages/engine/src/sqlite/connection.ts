@@ -3,14 +3,12 @@ import { isBusy, isUnreadable, StoreInUseError, tryTo } from '../errors.ts'
 import type { Prepare, PreparedRead, Row } from '../statements/read-rows.ts'
 import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
 
-/** How long a connection waits for the lock of another one by default. */
-const busyTimeoutMs = 5_000
-
 /** The pause between two attempts to get a lock. */
 const retryEveryMs = 10
 
-export function openConnection(file: string, options: Sqlite.Options = {}): Database {
-  const connection = new Sqlite(file, { timeout: busyTimeoutMs, ...options })
+/** By default, a connection waits for the lock of another one for 5 s. */
+export function openConnection(file: string, options?: Sqlite.Options): Database {
+  const connection = new Sqlite(file, options)
   // Overwrite what is deleted. It would stay in free space, and in every later backup.
   connection.pragma('secure_delete = on')
   // A large statement needs temporary space, and a read-only system has no folder for it.
@@ -56,14 +54,14 @@ export function openExclusively(file: string): Database | undefined {
     })
   } catch (cause) {
     if (isUnreadable(cause)) {
-      return undefined
+      return
     }
     throw isBusy(cause) ? new StoreInUseError(file, { cause }) : cause
   }
 }
 
 /** Lets SQLite open a file that is shorter than its header says. */
-export function allowShortFile(connection: Database): void {
+export function allowShortFile(connection: Database) {
   connection.unsafeMode().pragma('writable_schema = on')
 }
 
@@ -71,7 +69,7 @@ export function allowShortFile(connection: Database): void {
  * Merges the WAL into the file for good, so that reading the store needs no write. If
  * another connection is open, the store keeps its WAL.
  */
-export function mergeWal(connection: Database): void {
+export function mergeWal(connection: Database) {
   tryTo(() => connection.pragma('journal_mode = delete'))
 }
 
@@ -79,7 +77,7 @@ export function mergeWal(connection: Database): void {
 export function closeOnError<Result>(
   connection: Database,
   work: (connection: Database) => Result,
-): Result {
+) {
   try {
     return work(connection)
   } catch (error) {
@@ -89,7 +87,7 @@ export function closeOnError<Result>(
 }
 
 /** Returns the first column of the rows that a statement selects. */
-export function readColumn(connection: Database, sql: string): string[] {
+export function readColumn(connection: Database, sql: string) {
   return connection.prepare<[], string>(sql).pluck().all()
 }
 
@@ -155,6 +153,6 @@ function waitForLock(timeoutMs: number, work: () => void) {
 }
 
 /** Blocks the thread, by default until another attempt is due. */
-export function sleep(ms = retryEveryMs): void {
+export function sleep(ms = retryEveryMs) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

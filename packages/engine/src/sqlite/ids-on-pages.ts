@@ -27,7 +27,7 @@ const integerBytesMax = 9
  * pages that may be damaged: behind a leaf in the place of another, or where dense ids
  * lie between sparse ones, it would miss rows that it can find by their id.
  */
-export function idsOnPages(connection: Database): BigInt64Array {
+export function idsOnPages(connection: Database) {
   const pageBytes = readPragma(connection, 'page_size')
   const { name } = connection
   const pagesOfStore = pagesOf(name, pageBytes)
@@ -47,7 +47,7 @@ class IdList {
   #ids = new BigInt64Array(1_024)
   #count = 0
 
-  add(id: bigint): void {
+  add(id: bigint) {
     if (this.#count === this.#ids.length) {
       const larger = new BigInt64Array(2 * this.#count)
       larger.set(this.#ids)
@@ -58,7 +58,7 @@ class IdList {
     this.#count += 1
   }
 
-  sorted(): BigInt64Array {
+  sorted() {
     return this.#ids.subarray(0, this.#count).sort()
   }
 }

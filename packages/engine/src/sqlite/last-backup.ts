@@ -15,7 +15,7 @@ const suffix = '.last-backup'
  *
  * @param at the moment whose state the backup has
  */
-export function recordBackup(store: string, at: Date): string | undefined {
+export function recordBackup(store: string, at: Date) {
   try {
     using stack = new DisposableStack()
     const file = realpathSync(store) + suffix
@@ -23,7 +23,7 @@ export function recordBackup(store: string, at: Date): string | undefined {
     stack.defer(() => rmSync(partial, { force: true }))
     createFileLike(partial, store, `${at.toISOString()}\n`)
     renameSync(partial, file)
-    return undefined
+    return
   } catch (error) {
     return reasonOf(error)
   }
@@ -32,7 +32,7 @@ export function recordBackup(store: string, at: Date): string | undefined {
 /**
  * @param store the full path of a store that is new, or restored in the place of another
  */
-export function forgetBackup(store: string): void {
+export function forgetBackup(store: string) {
   rmSync(store + suffix, { force: true })
 }
 

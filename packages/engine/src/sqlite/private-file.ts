@@ -36,7 +36,7 @@ const everybodysMode = 0o007
  * @throws Error with the code EEXIST, even if the file is a link, which may be that of
  *   the user to whom the folder belongs
  */
-export function createFileLike(file: string, other: string, text = ''): void {
+export function createFileLike(file: string, other: string, text = '') {
   const descriptor = openSync(file, 'wx', privateMode)
   try {
     writeFileSync(descriptor, text)
@@ -68,7 +68,7 @@ function isOfAnother(stat: Stats, own: Stats) {
  * Closes a store to everybody but its owner and group. It may have been copied to its
  * place with other rights.
  */
-export function hideFromOthers(file: string): void {
+export function hideFromOthers(file: string) {
   for (const path of filesOf(file)) {
     const mode = statIfAny(path)?.mode ?? 0
     const isOpenToAll = (mode & everybodysMode) !== 0
@@ -82,7 +82,7 @@ export function hideFromOthers(file: string): void {
  * Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets
  * the owner of its parent, and nobody else may enter it, whatever the umask.
  */
-export function createFolder(folder: string): void {
+export function createFolder(folder: string) {
   if (existsSync(folder)) {
     return
   }
@@ -107,7 +107,7 @@ export function createFolder(folder: string): void {
  * Returns whether the work created a file or folder. Another process may have created it
  * before.
  */
-export function isCreatedBy(create: () => void): boolean {
+export function isCreatedBy(create: () => void) {
   try {
     create()
     return true
@@ -122,13 +122,13 @@ export function isCreatedBy(create: () => void): boolean {
 const isWindows = process.platform === 'win32'
 
 /** Waits until a file is on disk. */
-export function syncFile(file: string): void {
+export function syncFile(file: string) {
   // Windows refuses this for what is open only for reading.
   sync(file, isWindows ? 'r+' : 'r')
 }
 
 /** Waits until the names in a folder are on disk. Windows has no call for that. */
-export function syncFolder(folder: string): void {
+export function syncFolder(folder: string) {
   if (!isWindows) {
     sync(folder, 'r')
   }

@@ -51,7 +51,7 @@ export async function migrateSqlite(
   file: string,
   entities: Entities,
   options: MigrationOptions,
-): Promise<number | undefined> {
+) {
   createFileIfNeeded(file)
   refuseSecondPath(file)
   refuseForeignWal(file)
@@ -146,7 +146,7 @@ export interface SqliteSnapshot extends ReadTransaction {
  *
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
-export function openReadOnly(file: string, entities: Entities): Promise<SqliteSnapshot> {
+export function openReadOnly(file: string, entities: Entities) {
   const open = () =>
     closeOnError(openToRead(file), connection => snapshotOf(connection, entities))
   return withReason(open, file)

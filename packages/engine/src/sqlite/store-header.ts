@@ -20,6 +20,6 @@ export function readHeader(descriptor: number) {
 }
 
 /** Returns a value of the header as SQLite sees it, with the WAL. */
-export function readPragma(connection: Database, name: string): number {
+export function readPragma(connection: Database, name: string) {
   return Number(connection.pragma(name, { simple: true }))
 }

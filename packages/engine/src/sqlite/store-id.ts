@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, constants, openSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
+import { tryTo } from '../errors.ts'
 import { readHeader, readPragma } from './store-header.ts'
 
 /**
  * Returns a random id for a new store, by which its backups are told from those of other
  * stores.
  */
-export function createStoreId(): number {
+export function createStoreId() {
   return randomInt(1, 2 ** 31)
 }
 
@@ -15,11 +16,11 @@ export function createStoreId(): number {
  * Returns the id of a store, or 0 if it has none. It is SQLite's `application_id`, which
  * every copy of the pages contains.
  */
-export function storeIdOf(connection: Database): number {
+export function storeIdOf(connection: Database) {
   return readPragma(connection, 'application_id')
 }
 
-export function setStoreId(connection: Database, id: number): void {
+export function setStoreId(connection: Database, id: number) {
   connection.pragma(`application_id = ${id}`)
 }
 
@@ -30,13 +31,11 @@ export function setStoreId(connection: Database, id: number): void {
  * @param file not open in this process: closing it would drop the locks on it
  */
 export function readStoreId(file: string): number | undefined {
-  try {
+  return tryTo(() => {
     using stack = new DisposableStack()
     // Opening a pipe would wait for a writer.
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     stack.defer(() => closeSync(descriptor))
     return readHeader(descriptor).storeId || undefined
-  } catch {
-    return undefined
-  }
+  })
 }

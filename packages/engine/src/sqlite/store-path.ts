@@ -8,7 +8,7 @@ import { readHeader } from './store-header.ts'
 const keptOpen = new Map<string, number>()
 
 /** Returns what a path leads to, or `undefined` if there is nothing. */
-export function statIfAny(path: string): Stats | undefined {
+export function statIfAny(path: string) {
   return statSync(path, { throwIfNoEntry: false })
 }
 
@@ -18,14 +18,14 @@ export function statIfAny(path: string): Stats | undefined {
  *
  * @throws Error if there is something else
  */
-export function isFile(path: string): boolean {
+export function isFile(path: string) {
   const stat = statIfAny(path)
   requireFile(stat, path)
   return stat !== undefined
 }
 
 /** @throws Error if something is there that is no file */
-export function requireFile(stat: Stats | undefined, path: string): void {
+export function requireFile(stat: Stats | undefined, path: string) {
   if (stat?.isDirectory()) {
     throw new Error(`${path} is a folder`)
   }
@@ -38,7 +38,7 @@ export function requireFile(stat: Stats | undefined, path: string): void {
  * Refuses a store that has another path, too. SQLite would keep another WAL beside that
  * path, and changes by both paths would overwrite each other.
  */
-export function refuseSecondPath(file: string): void {
+export function refuseSecondPath(file: string) {
   const reason = 'SQLite keeps its WAL beside one path only'
   if (hasSecondName(file)) {
     throw new Error(
@@ -54,7 +54,7 @@ export function refuseSecondPath(file: string): void {
  * Refuses to read a store whose latest changes may be in a WAL beside another path. A
  * backup has no WAL, so it may have several paths.
  */
-export function refuseWalElsewhere(file: string): void {
+export function refuseWalElsewhere(file: string) {
   const hasSecondPath = hasSecondName(file) || isMountPoint(file)
   if (hasSecondPath && hasWal(file)) {
     refuseSecondPath(file)
@@ -62,7 +62,7 @@ export function refuseWalElsewhere(file: string): void {
 }
 
 /** Refuses a WAL that belongs to another store, because SQLite would apply it. */
-export function refuseForeignWal(file: string): void {
+export function refuseForeignWal(file: string) {
   const wal = `${file}-wal`
   if (!existsSync(wal) || hasWal(file)) {
     return
@@ -77,10 +77,10 @@ export function refuseForeignWal(file: string): void {
  * Returns a descriptor to read a file, or `undefined` if there is none. It stays open,
  * because closing it would drop all locks that this process has on the store.
  */
-export function keepOpen(file: string): number | undefined {
+export function keepOpen(file: string) {
   const stat = statIfAny(file)
   if (stat === undefined) {
-    return undefined
+    return
   }
 
   const key = `${stat.dev}:${stat.ino}`

@@ -109,7 +109,7 @@ export class Writer {
   readonly #connection
   readonly #lockTimeoutMs
   /** The changes by the names with which threads send them. */
-  readonly #prepared: ReadonlyMap<string, PreparedChange>
+  readonly #prepared = new Map<string, PreparedChange>()
   readonly #guard
   readonly #checkpointer
   readonly #arrivals = new Arrivals()
@@ -132,10 +132,9 @@ export class Writer {
   ) {
     this.#connection = connection
     this.#lockTimeoutMs = lockTimeoutMs
-    const changes = [...changeStatements]
-    this.#prepared = new Map(
-      changes.map(([name, change]) => [name, prepareChange(connection, change)]),
-    )
+    for (const [name, change] of changeStatements) {
+      this.#prepared.set(name, prepareChange(connection, change))
+    }
     // This first read also opens the WAL, which the guard needs.
     connection.pragma('user_version')
     this.#guard = new FileGuard(connection)
@@ -156,7 +155,7 @@ export class Writer {
   }
 
   /** Takes groups of changes from a port, and answers there. */
-  connect(sender: MessagePort, kind: ChangeKind): void {
+  connect(sender: MessagePort, kind: ChangeKind) {
     this.#arrivals.senders.set(sender, kind)
     sender.on('message', (changes: readonly Change[]) => {
       this.#arrivals.add(sender, changes)
@@ -166,7 +165,7 @@ export class Writer {
   }
 
   /** Closes all ports, and the connection. Merges the WAL if that does no harm. */
-  async close(): Promise<void> {
+  async close() {
     clearInterval(this.#checkTimer)
     for (const sender of this.#arrivals.senders.keys()) {
       sender.close()
