@@ -37,13 +37,11 @@ test('an empty variable counts as unset, and an unknown one is ignored', () => {
   expect(readConfig(environment)).toEqual(readConfig({}))
 })
 
-test.each([
-  ['HOST', '[::1]', { host: '::1' }],
-  ['PORT', '65535', { port: 65_535 }],
-  ['BASE_URL', 'http://[::1]:80/a-b_c.d~e/', { baseUrl: 'http://[::1]/a-b_c.d~e/' }],
-  [
-    'CORS_ORIGINS',
-    'https://[::1]:8443 , capacitor://localhost,chrome-extension://ab-1,app://a:80',
+const rightValues = {
+  'HOST=[::1]': { host: '::1' },
+  'PORT=65535': { port: 65_535 },
+  'BASE_URL=http://[::1]:80/a-b_c.d~e/': { baseUrl: 'http://[::1]/a-b_c.d~e/' },
+  'CORS_ORIGINS=https://[::1]:8443 , capacitor://localhost,chrome-extension://ab-1,app://a:80':
     {
       corsOrigins: [
         'https://[::1]:8443',
@@ -52,34 +50,36 @@ test.each([
         'app://a:80',
       ],
     },
-  ],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://a:1', { traces: { endpoint: 'http://a:1/' } }],
-  ['OTEL_TRACES_SAMPLER_ARG', '0.25', { traces: { sampledShare: 0.25 } }],
-  [
-    'ACCESS_TOKENS',
-    'of-20-characters/+==, and.of~more_than-20.0',
-    { accessTokens: ['of-20-characters/+==', 'and.of~more_than-20.0'] },
-  ],
-  [
-    'TRUST_PROXY',
-    '127.0.0.1, 10.0.0.0/8,fd00::/8, ::1',
-    { trustedProxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8', '::1'] },
-  ],
-  ['SHUTDOWN_DELAY', '0ms', { shutdownDelayMs: 0 }],
-  ['SHUTDOWN_TIMEOUT', '500ms', { shutdownTimeoutMs: 500 }],
-  ['SHUTDOWN_TIMEOUT', '5s', { shutdownTimeoutMs: 5_000 }],
-  ['SHUTDOWN_TIMEOUT', '5min', { shutdownTimeoutMs: 300_000 }],
-  ['SHUTDOWN_TIMEOUT', '5m', { shutdownTimeoutMs: 300_000 }],
-  ['SHUTDOWN_TIMEOUT', '24h', { shutdownTimeoutMs: 86_400_000 }],
-  ['BODY_LIMIT', '64', { serverLimits: { bodyBytesMax: 64 } }],
-  ['BODY_LIMIT', '64KiB', { serverLimits: { bodyBytesMax: 65_536 } }],
-  ['BODY_LIMIT', '64MiB', { serverLimits: { bodyBytesMax: 2 ** 26 } }],
-  ['JWT_AUDIENCE', 'a, b', { jwt: { audience: ['a', 'b'] } }],
-  ['JWT_ALGORITHMS', 'RS256, ES256', { jwt: { algorithms: ['RS256', 'ES256'] } }],
-  ['JWT_CLOCK_SKEW', '5min', { jwt: { clockSkewMs: 300_000 } }],
-])('a right value is taken: %s=%s', (name, value, expected) => {
-  expect(readConfig({ ...provider, [name]: value })).toMatchObject(expected)
-})
+  'OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1': { traces: { endpoint: 'http://a:1/' } },
+  'OTEL_TRACES_SAMPLER_ARG=0.25': { traces: { sampledShare: 0.25 } },
+  'ACCESS_TOKENS=of-20-characters/+==, and.of~more_than-20.0': {
+    accessTokens: ['of-20-characters/+==', 'and.of~more_than-20.0'],
+  },
+  'TRUST_PROXY=127.0.0.1, 10.0.0.0/8,fd00::/8, ::1': {
+    trustedProxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8', '::1'],
+  },
+  'SHUTDOWN_DELAY=0ms': { shutdownDelayMs: 0 },
+  'SHUTDOWN_TIMEOUT=500ms': { shutdownTimeoutMs: 500 },
+  'SHUTDOWN_TIMEOUT=5s': { shutdownTimeoutMs: 5_000 },
+  'SHUTDOWN_TIMEOUT=5min': { shutdownTimeoutMs: 300_000 },
+  'SHUTDOWN_TIMEOUT=5m': { shutdownTimeoutMs: 300_000 },
+  'SHUTDOWN_TIMEOUT=24h': { shutdownTimeoutMs: 86_400_000 },
+  'BODY_LIMIT=64': { serverLimits: { bodyBytesMax: 64 } },
+  'BODY_LIMIT=64KiB': { serverLimits: { bodyBytesMax: 65_536 } },
+  'BODY_LIMIT=64MiB': { serverLimits: { bodyBytesMax: 2 ** 26 } },
+  'JWT_AUDIENCE=a, b': { jwt: { audience: ['a', 'b'] } },
+  'JWT_ALGORITHMS=RS256, ES256': { jwt: { algorithms: ['RS256', 'ES256'] } },
+  'JWT_CLOCK_SKEW=5min': { jwt: { clockSkewMs: 300_000 } },
+}
+
+test.each(Object.entries(rightValues))(
+  'a right value is taken: %s',
+  (setting, expected) => {
+    const [name = '', value] = setting.split(/=(.*)/)
+
+    expect(readConfig({ ...provider, [name]: value })).toMatchObject(expected)
+  },
+)
 
 /** Each rule has its cases at one setting, and each setting a value beyond its bounds. */
 const wrongValues: Readonly<Record<string, readonly string[]>> = {

@@ -194,6 +194,8 @@ export const heading = (name: string | RegExp) => page.getByRole('heading', { na
 
 export const ids = () => page.locator('#table td.integer').allTextContents()
 
+export const firstId = async () => (await ids())[0]
+
 /** Returns the name and the tag of each row. */
 export const cells = () =>
   page.locator('#table tbody :is(th, td:not(.integer))').allTextContents()

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import {
   button,
   filter,
+  firstId,
   focused,
   form,
   goTo,
@@ -60,7 +61,7 @@ test('a list that cannot be read says why, and can be tried again', {
   expect(await ids(), 'rows of another page').toEqual([])
   await page.unrouteAll()
   await press('Try again')
-  await expect.poll(async () => (await ids())[0]).toBe('100')
+  await expect.poll(firstId).toBe('100')
   expect(await refusal.textContent()).toBe('')
 })
 
@@ -144,7 +145,7 @@ test('Previous goes to the page before, not to another list or record', {
   place: '#plants?after=49',
 }, async () => {
   const startsAt = async (id: string) => {
-    await expect.poll(async () => (await ids())[0]).toBe(id)
+    await expect.poll(firstId).toBe(id)
   }
   await startsAt('50')
   await shows(rows, '100 rows, more follow')

@@ -4,6 +4,7 @@ import {
   cells,
   empty,
   filter,
+  firstId,
   form,
   heading,
   ids,
@@ -75,7 +76,7 @@ test('a filter is not capitalised, and keeps what is typed for later', {
   expect(await tag.getAttribute('autocapitalize')).toBe('none')
   await tag.fill('climber')
   await press('Next')
-  await expect.poll(async () => (await ids())[0]).toBe('100')
+  await expect.poll(firstId).toBe('100')
   expect(await tag.inputValue()).toBe('climber')
 })
 

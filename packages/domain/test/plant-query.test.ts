@@ -21,24 +21,18 @@ test('a query has the limit of 100 and no bounds when nothing is given', () => {
 })
 
 test.each([
-  [{ limit: 1 }, { limit: 1 }],
-  [{ limit: 1000 }, { limit: 1000 }],
-  [{ after: int64Min }, { limit: 100, after: int64Min }],
-  [{ after: int64Max }, { limit: 100, after: int64Max }],
-  [{ tag: '' }, { limit: 100, tag: '' }],
-  [{ tag: ' ünï 🌱 ' }, { limit: 100, tag: ' ünï 🌱 ' }],
-  [{ name_contains: ' %' }, { limit: 100, name_contains: ' %' }],
-  [{ name_contains: longestText }, { limit: 100, name_contains: longestText }],
-  [
-    { count: true, tag: 't' },
-    { limit: 100, tag: 't', count: true },
-  ],
-  [
-    { count: false, name_contains: 'n' },
-    { limit: 100, name_contains: 'n', count: false },
-  ],
-])('the query %o is accepted', (input, query) => {
-  expect(parsePlantListQuery(input)).toEqual(query)
+  { limit: 1 },
+  { limit: 1000 },
+  { after: int64Min },
+  { after: int64Max },
+  { tag: '' },
+  { tag: ' ünï 🌱 ' },
+  { name_contains: ' %' },
+  { name_contains: longestText },
+  { count: true, tag: 't' },
+  { count: false, name_contains: 'n' },
+])('the query %o is accepted', input => {
+  expect(parsePlantListQuery(input)).toEqual({ limit: 100, ...input })
 })
 
 test('a refusal says in words what to mend', () => {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   DomainError,
   int64Max,
@@ -12,10 +13,8 @@ function refusalOf(input: unknown, id?: PlantId): DomainError {
   try {
     parsePlant(input, id)
   } catch (error) {
-    if (error instanceof DomainError) {
-      return error
-    }
-    throw error
+    assert(error instanceof DomainError, `the parser failed with ${error}`)
+    return error
   }
   throw new Error('it was accepted')
 }
@@ -63,24 +62,17 @@ describe('a plant', () => {
 })
 
 describe('a refusal', () => {
+  const everyField = ['id', 'name', 'tag']
+
   test.each([
-    { input: {}, fields: ['id', 'name'] },
-    { input: { id: 1n }, fields: ['name'] },
-    { input: { name: 'a' }, fields: ['id'] },
-    {
-      input: { id: null, name: null, tag: null },
-      fields: ['id', 'name', 'tag'],
-    },
-    {
-      input: { id: '1', name: ['a'], tag: {} },
-      fields: ['id', 'name', 'tag'],
-    },
-    {
-      input: { id: int64Max + 1n, name: '\ud800', tag: 'a\0' },
-      fields: ['id', 'name', 'tag'],
-    },
-    { input: { id: 1n, name: 'a', tag: null }, fields: ['tag'] },
-  ])('of $input names every fault at once', ({ input, fields }) => {
+    [{}, ['id', 'name']],
+    [{ id: 1n }, ['name']],
+    [{ name: 'a' }, ['id']],
+    [{ id: null, name: null, tag: null }, everyField],
+    [{ id: '1', name: ['a'], tag: {} }, everyField],
+    [{ id: int64Max + 1n, name: '\ud800', tag: 'a\0' }, everyField],
+    [{ id: 1n, name: 'a', tag: null }, ['tag']],
+  ])('of %o names every fault at once', (input, fields) => {
     const { code, faults, message } = refusalOf(input)
 
     expect(code).toBe('invalid-plant')

@@ -87,56 +87,38 @@ describe('a store in public, after the search path got a schema before it', () =
   })
 })
 
-interface Refusal {
-  readonly why: string
-  /** Prepares the database, and resolves to the reason for the role to be refused. */
-  prepare(role: TestRole): Promise<string>
+/** Each prepares the database, and resolves to the reason for the role to be refused. */
+const refusals: Readonly<Record<string, (role: TestRole) => Promise<string>>> = {
+  async 'if two schemas of the search path have a store'({ name, url, ownUrl }) {
+    await createStore(url)
+    await database.query(`create schema authorization ${name}`)
+    await createStore(ownUrl)
+    return `its schemas ${name} and public both have a store: name one with ?options=-c%20search_path%3D${name}`
+  },
+  async 'if the role may not use the schema that has the store'({ name }) {
+    await database.query('create schema "Odd, ""one"""')
+    const path = encodeURIComponent('-c search_path="Odd,\\ ""one"""')
+    await createStore(`${database.url}?options=${path}`)
+    await database.query(`alter role ${name} set search_path = "Odd, ""one""", public`)
+    return `the role ${name} may not use its schema Odd, "one"`
+  },
+  async 'if the role may use no schema of its search path'({ name }) {
+    await database.query(`alter role ${name} set search_path = gone`)
+    return `the role ${name} may use no schema of the search path gone`
+  },
+  async 'if the role may not create tables'({ name }) {
+    await database.query(`revoke create on schema public from ${name}`)
+    return `its role ${name} may not create tables in the schema public`
+  },
+  async 'if another role restored the dump, with each table it may not read'() {
+    await createStore(database.url)
+    const tables = ['schema_version', 'notes', 'gardens']
+    const rights = tables.map(table => `select on ${table}`)
+    return `its role lacks the right to ${rights.join(', ')}`
+  },
 }
 
-test.each<Refusal>([
-  {
-    why: 'if two schemas of the search path have a store',
-    async prepare({ name, url, ownUrl }) {
-      await createStore(url)
-      await database.query(`create schema authorization ${name}`)
-      await createStore(ownUrl)
-      return `its schemas ${name} and public both have a store: name one with ?options=-c%20search_path%3D${name}`
-    },
-  },
-  {
-    why: 'if the role may not use the schema that has the store',
-    async prepare({ name }) {
-      await database.query('create schema "Odd, ""one"""')
-      const path = encodeURIComponent('-c search_path="Odd,\\ ""one"""')
-      await createStore(`${database.url}?options=${path}`)
-      await database.query(`alter role ${name} set search_path = "Odd, ""one""", public`)
-      return `the role ${name} may not use its schema Odd, "one"`
-    },
-  },
-  {
-    why: 'if the role may use no schema of its search path',
-    async prepare({ name }) {
-      await database.query(`alter role ${name} set search_path = gone`)
-      return `the role ${name} may use no schema of the search path gone`
-    },
-  },
-  {
-    why: 'if the role may not create tables',
-    async prepare({ name }) {
-      await database.query(`revoke create on schema public from ${name}`)
-      return `its role ${name} may not create tables in the schema public`
-    },
-  },
-  {
-    why: 'if another role restored the dump, with each table it may not read',
-    async prepare() {
-      await createStore(database.url)
-      const tables = ['schema_version', 'notes', 'gardens']
-      const rights = tables.map(table => `select on ${table}`)
-      return `its role lacks the right to ${rights.join(', ')}`
-    },
-  },
-])('a start is refused $why', async ({ prepare }) => {
+test.each(Object.entries(refusals))('a start is refused %s', async (_, prepare) => {
   await using role = await createRole()
   const reason = await prepare(role)
   const tablesBefore = await tablesIn('public')

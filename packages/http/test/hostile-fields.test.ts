@@ -22,24 +22,24 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Header fields in which a client may write what it likes, and what stands before. */
-const fields: readonly (readonly [name: string, start: string])[] = [
-  ['authorization', ''],
-  ['authorization', 'Bearer '],
-  ['authorization', 'Bearer a'],
-  ['content-type', ''],
-  ['content-type', 'application/json;'],
-  ['content-type', 'application/json; charset='],
-  ['content-type', 'application/json; charset="'],
-  ['content-encoding', ''],
-  ['expect', ''],
-  ['host', ''],
-  ['x-forwarded-for', ''],
-  ['x-request-id', ''],
-  ['origin', ''],
-  ['access-control-request-method', ''],
-  ['if-match', ''],
-  ['if-none-match', ''],
+/** Header fields in which a client may write what it likes, up to where it does. */
+const fields = [
+  'authorization: ',
+  'authorization: Bearer ',
+  'authorization: Bearer a',
+  'content-type: ',
+  'content-type: application/json;',
+  'content-type: application/json; charset=',
+  'content-type: application/json; charset="',
+  'content-encoding: ',
+  'expect: ',
+  'host: ',
+  'x-forwarded-for: ',
+  'x-request-id: ',
+  'origin: ',
+  'access-control-request-method: ',
+  'if-match: ',
+  'if-none-match: ',
 ]
 
 const targets = ['/', '/plants/', '/plants?', '/plants?limit=', '/plants?tag=', 'http://']
@@ -50,16 +50,15 @@ const pieces = [
   ...[', ', 'a,', '<>', '1.', '::1,', 'W/"a",'],
 ]
 
-test.each(fields)(
-  'the field %s is looked at in linear time after "%s"',
-  async (name, start) => {
-    await expectLinear(length, text => ({
-      method: 'PUT',
-      path: '/plants/1',
-      headers: { [name]: start + text },
-    }))
-  },
-)
+test.each(fields)('a field is looked at in linear time after "%s"', async field => {
+  const [name = '', start] = field.split(': ')
+
+  await expectLinear(length, text => ({
+    method: 'PUT',
+    path: '/plants/1',
+    headers: { [name]: start + text },
+  }))
+})
 
 test.each(targets)('a target is looked at in linear time after %s', async start => {
   await expectLinear(length / 2, text => ({

@@ -17,7 +17,7 @@ type EntityName = keyof typeof entities
 /** The contract of each entity. Omitting one is a compile error. */
 const contracts: { readonly [Name in EntityName]: readonly Case<Storage[Name]>[] } = {
   plants: plantRepositoryContract,
-  tokens: tokenRepositoryContract,
+  tokens: Object.entries(tokenRepositoryContract).map(([name, run]) => ({ name, run })),
   webhooks: outboxContract.map(({ name, run }) => ({
     name,
     run: (_, storage) => run(storage),

@@ -1,15 +1,6 @@
 import assert from 'node:assert/strict'
 import { type AccessToken, hashToken, type TokenRepository } from '@plant-store/access'
 
-/**
- * One promise of the port. `run` takes an empty repository and rejects if it breaks the
- * promise.
- */
-export interface TokenRepositoryCase {
-  readonly name: string
-  run(repository: TokenRepository): Promise<void>
-}
-
 const lasting: AccessToken = {
   name: 'lasting',
   scopes: ['plants:read', 'plants:write', 'metrics:read'],
@@ -25,73 +16,65 @@ const a = hashToken('a')
 const b = hashToken('b')
 const c = hashToken('c')
 
-export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
-  {
-    name: 'finds a token by its hash, exactly as it was inserted',
-    async run(repository) {
-      const withoutScopes = { ...lasting, name: 'new', scopes: [] }
-      assert.equal(await repository.insert(lasting, a), 'inserted')
-      assert.equal(await repository.insert(expiring, b), 'inserted')
-      assert.equal(await repository.insert(withoutScopes, c), 'inserted')
+type Run = (repository: TokenRepository) => Promise<void>
 
-      assert.deepEqual(await repository.find(a), lasting)
-      assert.deepEqual(await repository.find(b), expiring)
-      assert.deepEqual(await repository.find(c), withoutScopes)
-      assert.equal(await repository.find(hashToken('d')), undefined)
-    },
+/**
+ * The promises of the port. Each takes an empty repository and rejects if it is broken.
+ */
+export const tokenRepositoryContract: Readonly<Record<string, Run>> = {
+  async 'finds a token by its hash, exactly as it was inserted'(repository) {
+    const withoutScopes = { ...lasting, name: 'new', scopes: [] }
+    assert.equal(await repository.insert(lasting, a), 'inserted')
+    assert.equal(await repository.insert(expiring, b), 'inserted')
+    assert.equal(await repository.insert(withoutScopes, c), 'inserted')
+
+    assert.deepEqual(await repository.find(a), lasting)
+    assert.deepEqual(await repository.find(b), expiring)
+    assert.deepEqual(await repository.find(c), withoutScopes)
+    assert.equal(await repository.find(hashToken('d')), undefined)
   },
-  {
-    name: 'lists in the order of the names, which is not that of a language',
-    async run(repository) {
-      assert.deepEqual(await repository.list(), [])
-      for (const name of ['b', 'B', 'a', 'Z', 'ä']) {
-        await repository.insert({ ...lasting, name }, hashToken(name))
-      }
+  async 'lists in the order of the names, which is not that of a language'(repository) {
+    assert.deepEqual(await repository.list(), [])
+    for (const name of ['b', 'B', 'a', 'Z', 'ä']) {
+      await repository.insert({ ...lasting, name }, hashToken(name))
+    }
 
-      const names = (await repository.list()).map(({ name }) => name)
-      assert.deepEqual(names, ['B', 'Z', 'a', 'b', 'ä'])
-    },
+    const names = (await repository.list()).map(({ name }) => name)
+    assert.deepEqual(names, ['B', 'Z', 'a', 'b', 'ä'])
   },
-  {
-    name: 'refuses a second name or a taken one, and keeps the token that has it',
-    async run(repository) {
-      await repository.insert(lasting, a)
+  async 'refuses a second name or a taken one, and keeps the token that has it'(
+    repository,
+  ) {
+    await repository.insert(lasting, a)
 
-      const second = { ...expiring, name: 'lasting' }
-      assert.equal(await repository.insert(expiring, a), 'name-taken')
-      assert.equal(await repository.insert(second, b), 'name-taken')
-      assert.deepEqual(await repository.list(), [lasting])
-      assert.deepEqual(await repository.find(a), lasting)
-      assert.equal(await repository.find(b), undefined)
-    },
+    const second = { ...expiring, name: 'lasting' }
+    assert.equal(await repository.insert(expiring, a), 'name-taken')
+    assert.equal(await repository.insert(second, b), 'name-taken')
+    assert.deepEqual(await repository.list(), [lasting])
+    assert.deepEqual(await repository.find(a), lasting)
+    assert.equal(await repository.find(b), undefined)
   },
-  {
-    name: 'keeps the latest use of a token, and nothing of an unknown one',
-    async run(repository) {
-      const lastUsedAt = new Date('2026-03-04T05:06:07.890Z')
-      await repository.insert(lasting, a)
-      await repository.insert(expiring, b)
+  async 'keeps the latest use of a token, and nothing of an unknown one'(repository) {
+    const lastUsedAt = new Date('2026-03-04T05:06:07.890Z')
+    await repository.insert(lasting, a)
+    await repository.insert(expiring, b)
 
-      await repository.markUsed(a, new Date(1))
-      await repository.markUsed(a, lastUsedAt)
-      await repository.markUsed(a, new Date(lastUsedAt.getTime() - 1))
-      await repository.markUsed(c, lastUsedAt)
+    await repository.markUsed(a, new Date(1))
+    await repository.markUsed(a, lastUsedAt)
+    await repository.markUsed(a, new Date(lastUsedAt.getTime() - 1))
+    await repository.markUsed(c, lastUsedAt)
 
-      assert.deepEqual(await repository.find(a), { ...lasting, lastUsedAt })
-      assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt }])
-    },
+    assert.deepEqual(await repository.find(a), { ...lasting, lastUsedAt })
+    assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt }])
   },
-  {
-    name: 'forgets a removed token at once, and frees its name',
-    async run(repository) {
-      await repository.insert(lasting, a)
+  async 'forgets a removed token at once, and frees its name'(repository) {
+    await repository.insert(lasting, a)
 
-      assert.equal(await repository.remove('other'), false)
-      assert.equal(await repository.remove(''), false)
-      assert.equal(await repository.remove('lasting'), true)
-      assert.equal(await repository.remove('lasting'), false)
-      assert.equal(await repository.find(a), undefined)
-      assert.equal(await repository.insert(lasting, b), 'inserted')
-    },
+    assert.equal(await repository.remove('other'), false)
+    assert.equal(await repository.remove(''), false)
+    assert.equal(await repository.remove('lasting'), true)
+    assert.equal(await repository.remove('lasting'), false)
+    assert.equal(await repository.find(a), undefined)
+    assert.equal(await repository.insert(lasting, b), 'inserted')
   },
-]
+}

@@ -14,9 +14,9 @@ export interface PlantRepositoryCase {
 }
 
 /** Every promise of the port, for any test runner. */
-export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
+export const plantRepositoryContract: readonly PlantRepositoryCase[] = Object.entries({
   ...changes,
   ...conditions,
   ...pages,
   ...searches,
-]
+}).map(([name, run]) => ({ name, run }))
