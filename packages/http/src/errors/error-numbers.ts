@@ -83,7 +83,7 @@ export class RequestError extends Error {
   constructor(
     code: RequestErrorCode,
     message: string,
-    headers: Readonly<Record<string, string>> = {},
+    headers: RequestError['headers'] = {},
   ) {
     super(message)
     this.code = code

@@ -16,11 +16,12 @@ export function addPages(
   docsFolder: URL,
   browseFolder: URL | undefined,
 ): void {
+  let first = 'docs'
   addPage(app, 'docs', docs, docsFolder)
   if (browseFolder !== undefined) {
+    first = 'browse'
     addPage(app, 'browse', browse, browseFolder)
   }
-  const first = browseFolder === undefined ? 'docs' : 'browse'
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
     const path = pathOf(url)
