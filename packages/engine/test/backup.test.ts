@@ -28,7 +28,14 @@ import { noTracer, trace } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { backUpStore, inspectStore, note, openStorage, restoreStore } from './notes.ts'
+import {
+  backUpStore,
+  inspectStore,
+  note,
+  openStorage,
+  planOpening,
+  restoreStore,
+} from './notes.ts'
 import { changeBySql, createStore, looks, openFilesIn, snapshot } from './places.ts'
 
 let folder: string
@@ -603,6 +610,24 @@ test('the WAL of another store is refused by all that opens a store', async () =
     await expect(look(`file:${backup}`), name).rejects.toThrow(refusal)
     await expect(look(`file:${link}`), `${name}, by a link`).rejects.toThrow(refusal)
   }
+
+  expect(snapshot(folder)).toEqual(before)
+})
+
+test.each([
+  ['is gone', () => {}],
+  ['is an empty file', (store: string) => writeFileSync(store, '')],
+])('no store is made beside the WAL of one that %s', async (_, leave) => {
+  load(0, 100)
+  const crashed = join(folder, 'crashed.db')
+  await crash(crashed)
+  rmSync(crashed)
+  leave(crashed)
+  const before = snapshot(folder)
+  const refusal = `: ${crashed}-wal is the WAL of another store: move it away`
+
+  await expect(planOpening(`file:${crashed}`)).rejects.toThrow(refusal)
+  await expect(openStorage({ url: `file:${crashed}` })).rejects.toThrow(refusal)
 
   expect(snapshot(folder)).toEqual(before)
 })

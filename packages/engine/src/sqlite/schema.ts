@@ -52,9 +52,9 @@ export async function migrateSqlite(
   entities: Entities,
   options: MigrationOptions,
 ) {
+  refuseForeignWal(file)
   createFileIfNeeded(file)
   refuseSecondPath(file)
-  refuseForeignWal(file)
 
   const migration = lastMigration.then(() => migrateOnce(file, entities, options))
   lastMigration = migration.catch(() => {})

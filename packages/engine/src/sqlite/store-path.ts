@@ -1,4 +1,11 @@
-import { existsSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
+import {
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { readHeader } from './store-header.ts'
 
 /**
@@ -61,7 +68,10 @@ export function refuseWalElsewhere(file: string) {
   }
 }
 
-/** Refuses a WAL that belongs to another store, because SQLite would apply it. */
+/**
+ * Refuses a WAL that belongs to another store, because SQLite would apply it. It would
+ * remove one whose store is gone, or an empty file, with the latest changes.
+ */
 export function refuseForeignWal(file: string) {
   const wal = `${file}-wal`
   if (!existsSync(wal) || hasWal(file)) {
@@ -96,10 +106,8 @@ function hasSecondName(file: string) {
 /** The header of a backup, and of a store that was closed, says that it has no WAL. */
 function hasWal(file: string) {
   const descriptor = keepOpen(file)
-  if (descriptor === undefined) {
-    throw new Error('there is no such file')
-  }
-  return readHeader(descriptor).writeVersion !== 1
+  const isEmpty = descriptor === undefined || fstatSync(descriptor).size === 0
+  return !isEmpty && readHeader(descriptor).writeVersion !== 1
 }
 
 /** Linux lists mount points, with special characters in octal. */

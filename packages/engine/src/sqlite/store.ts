@@ -8,7 +8,7 @@ import type { EngineOptions, SqliteHandle, StoreContent } from '../types.ts'
 import { inspectSqlite } from './backup.ts'
 import { attachSqlite } from './driver.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
-import { isFile, refuseSecondPath } from './store-path.ts'
+import { isFile, refuseForeignWal, refuseSecondPath } from './store-path.ts'
 import { withReason } from './with-reason.ts'
 import { startWriter } from './writer-client.ts'
 
@@ -36,6 +36,7 @@ export function sqliteStore(file: string, content: StoreContent) {
 async function findVersion(file: string, entities: Entities) {
   requireWritable(file)
   requireWritable(dirname(file))
+  refuseForeignWal(file)
   if (!isFile(file)) {
     return
   }
