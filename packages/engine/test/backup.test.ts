@@ -599,16 +599,15 @@ test('the WAL of another store is refused by all that opens a store', async () =
   symlinkSync(backup, link)
   const before = snapshot(folder)
   const refusal = `: ${backup}-wal is the WAL of another store: move it away`
-  const restoreInto = (store: string) => restoreStore(store, file, force)
-  const acts: { name: string; look: (store: string) => Promise<unknown> }[] = [
+  const acts: [name: string, act: (store: string) => Promise<unknown>][] = [
     ...looks,
-    { name: 'openStorage', look: store => openStorage({ url: store }) },
-    { name: 'a restore in its place', look: restoreInto },
+    ['openStorage', store => openStorage({ url: store })],
+    ['a restore in its place', store => restoreStore(store, file, force)],
   ]
 
-  for (const { name, look } of acts) {
-    await expect(look(`file:${backup}`), name).rejects.toThrow(refusal)
-    await expect(look(`file:${link}`), `${name}, by a link`).rejects.toThrow(refusal)
+  for (const [name, act] of acts) {
+    await expect(act(`file:${backup}`), name).rejects.toThrow(refusal)
+    await expect(act(`file:${link}`), `${name}, by a link`).rejects.toThrow(refusal)
   }
 
   expect(snapshot(folder)).toEqual(before)
@@ -662,7 +661,7 @@ test('readers change no byte of a store, in use, copied or killed', async () => 
   const before = storesIn(folder)
   const expected = { store: 101, backup: 100, crashed: 101, withoutWal: 100, used: 1 }
 
-  for (const { name, look } of looks) {
+  for (const [name, look] of looks) {
     const notesIn = {
       store: await look(url),
       backup: await look(`file:${backup}`),
@@ -683,7 +682,7 @@ test('the locks of an open store outlast all that reads it', async () => {
   await using storage = await openStorage({ url })
   await storage.notes.insert(note(1))
 
-  for (const { look } of looks) {
+  for (const [, look] of looks) {
     await look(url)
   }
 
@@ -698,7 +697,7 @@ test('an interrupted change is refused by readers, and taken back by a start', a
   const copy = interruptChange()
   const before = snapshot(folder)
 
-  for (const { name, look } of looks) {
+  for (const [name, look] of looks) {
     await expect(look(`file:${copy}`), name).rejects.toThrow(
       /: a change was interrupted: start the server, which takes it back/,
     )

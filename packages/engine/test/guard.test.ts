@@ -328,7 +328,7 @@ describe('a store with a second hard link', () => {
     await storage.notes.insert(note(1))
     linkSync(file, second)
 
-    for (const { name, look } of looks) {
+    for (const [name, look] of looks) {
       await expect(look(`file:${second}`), name).rejects.toThrow(refusal)
     }
 
@@ -354,7 +354,7 @@ test('a store that is mounted alone is not opened', async context => {
 
   await using storage = await openStorage({ url: `file:${file}` })
   await storage.notes.insert(note(1))
-  for (const { name, look } of looks) {
+  for (const [name, look] of looks) {
     await expect(look(`file:${mounted}`), name).rejects.toThrow(refusal)
   }
 })

@@ -104,49 +104,31 @@ export function openFilesIn(folder: string): string[] {
   })
 }
 
-interface Look {
-  readonly name: string
-  /** Resolves to the number of notes in the store. */
-  readonly look: (url: string) => Promise<number>
-}
-
-/** All that reads a store on a file without changing it. */
-export const looks: readonly Look[] = [
-  {
-    name: 'inspectStore',
-    look: async url => (await inspectStore(url)).counts.notes,
+/**
+ * All that reads a store on a file without changing it. Each resolves to the number of
+ * notes in the store.
+ */
+export const looks = Object.entries<(url: string) => Promise<number>>({
+  inspectStore: async url => (await inspectStore(url)).counts.notes,
+  async openReader(url) {
+    await using reader = await openReader(url)
+    return (await reader.counts()).notes
   },
-  {
-    name: 'openReader',
-    async look(url) {
-      await using reader = await openReader(url)
-      return (await reader.counts()).notes
-    },
+  async openSalvage(url) {
+    await using salvage = await openSalvage(url)
+    const notes = await itemsOf(salvage.of('notes').all())
+    return notes.length
   },
-  {
-    name: 'openSalvage',
-    async look(url) {
-      await using salvage = await openSalvage(url)
-      const notes = await itemsOf(salvage.of('notes').all())
-      return notes.length
-    },
+  async backUpStore(url) {
+    const report = await backUpStore(url, join(temporaryFolder(), 'backup'))
+    return report.counts.notes
   },
-  {
-    name: 'backUpStore',
-    async look(url) {
-      const report = await backUpStore(url, join(temporaryFolder(), 'backup'))
-      return report.counts.notes
-    },
+  async restoreStore(url) {
+    const other = `file:${temporaryFolder()}/other.db`
+    const report = await restoreStore(other, url.slice('file:'.length))
+    return report.counts.notes
   },
-  {
-    name: 'restoreStore',
-    async look(url) {
-      const other = `file:${temporaryFolder()}/other.db`
-      const report = await restoreStore(other, url.slice('file:'.length))
-      return report.counts.notes
-    },
-  },
-]
+})
 
 /** Returns the items of all pages. */
 export async function itemsOf<Item>(
