@@ -33,34 +33,22 @@ export function idsOnPages(connection: Database) {
   const pagesOfStore = pagesOf(name, pageBytes)
   const pagesOfWal = pagesOf(`${name}-wal`, pageBytes, walHeaderBytes, frameHeaderBytes)
 
-  const ids = new IdList()
+  // A row takes 8 bytes here, and a list of bigints would take four times as many.
+  let ids = new BigInt64Array(1_024)
+  let count = 0
   for (const pages of [pagesOfStore, pagesOfWal]) {
-    for (const page of pages) {
-      addIds(page, ids)
+    for (const id of idsOn(pages)) {
+      if (count === ids.length) {
+        const larger = new BigInt64Array(2 * count)
+        larger.set(ids)
+        ids = larger
+      }
+      // The array takes the 64 bits as a signed integer.
+      ids[count] = id
+      count += 1
     }
   }
-  return ids.sorted()
-}
-
-/** A list of 64-bit integers that grows, in 8 bytes each. */
-class IdList {
-  #ids = new BigInt64Array(1_024)
-  #count = 0
-
-  add(id: bigint) {
-    if (this.#count === this.#ids.length) {
-      const larger = new BigInt64Array(2 * this.#count)
-      larger.set(this.#ids)
-      this.#ids = larger
-    }
-    // The array takes the 64 bits as a signed integer.
-    this.#ids[this.#count] = id
-    this.#count += 1
-  }
-
-  sorted() {
-    return this.#ids.subarray(0, this.#count).sort()
-  }
+  return ids.subarray(0, count).sort()
 }
 
 /** Yields one page of a file after another, in the same buffer. */
@@ -86,18 +74,21 @@ function* pagesOf(
   }
 }
 
-function addIds(page: Buffer, ids: IdList) {
-  if (page[0] !== tableLeaf) {
-    return
-  }
-  const cellCount = page.readUInt16BE(cellCountOffset)
-  const positionsEnd = cellPositionsOffset + 2 * cellCount
-  const end = Math.min(positionsEnd, page.length - 1)
-  for (let offset = cellPositionsOffset; offset < end; offset += 2) {
-    // A cell begins with the length of its row. The id follows.
-    const cellPosition = page.readUInt16BE(offset)
-    const idPosition = readInteger(page, cellPosition).end
-    ids.add(readInteger(page, idPosition).value)
+/** Yields the ids of rows on those pages that are leaves of tables. */
+function* idsOn(pages: Iterable<Buffer>) {
+  for (const page of pages) {
+    if (page[0] !== tableLeaf) {
+      continue
+    }
+    const cellCount = page.readUInt16BE(cellCountOffset)
+    const positionsEnd = cellPositionsOffset + 2 * cellCount
+    const end = Math.min(positionsEnd, page.length - 1)
+    for (let offset = cellPositionsOffset; offset < end; offset += 2) {
+      // A cell begins with the length of its row. The id follows.
+      const cellPosition = page.readUInt16BE(offset)
+      const idPosition = readInteger(page, cellPosition).end
+      yield readInteger(page, idPosition).value
+    }
   }
 }
 
