@@ -19,7 +19,7 @@ export function openConnection(file: string, options?: Sqlite.Options): Database
 /** Opens a connection whose every commit is fsynced. */
 export function openWriterConnection(file: string, timeout: number): Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
-    waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
+    switchToWal(connection, timeout)
     // With a WAL, better-sqlite3's SQLite would use NORMAL: COMMIT would make no fsync.
     connection.pragma('synchronous = FULL')
     // Without this, macOS reports an fsync as done before the data is on the disk.
@@ -134,14 +134,14 @@ export function prepareChange(
 }
 
 /**
- * Does the work once no other process holds the lock. SQLite itself does not wait for a
- * lock if a reading transaction must become a writing one.
+ * Gives a store a WAL once no other process holds the lock. SQLite itself does not wait
+ * for a lock if a reading transaction must become a writing one.
  */
-function waitForLock(timeoutMs: number, work: () => void) {
+function switchToWal(connection: Database, timeoutMs: number) {
   const endMs = performance.now() + timeoutMs
   while (true) {
     try {
-      work()
+      connection.pragma('journal_mode = WAL')
       return
     } catch (error) {
       if (!isBusy(error) || performance.now() > endMs) {

@@ -36,12 +36,12 @@ export async function startWriter(workerData: WriterData) {
 
   return {
     /** Returns a port by which another thread sends changes of one kind. */
-    connect(kind: ChangeKind): MessagePort {
+    connect(kind: ChangeKind) {
       const { port1, port2 } = new MessageChannel()
       thread.postMessage({ connect: port2, kind } satisfies WriterCommand, [port2])
       return port1
     },
-    async [Symbol.asyncDispose](): Promise<void> {
+    async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
       thread.postMessage('close' satisfies WriterCommand)
       await exited
