@@ -38,7 +38,6 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
   let passed = Promise.withResolvers<void>()
   const failures: (string | undefined)[] = []
   const checkpointer = new Checkpointer({
-    connection,
     guard,
     walBytesMax: pagesMax * pageBytes,
     onPass: () => passed.resolve(),

@@ -1,7 +1,7 @@
 import { fdatasyncSync, fstatSync, statfsSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Database, Statement } from 'better-sqlite3'
+import type { Statement } from 'better-sqlite3'
 import { reasonWithCode } from '../errors.ts'
 import { sleep } from './connection.ts'
 import type { FileGuard, WalPages } from './guard.ts'
@@ -19,8 +19,6 @@ export interface CheckpointerData {
 }
 
 export interface CheckpointerOptions {
-  readonly connection: Database
-  /** Has a descriptor of the database file, which stays open longer than the connection. */
   readonly guard: FileGuard
   /** How long the WAL may become while another program reads an old state, in bytes. */
   readonly walBytesMax: number
@@ -87,7 +85,6 @@ export class Checkpointer {
   readonly #copy: Statement<[], { busy: number }>
   /** The largest number of pages of the WAL. */
   readonly #pagesMax
-  readonly #pageBytes
 
   /** The thread that makes passes. It is started when it is first needed. */
   #thread: Worker | undefined
@@ -97,13 +94,12 @@ export class Checkpointer {
   #failure: string | undefined
 
   constructor(options: CheckpointerOptions) {
-    const { connection, guard } = options
+    const { guard, walBytesMax } = options
     this.#options = options
     this.#guard = guard
-    this.#copy = connection.prepare('pragma wal_checkpoint(passive)')
+    this.#copy = guard.connection.prepare('pragma wal_checkpoint(passive)')
     this.#copy.safeIntegers(false)
-    this.#pageBytes = readPragma(connection, 'page_size')
-    this.#pagesMax = options.walBytesMax / this.#pageBytes
+    this.#pagesMax = walBytesMax / guard.pageBytes
   }
 
   /**
@@ -184,9 +180,8 @@ export class Checkpointer {
   }
 
   #startThread() {
-    const { name: file } = this.#options.connection
-    const { descriptor } = this.#guard
-    const workerData: CheckpointerData = { file, descriptor }
+    const { connection, descriptor } = this.#guard
+    const workerData: CheckpointerData = { file: connection.name, descriptor }
     // `.ts` in tests, `.js` in a build.
     const name = `./checkpointer-thread${extname(import.meta.url)}`
     const thread = new Worker(new URL(name, import.meta.url), {
@@ -245,12 +240,11 @@ export class Checkpointer {
    * transaction makes it longer.
    */
   #isDiskNearlyFull() {
-    const { connection } = this.#options
+    const { connection, descriptor, pageBytes } = this.#guard
     const pages = readPragma(connection, 'page_count')
-    const { size } = fstatSync(this.#guard.descriptor)
-    const growthBytes = pages * this.#pageBytes - size
+    const growthBytes = pages * pageBytes - fstatSync(descriptor).size
     const { bavail, bsize } = statfsSync(dirname(connection.name))
-    return bavail * bsize < growthBytes + longPages * this.#pageBytes
+    return bavail * bsize < growthBytes + longPages * pageBytes
   }
 }
 

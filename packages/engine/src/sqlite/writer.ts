@@ -62,7 +62,7 @@ const checkEveryMs = 10
  * How often a timer checks the files and the WAL, under load or not. A blocked writer
  * then tries to recover.
  */
-const timedCheckEveryMs = 1_000
+const checkTimerMs = 1_000
 
 /**
  * The only writer of a store. It makes the changes of all threads.
@@ -106,7 +106,6 @@ const timedCheckEveryMs = 1_000
  * - A crash that restores a failed transaction after the writer is open again.
  */
 export class Writer {
-  readonly #connection
   readonly #lockTimeoutMs
   /** The changes by the names with which threads send them. */
   readonly #prepared = new Map<string, PreparedChange>()
@@ -130,7 +129,6 @@ export class Writer {
     connection: Database,
     { changeStatements, lockTimeoutMs, walBytesMax }: WriterOptions,
   ) {
-    this.#connection = connection
     this.#lockTimeoutMs = lockTimeoutMs
     for (const [name, change] of changeStatements) {
       this.#prepared.set(name, prepareChange(connection, change))
@@ -139,19 +137,23 @@ export class Writer {
     connection.pragma('user_version')
     this.#guard = new FileGuard(connection)
     this.#checkpointer = new Checkpointer({
-      connection,
       guard: this.#guard,
       walBytesMax,
       onPass: () => this.#checkpoint(),
       handleErrors: work => this.#blockOnError(work),
-      onFailureChange: reason => this.#reportCheckpointFailure(reason),
+      onFailureChange: checkpointFailure => {
+        // The thread that opened the store was the first.
+        const [sender] = this.#arrivals.senders.keys()
+        if (sender !== undefined) {
+          post(sender, { checkpointFailure })
+        }
+      },
     })
 
     // A transaction that begins with a read may be refused its first write without
     // waiting for the lock. So this one takes the lock when it begins.
     this.#runTransaction = connection.transaction(() => this.#makeChanges()).immediate
-    const check = () => this.#checkEachSecond()
-    this.#checkTimer = setInterval(check, timedCheckEveryMs).unref()
+    this.#checkTimer = setInterval(() => this.#checkEachSecond(), checkTimerMs).unref()
   }
 
   /** Takes groups of changes from a port, and answers there. */
@@ -309,8 +311,9 @@ export class Writer {
         return false
       }
       // It has no meaning. SQLite follows the greatest number of 32 bits by 0.
-      const userVersion = readPragma(this.#connection, 'user_version')
-      this.#connection.pragma(`user_version = ${userVersion + 1}`)
+      const { connection } = this.#guard
+      const userVersion = readPragma(connection, 'user_version')
+      connection.pragma(`user_version = ${userVersion + 1}`)
       this.#guard.check()
       return true
     } catch {
@@ -323,14 +326,6 @@ export class Writer {
     this.#blockedBecause = blockedBecause
     for (const sender of this.#arrivals.senders.keys()) {
       post(sender, { blockedBecause })
-    }
-  }
-
-  /** Tells the thread that opened the store, which was the first. */
-  #reportCheckpointFailure(checkpointFailure: string | undefined) {
-    const [sender] = this.#arrivals.senders.keys()
-    if (sender !== undefined) {
-      post(sender, { checkpointFailure })
     }
   }
 }
