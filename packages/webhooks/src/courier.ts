@@ -2,8 +2,14 @@ import { setTimeout } from 'node:timers/promises'
 import { isDomainError, textBytes } from '@plant-store/domain'
 import type { SendPost } from './attempt.ts'
 import { type CourierLimits, courierLimits } from './courier-limits.ts'
-import type { Claim, Outbox, WebhookRepository } from './ports.ts'
-import { type DeliveryFailure, deliverInOrder, type RoundEnd } from './round.ts'
+import type {
+  Claim,
+  ClaimOutcome,
+  FailedAttempt,
+  Outbox,
+  WebhookRepository,
+} from './ports.ts'
+import { deliverInOrder } from './round.ts'
 import type { WebhookId } from './webhook.ts'
 
 /** A report for operators, sent after the store has answered the change behind it. */
@@ -45,13 +51,6 @@ export interface CourierSignals {
   readonly abort: AbortSignal
 }
 
-type CourierState =
-  | { readonly kind: 'running' }
-  /**
-   * A round ended by a defect, which `run` rejects with once the other rounds have ended.
-   */
-  | { readonly kind: 'failed'; readonly defect: unknown }
-
 /**
  * Claims the due deliveries of one webhook from the outbox, under a lease, and delivers
  * them in a round: one after another in order of creation. Then it settles the outcome,
@@ -61,7 +60,7 @@ type CourierState =
  * - While the courier is **running**, it claims and begins rounds. If nothing is due, or
  *   too much is in progress, it waits: for a moment, or for the end of a round.
  * - After a stop it claims nothing more, and waits until every round has ended.
- * - After a defect it has **failed**, and does the same. An outage of the store is no
+ * - After a defect it does the same, and then rejects. An outage of the store is no
  *   defect: the lease expires, and the deliveries are made again.
  *
  * No delivery begins later than its lease allows, so no other process makes it at the
@@ -71,7 +70,11 @@ export class Courier {
   readonly #options: CourierOptions
   readonly #limits: CourierLimits
   readonly #clock: CourierClock
-  #state: CourierState = { kind: 'running' }
+  /**
+   * The defect that ended a round, if one did. `run` rejects with it once the other rounds
+   * have ended.
+   */
+  #defect: unknown
   /** The rounds in progress. They never reject. */
   readonly #rounds = new Set<Promise<void>>()
   /** The UTF-8 bytes of the texts in the claims of all rounds in progress. */
@@ -99,21 +102,22 @@ export class Courier {
    */
   async run(signals: CourierSignals): Promise<void> {
     this.#countAtMs = this.#clock.elapsed()
-    while (this.#state.kind === 'running' && !signals.stop.aborted) {
+    while (this.#defect === undefined && !signals.stop.aborted) {
       await this.#countIfDue()
       // The lease begins after the claim is asked for, however late the claim arrives.
       const askedAtMs = this.#clock.elapsed()
       const claim = await this.#claim()
       if (claim === undefined) {
-        await this.#waitForWork(signals.stop)
+        const pause = this.#clock.wait(this.#limits.pollMs, signals.stop)
+        await Promise.race([pause, ...this.#rounds])
       } else {
         this.#beginRound(claim, askedAtMs, signals)
       }
     }
 
     await Promise.all(this.#rounds)
-    if (this.#state.kind === 'failed') {
-      throw this.#state.defect
+    if (this.#defect !== undefined) {
+      throw this.#defect
     }
   }
 
@@ -135,10 +139,6 @@ export class Courier {
     return claiming.catch(passOverOutage)
   }
 
-  async #waitForWork(stop: AbortSignal): Promise<void> {
-    await Promise.race([this.#clock.wait(this.#limits.pollMs, stop), ...this.#rounds])
-  }
-
   #beginRound(claim: Claim, askedAtMs: number, signals: CourierSignals): void {
     const textBytesOfClaim = claim.deliveries.reduce(
       (sum, { plant }) => sum + textBytes(plant),
@@ -147,16 +147,14 @@ export class Courier {
     this.#heldTextBytes += textBytesOfClaim
     const round = this.#deliver(claim, askedAtMs, signals)
       .catch(passOverOutage)
-      .catch(defect => this.#fail(defect))
+      .catch(defect => {
+        this.#defect = defect
+      })
       .then(() => {
         this.#heldTextBytes -= textBytesOfClaim
         this.#rounds.delete(round)
       })
     this.#rounds.add(round)
-  }
-
-  #fail(defect: unknown): void {
-    this.#state = { kind: 'failed', defect }
   }
 
   async #deliver(
@@ -168,49 +166,50 @@ export class Courier {
       const isInTime = this.#clock.elapsed() - askedAtMs < this.#limits.claimTimeMs
       return isInTime && !stop.aborted
     }
-    const end = await deliverInOrder(claim, {
+    const outcome = await deliverInOrder(claim, {
       limits: this.#limits,
       send: this.#options.post,
       mayContinue,
       pause: () => this.#clock.wait(this.#limits.excessivePauseMs, stop),
       abort,
     })
-    await this.#settle(claim, end)
+    await this.#settle(claim, outcome)
   }
 
   /**
    * Reports after the store has answered, because it may fail. It may also have kept
    * nothing: the lease may be lost, or the webhook may be removed already.
    */
-  async #settle(claim: Claim, end: RoundEnd): Promise<void> {
+  async #settle(claim: Claim, outcome: ClaimOutcome | 'gone'): Promise<void> {
     const { outbox, webhooks, report } = this.#options
     const webhook = claim.webhook.id
-    if (end.kind === 'gone') {
+    if (outcome === 'gone') {
       await webhooks.remove(webhook)
       report({ event: 'removed', webhook })
       return
     }
 
-    const { delivered, failure } = end
-    await outbox.settle(claim, {
-      delivered,
-      ...(failure !== undefined && { failed: failure.attempt }),
-    })
+    await outbox.settle(claim, outcome)
+    const { delivered, failed } = outcome
     if (delivered.length > 0) {
       report({ event: 'delivered', webhook, count: delivered.length })
     }
-    if (failure !== undefined) {
-      this.#reportFailure(webhook, failure)
+    if (failed !== undefined) {
+      this.#reportFailure(claim, failed)
     }
   }
 
-  #reportFailure(webhook: WebhookId, { delivery, attempt }: DeliveryFailure): void {
+  #reportFailure(
+    { webhook: { id: webhook }, deliveries }: Claim,
+    failed: FailedAttempt,
+  ): void {
     const { report } = this.#options
-    const { reason, retryInMs, claimInMs } = attempt
+    const { id, reason, retryInMs, claimInMs } = failed
+    const delivery = deliveries.find(each => each.id === id)
     const isGivenUp = retryInMs === undefined
     const isStopped = claimInMs === undefined
     const event = isGivenUp ? 'given-up' : 'attempt-failed'
-    report({ event, webhook, reason, plantId: `${delivery.plant.id}` })
+    report({ event, webhook, reason, plantId: `${delivery?.plant.id}` })
     if (isStopped) {
       report({ event: 'stopped', webhook, reason })
     }

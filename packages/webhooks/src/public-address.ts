@@ -3,31 +3,26 @@ import ipaddr from 'ipaddr.js'
 /** All public IPv6 addresses are in this network, but those of translators. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
-interface TranslatedNetwork {
-  readonly network: ReturnType<typeof ipaddr.IPv6.parseCIDR>
-  /** The position of the IPv4 address among the 16 octets. */
-  readonly ipv4At: number
-}
-
 /**
- * The networks whose IPv6 addresses lead to the IPv4 address within them.
+ * The networks whose IPv6 addresses lead to the IPv4 address within them, with its
+ * position among the 16 octets.
  *
  * A local NAT64 may also use the rest of 64:ff9b:1::/48, where the position of the IPv4
  * address is unknown, so addresses there are not public. Neither are those of Teredo,
  * which is no longer in use.
  */
-const translatedNetworks: readonly TranslatedNetwork[] = [
+const translatedNetworks = [
   // IPv4-mapped (RFC 4291)
-  { network: ipaddr.IPv6.parseCIDR('::ffff:0:0/96'), ipv4At: 12 },
+  { cidr: '::ffff:0:0/96', ipv4At: 12 },
   // IPv4-translated (RFC 7915)
-  { network: ipaddr.IPv6.parseCIDR('::ffff:0:0:0/96'), ipv4At: 12 },
+  { cidr: '::ffff:0:0:0/96', ipv4At: 12 },
   // NAT64 (RFC 6052)
-  { network: ipaddr.IPv6.parseCIDR('64:ff9b::/96'), ipv4At: 12 },
+  { cidr: '64:ff9b::/96', ipv4At: 12 },
   // local NAT64 (RFC 8215)
-  { network: ipaddr.IPv6.parseCIDR('64:ff9b:1::/96'), ipv4At: 12 },
+  { cidr: '64:ff9b:1::/96', ipv4At: 12 },
   // 6to4 (RFC 3056)
-  { network: ipaddr.IPv6.parseCIDR('2002::/16'), ipv4At: 2 },
-]
+  { cidr: '2002::/16', ipv4At: 2 },
+].map(({ cidr, ipv4At }) => ({ network: ipaddr.IPv6.parseCIDR(cidr), ipv4At }))
 
 /**
  * Returns whether more than this machine and private networks can reach an IP address.

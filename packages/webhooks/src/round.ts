@@ -1,23 +1,6 @@
 import { type AttemptOutcome, attempt, type SendPost } from './attempt.ts'
 import type { CourierLimits } from './courier-limits.ts'
-import type { Claim, Delivery, FailedAttempt } from './ports.ts'
-
-/** How the deliveries of a claim end. */
-export type RoundEnd =
-  /** The listener answered that it is gone. */
-  | { readonly kind: 'gone' }
-  | {
-      readonly kind: 'settled'
-      /** The ids of the deliveries that were received. */
-      readonly delivered: readonly bigint[]
-      /** The attempt after those, if it failed. No other delivery was tried after it. */
-      readonly failure?: DeliveryFailure
-    }
-
-export interface DeliveryFailure {
-  readonly delivery: Delivery
-  readonly attempt: FailedAttempt
-}
+import type { Claim, ClaimOutcome, Delivery, FailedAttempt } from './ports.ts'
 
 export interface RoundOptions {
   readonly limits: CourierLimits
@@ -31,11 +14,14 @@ export interface RoundOptions {
   readonly abort: AbortSignal
 }
 
-/** Delivers one after another, in order of creation, until one fails. */
+/**
+ * Delivers one after another, in order of creation, until one fails. Resolves to `gone` if
+ * the listener answered that it is.
+ */
 export async function deliverInOrder(
   claim: Claim,
   options: RoundOptions,
-): Promise<RoundEnd> {
+): Promise<ClaimOutcome | 'gone'> {
   const { limits, send, mayContinue, pause, abort } = options
   const delivered: bigint[] = []
   for (const delivery of claim.deliveries) {
@@ -44,22 +30,21 @@ export async function deliverInOrder(
     }
     const outcome = await attempt(send, claim, delivery, abort)
     if (outcome.kind === 'gone') {
-      return outcome
+      return 'gone'
     }
     if (outcome.kind === 'aborted') {
       break
     }
     if (outcome.kind === 'failed') {
       const failed = { claim, delivery, outcome, hasDelivered: delivered.length > 0 }
-      const failure = { delivery, attempt: failedAttempt(failed, limits) }
-      return { kind: 'settled', delivered, failure }
+      return { delivered, failed: failedAttempt(failed, limits) }
     }
     delivered.push(delivery.id)
     if (outcome.isExcessive) {
       await pause()
     }
   }
-  return { kind: 'settled', delivered }
+  return { delivered }
 }
 
 interface Failed {
