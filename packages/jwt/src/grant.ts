@@ -21,39 +21,44 @@ export function grantOf(payload: JWTPayload): Grant {
   }
   // The verifier requires the claim `exp`, as a number.
   const expiresAtMs = Number(exp) * 1000
-  return { holder: { name: sub }, expiresAtMs, ...scopesOf(payload) }
+  const [granted, source] = grantedIn(payload)
+  return {
+    holder: { name: sub },
+    scopes: scopes.filter(scope => granted.includes(scope)),
+    source,
+    expiresAtMs,
+  }
 }
 
-/** If a provider sets permissions, the scope is only what the client asked for. */
-function scopesOf(payload: JWTPayload): Pick<Grant, 'scopes' | 'source'> {
-  const { permissions, scope } = payload
-  const hasPermissions = permissions !== undefined && permissions !== null
-  if (hasPermissions && !Array.isArray(permissions)) {
-    return { scopes: [], source: 'its claim "permissions" must be a list of texts' }
+/**
+ * Returns what the claim of the scopes grants, and the `source` of a grant. If a provider
+ * sets permissions, the scope is only what the client asked for.
+ */
+function grantedIn({
+  permissions,
+  scope,
+  scp,
+}: JWTPayload): readonly [granted: readonly unknown[], source: string] {
+  if (Array.isArray(permissions)) {
+    return [permissions, 'its scopes are those of the claim "permissions"']
   }
-  if (hasPermissions) {
-    const source = 'its scopes are those of the claim "permissions"'
-    return { scopes: known(permissions), source }
+  if (isGiven(permissions)) {
+    return [[], 'its claim "permissions" must be a list of texts']
   }
   if (typeof scope === 'string') {
-    return {
-      scopes: known(scope.split(' ')),
-      source: 'its claim "scope" has other words',
-    }
+    return [scope.split(' '), 'its claim "scope" has other words']
   }
-  if (scope !== undefined && scope !== null) {
-    const source =
-      'its claim "scope" must be a text, with a space between two scopes (RFC 8693)'
-    return { scopes: [], source }
+  if (isGiven(scope)) {
+    return [
+      [],
+      'its claim "scope" must be a text, with a space between two scopes (RFC 8693)',
+    ]
   }
   const source =
     'scopes are read from its claim "permissions" or "scope", and it has none'
-  if (payload['scp'] !== undefined) {
-    return { scopes: [], source: `${source}: "scp" is not read` }
-  }
-  return { scopes: [], source }
+  return [[], scp === undefined ? source : `${source}: "scp" is not read`]
 }
 
-function known(granted: readonly unknown[]): readonly Scope[] {
-  return scopes.filter(scope => granted.includes(scope))
+function isGiven(claim: unknown): boolean {
+  return claim !== undefined && claim !== null
 }

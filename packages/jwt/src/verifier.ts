@@ -17,7 +17,7 @@ export interface VerifierOptions {
  * Resolves to the claims of a token that is valid, and rejects with an AccessError
  * otherwise.
  */
-export type Verify = (token: string) => Promise<JWTPayload>
+type Verify = (token: string) => Promise<JWTPayload>
 
 export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify {
   const verifyOptions: JWTVerifyOptions = {
@@ -28,21 +28,12 @@ export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify
     requiredClaims: ['exp', 'sub'],
   }
 
-  const verifyWithProvider = async (token: string): Promise<JWTPayload> => {
-    try {
-      const { payload } = await jwtVerify(token, keySet.find, verifyOptions)
-      return payload
-    } catch (error) {
-      if (error instanceof errors.JWKSMultipleMatchingKeys) {
-        return verifyWithEach(error, token, verifyOptions)
-      }
-      throw error
-    }
-  }
-
   return async token => {
     try {
-      return await verifyWithProvider(token)
+      const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(
+        error => verifyWithEach(error, token, verifyOptions),
+      )
+      return payload
     } catch (error) {
       if (error instanceof errors.JOSEError) {
         throw refusalOf(error)
@@ -56,31 +47,32 @@ export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify
  * Verifies a token with each key that fits its header, because a provider may publish a
  * key twice, or two keys with one `kid` or with none. Only a wrong signature leads to the
  * next key.
+ *
+ * @throws the refusal unless it says that several keys fit
  */
 async function verifyWithEach(
-  fittingKeys: errors.JWKSMultipleMatchingKeys,
+  refusal: unknown,
   token: string,
   options: JWTVerifyOptions,
-): Promise<JWTPayload> {
+) {
+  if (!(refusal instanceof errors.JWKSMultipleMatchingKeys)) {
+    throw refusal
+  }
   // jose leaves out keys that it cannot import.
   let failure: unknown = new Error('none of its keys that fit a token can be imported')
-  for await (const key of fittingKeys) {
+  for await (const key of refusal) {
     try {
-      const { payload } = await jwtVerify(token, key, options)
-      return payload
+      return await jwtVerify(token, key, options)
     } catch (error) {
-      if (!isFaultOfKey(error)) {
+      // A key of the provider that is too short is a TypeError.
+      const isFaultOfKey =
+        error instanceof errors.JWSSignatureVerificationFailed ||
+        error instanceof TypeError
+      if (!isFaultOfKey) {
         throw error
       }
       failure = error
     }
   }
   throw failure
-}
-
-/** A key of the provider that is too short is a TypeError. */
-function isFaultOfKey(error: unknown): boolean {
-  return (
-    error instanceof errors.JWSSignatureVerificationFailed || error instanceof TypeError
-  )
 }
