@@ -122,19 +122,18 @@ export class Courier {
   }
 
   async #claim(): Promise<Claim | undefined> {
-    const { webhooksMax, heldTextBytesMax } = this.#limits
+    const limits = this.#limits
     const isBusy =
-      this.#rounds.size >= webhooksMax || this.#heldTextBytes >= heldTextBytesMax
+      this.#rounds.size >= limits.webhooksMax ||
+      this.#heldTextBytes >= limits.heldTextBytesMax
     if (isBusy) {
       return undefined
     }
-    const { claimTimeMs, deliveryTimeoutMs, claimRowsMax, claimTextBytesMax } =
-      this.#limits
     const claiming = this.#options.outbox.claim({
       // The last delivery of the claim ends in the first half of the lease.
-      leaseMs: 2 * (claimTimeMs + deliveryTimeoutMs),
-      rowsMax: claimRowsMax,
-      textBytesMax: claimTextBytesMax,
+      leaseMs: 2 * (limits.claimTimeMs + limits.deliveryTimeoutMs),
+      rowsMax: limits.claimRowsMax,
+      textBytesMax: limits.claimTextBytesMax,
     })
     return claiming.catch(passOverOutage)
   }
