@@ -90,6 +90,9 @@ test('nothing is replaced by chance', async () => {
     $ backup kept
     ! plant-store: …kept already exists: use --force to replace it
     [1]
+    $ backup none/
+    ! plant-store: …none/ is a folder
+    [1]
     $ backup data/store.db --force
     ! plant-store: data/store.db is the store itself
     [1]

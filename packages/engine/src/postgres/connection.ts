@@ -133,17 +133,18 @@ export class Connection extends pg.Client implements AsyncDisposable {
  * Lets a stream fail with what its reader throws. pg throws at a kind of authentication
  * that it does not know, such as GSS, and that would end the process.
  */
-function catchThrown(stream: Duplex): void {
-  const [read] = stream.listeners('data') as ((chunk: Buffer) => void)[]
-  assert(read !== undefined, 'pg reads the stream')
-  stream.off('data', read)
-  stream.on('data', chunk => {
-    try {
-      read(chunk)
-    } catch (error) {
-      stream.destroy(error as Error)
-    }
-  })
+function catchThrown(stream: Duplex) {
+  const readers = stream.listeners('data')
+  stream.removeAllListeners('data')
+  for (const read of readers) {
+    stream.on('data', chunk => {
+      try {
+        read(chunk)
+      } catch (error) {
+        stream.destroy(error as Error)
+      }
+    })
+  }
 }
 
 /**

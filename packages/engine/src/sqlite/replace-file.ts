@@ -105,6 +105,10 @@ function removeStalePartials(folder: string) {
 }
 
 function refuseTarget(file: string, named: string, force: boolean) {
+  if (named.endsWith('/')) {
+    throw new Error(`${named} is a folder`)
+  }
+
   // Beside a store, these names are those of its own files.
   const suffix = sideFileSuffixes.find(each => file.endsWith(each)) ?? ''
   const store = file.slice(0, file.length - suffix.length)
