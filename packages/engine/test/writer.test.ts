@@ -60,7 +60,8 @@ async function open(
     file,
     connection,
     connect,
-    threads: [connect('single'), connect('single')] as const,
+    one: connect('single'),
+    other: connect('single'),
   }
 }
 
@@ -86,9 +87,8 @@ const insertOf = (id: number, text = '', name = 'notes.insert'): Change => [
 ]
 
 test('groups that wait together share a commit, which one thread hears of', async () => {
-  const { threads } = await open()
+  const { one, other } = await open()
   const startMs = performance.now()
-  const [one, other] = threads
   one.send(1, 2)
   other.send(2, 3)
 
@@ -104,8 +104,7 @@ test('groups that wait together share a commit, which one thread hears of', asyn
 })
 
 test('groups of a transaction that fails fail together', async () => {
-  const { connection, threads } = await open()
-  const [one, other] = threads
+  const { connection, one, other } = await open()
   connection.exec(`
     create trigger full before insert on notes when new.id = 4
     begin select raise(abort, 'no more'); end`)
@@ -121,8 +120,7 @@ test('groups of a transaction that fails fail together', async () => {
 })
 
 test('an outage that cannot be overwritten lasts until it can', async () => {
-  const { connection, threads } = await open()
-  const [one, other] = threads
+  const { connection, one, other } = await open()
   const blocked = { blockedBecause: expect.stringContaining('SQLITE_READONLY') }
 
   connection.pragma('query_only = on')
@@ -141,16 +139,15 @@ test('an outage that cannot be overwritten lasts until it can', async () => {
 })
 
 test('each outage of moved files begins and ends within a second', async () => {
-  const { file, connection, threads } = await open()
+  const { file, connection, other } = await open()
   const folder = dirname(file)
-  const [, thread] = threads
   for (const outages of [1n, 2n]) {
     renameSync(folder, `${folder}-moved`)
     vi.advanceTimersByTime(1_000)
-    const begun = await thread.answer()
+    const begun = await other.answer()
     renameSync(`${folder}-moved`, folder)
     vi.advanceTimersByTime(1_000)
-    const ended = await thread.answer()
+    const ended = await other.answer()
 
     const blockedBecause = expect.stringContaining('removed, moved or replaced')
     expect(begun, `outage ${outages}`).toEqual({ blockedBecause })
@@ -176,8 +173,7 @@ function hurryClock() {
 }
 
 test('a change is answered before the WAL is copied', async () => {
-  const { connection, threads } = await open()
-  const [one] = threads
+  const { connection, one } = await open()
   lengthenWal(connection, 24_000)
   hurryClock()
   const fdatasync = spyOnFs('fdatasyncSync')
@@ -191,8 +187,7 @@ test('a change is answered before the WAL is copied', async () => {
 })
 
 test('a change that makes the WAL too long is stored, the next refused', async () => {
-  const { file, connection, threads } = await open()
-  const [one] = threads
+  const { file, connection, one } = await open()
   const reader = new Database(file, { readonly: true })
   reader.exec('begin').pragma('user_version')
   lengthenWal(connection, longPages)
@@ -213,10 +208,9 @@ test('a change that makes the WAL too long is stored, the next refused', async (
 
 test('changes are made while the WAL cannot be copied', async () => {
   let isFailing = true
-  const { connection, threads } = await open(512, each =>
+  const { connection, one } = await open(512, each =>
     failStatements(each, 'passive', () => isFailing),
   )
-  const [one] = threads
   lengthenWal(connection, 24_000)
   hurryClock()
   const made = { affectedRows: [1] }
@@ -239,14 +233,13 @@ test('a WAL of unknown length blocks the writer until it is known', async () => 
   let answer: unknown
   let readAnswer = (): unknown => undefined
   let isFailing = true
-  const { threads } = await open(512, connection =>
+  const { one } = await open(512, connection =>
     failStatements(connection, 'noop', () => {
       // Until the change is answered, the guard of the files reads the length.
       answer ??= readAnswer()
       return answer !== undefined && isFailing
     }),
   )
-  const [one] = threads
   readAnswer = one.answerSoFar
   hurryClock()
 
@@ -287,8 +280,7 @@ test('a transaction is bounded by what it writes, copies included', async () => 
 })
 
 test('a process that can open no further file makes changes', async () => {
-  const { threads } = await open()
-  const [one] = threads
+  const { one } = await open()
   hurryClock()
   const tooMany = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
   spyOnFs('openSync').mockImplementation(() => {
