@@ -24,8 +24,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isDamage, readLastBackup, StoreInUseError } from '@plant-store/engine'
-import { noTracer, trace } from '@plant-store/harness'
-import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { needs, temporaryFolder, traceOrSkip } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -148,10 +147,7 @@ test('a backup under changes is the store as it was when it began', async () => 
 
 test('copies are on the disk before they are reported', async context => {
   load(0, 100)
-  const tracer = await trace(process.pid, '/^(unlink|rename)')
-  if (tracer === undefined) {
-    return context.skip(noTracer)
-  }
+  const tracer = await traceOrSkip(context, '/^(unlink|rename)')
 
   await backUpStore(url, backup)
   await restoreStore(url, backup, force)

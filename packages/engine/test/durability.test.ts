@@ -1,7 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { noTracer, trace } from '@plant-store/harness'
-import { temporaryFolder } from '@plant-store/harness/vitest'
+import { temporaryFolder, traceOrSkip } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
 import { type Notes, note, notesFrom, openStorage } from './notes.ts'
 import { databases, makePlace, newFile } from './places.ts'
@@ -58,18 +57,15 @@ test.each(databases)('stores on %s race for an id, and one wins', async name => 
 
 test('each change alone is fsynced, and changes that come together share', async context => {
   await using storage = await openStorage({ url: `file:${newFile()}` })
-  const alone = await trace(process.pid)
-  if (alone === undefined) {
-    return context.skip(noTracer)
-  }
+  const alone = await traceOrSkip(context)
 
   for (const each of notesFrom(1, 30)) {
     await storage.notes.insert(each)
   }
   const syncsAlone = countSyncs(await alone.detach())
-  const together = await trace(process.pid)
+  const together = await traceOrSkip(context)
   await insertAtOnce(storage.notes, 1_000, 256)
-  const syncsTogether = countSyncs((await together?.detach()) ?? [])
+  const syncsTogether = countSyncs(await together.detach())
 
   expect(syncsAlone).toBeGreaterThanOrEqual(30)
   expect(syncsTogether).toBeGreaterThanOrEqual(1)
@@ -78,10 +74,7 @@ test('each change alone is fsynced, and changes that come together share', async
 
 test('the new folders of a store are on the disk, each in the one above', async context => {
   const folder = temporaryFolder()
-  const tracer = await trace(process.pid)
-  if (tracer === undefined) {
-    return context.skip(noTracer)
-  }
+  const tracer = await traceOrSkip(context)
 
   await using _ = await openStorage({ url: `file:${join(folder, 'a/b/notes.db')}` })
 
@@ -92,10 +85,7 @@ test('the new folders of a store are on the disk, each in the one above', async 
 
 test('a store is not made on a full disk, and is made once it has room', async context => {
   const url = `file:${newFile()}`
-  const tracer = await trace(process.pid, 'pwrite64:error=ENOSPC')
-  if (tracer === undefined) {
-    return context.skip(noTracer)
-  }
+  const tracer = await traceOrSkip(context, 'pwrite64:error=ENOSPC')
 
   const refused = openStorage({ url })
 
@@ -115,10 +105,7 @@ describe('changes that a disk refuses are not kept', () => {
     const file = newFile()
     await using storage = await openStorage({ url: `file:${file}` })
     await insertAtOnce(storage.notes, 1, 3)
-    const tracer = await trace(process.pid, fault)
-    if (tracer === undefined) {
-      return context.skip(noTracer)
-    }
+    const tracer = await traceOrSkip(context, fault)
 
     const refused = await insertAtOnce(storage.notes, 100, 3)
     const next = await insertAtOnce(storage.notes, 4, 3)
@@ -134,10 +121,7 @@ describe('changes that a disk refuses are not kept', () => {
     await using storage = await openStorage({ url: `file:${file}` })
     await using second = await openStorage({ url: `file:${newFile()}` })
     await storage.notes.insert(note(1))
-    const tracer = await trace(process.pid, 'fsync,fdatasync:error=EIO')
-    if (tracer === undefined) {
-      return context.skip(noTracer)
-    }
+    const tracer = await traceOrSkip(context, 'fsync,fdatasync:error=EIO')
     const unavailable = { code: 'store-unavailable' }
 
     await expect(storage.notes.insert(note(100))).rejects.toMatchObject(unavailable)

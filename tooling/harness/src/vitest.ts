@@ -1,8 +1,9 @@
-import { inject, onTestFinished } from 'vitest'
+import { inject, onTestFinished, type TestContext } from 'vitest'
 import { takePort } from './ports.ts'
 import { createDatabase, createSchema, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
+import { noTracer, trace } from './trace.ts'
 
 const missing = new Set<string>()
 
@@ -32,6 +33,16 @@ export function temporaryFolder(
   const folder = disposableFolder()
   onFinished(() => folder[Symbol.dispose]())
   return folder.path
+}
+
+/**
+ * Traces this process, or skips the test where it may not be traced.
+ *
+ * @param inject as for `trace`
+ */
+export async function traceOrSkip({ skip }: TestContext, inject?: string) {
+  const tracer = await trace(process.pid, inject)
+  return tracer ?? skip(noTracer)
 }
 
 /** Makes a database on the server of `postgres-setup`, which all test files share. */
