@@ -46,7 +46,10 @@ test('serve --check says what a start would do, and changes nothing', async () =
   const port = await portTakenForTest()
 
   const fine = await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)
-  const faulty = await check({ PORT: `${port}`, DATABASE_URL: 'file:/dev/null' })
+  const faults = { PORT: `${port}`, DATABASE_URL: 'file:/dev/null' }
+  const faulty = await check(faults)
+  // As a script writes them whose variables are not set.
+  const withEmptyOptions = await check(faults, '--port', '', '--database', '')
 
   expect(fine).toEqual({
     code: 0,
@@ -58,6 +61,7 @@ test('serve --check says what a start would do, and changes nothing', async () =
     stdout: '',
     stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: the store /dev/null cannot be opened: /dev/null is not a file\n`,
   })
+  expect(withEmptyOptions).toEqual(faulty)
   expect(readdirSync(place.folder)).toEqual([])
 })
 

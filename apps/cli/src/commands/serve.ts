@@ -28,11 +28,12 @@ All settings come from the environment, among them:
 docs/settings.md lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }, command) => {
-    if (command.getOptionValueSource('database') === 'cli') {
+    // An empty option counts as none, as an empty variable does.
+    if (DATABASE_URL && command.getOptionValueSource('database') === 'cli') {
       delete process.env['DATABASE_URL_FILE']
     }
     for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL })) {
-      if (value !== undefined) {
+      if (value) {
         process.env[name] = value
       }
     }
