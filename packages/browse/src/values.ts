@@ -1,3 +1,4 @@
+import { int64Problem, isInt64 } from '@plant-store/client/page'
 import { element } from './dom.ts'
 import { writeJsonRecord } from './json.ts'
 
@@ -61,17 +62,14 @@ export const invisibleOrSpace = RegExp(String.raw`(\r\n|[${hidden}\p{Z}])`, 'u')
 
 /** Returns a text with a sign in place of each character that the expression matches. */
 export function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
-  const nodes: (Node | string)[] = []
-  for (const [index, part] of text.split(replaced).entries()) {
+  return text.split(replaced).flatMap<Node | string>((part, index) => {
     const isMatch = index % 2 === 1
-    if (isMatch) {
-      // A line may break after a sign, as after a space.
-      nodes.push(createSign(signs[part] ?? toCode(part), part), element('wbr'))
-    } else {
-      nodes.push(part)
+    if (!isMatch) {
+      return part
     }
-  }
-  return nodes
+    // A line may break after a sign, as after a space.
+    return [createSign(signs[part] ?? toCode(part), part), element('wbr')]
+  })
 }
 
 const signs: Readonly<Record<string, string>> = {
@@ -87,9 +85,6 @@ export function toCode(character: string): string {
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-const int64Min = -9_223_372_036_854_775_808n
-const int64Max = 9_223_372_036_854_775_807n
-
 /** Returns the integer that a user has typed, or `undefined` if it is no id. */
 export function readInteger(text: string): bigint | undefined {
   const digits = text.trim()
@@ -97,10 +92,7 @@ export function readInteger(text: string): bigint | undefined {
     return undefined
   }
   const integer = BigInt(digits)
-  if (integer < int64Min || integer > int64Max) {
-    return undefined
-  }
-  return integer
+  return isInt64(integer) ? integer : undefined
 }
 
 /** Returns what is wrong with a text for which `readInteger` returns `undefined`. */
@@ -108,5 +100,5 @@ export function integerProblem(text: string): string {
   if (/[^\d-]/.test(text.trim())) {
     return 'takes digits and a minus sign only'
   }
-  return `must be an integer from ${int64Min} to ${int64Max}`
+  return int64Problem
 }
