@@ -34,28 +34,25 @@ function createField(name: string, label: string) {
   })
   Object.assign(clear, { ariaLabel: `Clear ${label}`, hidden: true })
   fieldset.append(element('div', {}, element('label', {}, `${label} `, input), clear))
-  // The value in the place, and the text of the input for it. The two differ if the input
-  // cannot show the value.
-  return { name, label, input, clear, placed: undefined as string | undefined, shown: '' }
+  return { name, label, input, clear }
 }
 
 fieldset.append(element('button', {}, 'Show'))
 
 /** Shows the fields of the place: from which id, and the filters. */
 export function showFilters(place: Place, onShow: (place: Place) => void): void {
-  shownPlace = place
-  goTo = onShow
   for (const field of fields) {
     placeValue(field, place)
   }
-  const { length } = fields.filter(field => field.placed !== undefined)
+  shownPlace = place
+  goTo = onShow
+  const { length } = fields.filter(({ name }) => place.parameters.has(name))
   fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
 }
 
-function placeValue(field: (typeof fields)[number], place: Place): void {
-  const { name, input, clear } = field
+function placeValue({ name, input, clear }: (typeof fields)[number], place: Place): void {
   const value = place.parameters.get(name)
-  if (value === field.placed) {
+  if (value === shownPlace.parameters.get(name)) {
     return
   }
   const text = toInput(name, value ?? '')
@@ -66,8 +63,8 @@ function placeValue(field: (typeof fields)[number], place: Place): void {
   }
   input.placeholder = isShown ? '' : toCell(value).textContent
   clear.hidden = value === undefined
-  field.placed = value
-  field.shown = input.value
+  // What the input shows of the value. An edited text differs from it.
+  input.defaultValue = input.value
 }
 
 /** Returns the text for a value, `''` if there is none. */
@@ -92,9 +89,9 @@ export function describeFilters({ parameters }: Place): HTMLElement {
 /** Returns the place of the list that the fields ask for, or says which is wrong. */
 function readFields(): Place | undefined {
   let place = shownPlace
-  for (const { name, label, input, shown } of fields) {
+  for (const { name, label, input } of fields) {
     const text = input.value
-    const isEdited = text !== shown
+    const isEdited = text !== input.defaultValue
     const isNoId = text.trim() !== '' && readInteger(text) === undefined
     const isWrong = isEdited && name === 'after' && isNoId
     input.ariaInvalid = `${isWrong}`
@@ -113,7 +110,7 @@ function readFields(): Place | undefined {
 /** Returns the value for a text that was typed, `undefined` if there is none. */
 function toParameter(name: string, text: string): string | undefined {
   if (name !== 'after') {
-    return text === '' ? undefined : text
+    return text || undefined
   }
   const id = readInteger(text)
   // No id is before the smallest.
