@@ -41,11 +41,12 @@ export function uniqueId(): string {
  * typed. `onEscape` decides.
  */
 export function createDialog(
+  className: string,
   heading: HTMLElement,
   onEscape: () => void,
 ): HTMLDialogElement {
   heading.id = uniqueId()
-  const dialog = element('dialog')
+  const dialog = element('dialog', { className })
   dialog.setAttribute('aria-labelledby', heading.id)
   dialog.setAttribute('closedby', 'none')
   // Browsers that know no `closedby` report Escape by this event.

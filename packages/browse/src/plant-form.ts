@@ -74,8 +74,7 @@ export class PlantForm {
     this.#setReadOnly(!this.#canSave)
     const label = opened !== undefined && toLabel(opened.item)
     const heading = element('h2', { translate: false }, this.title, ' ', label)
-    this.#dialog = createDialog(heading, () => this.#close())
-    this.#dialog.classList.add('record')
+    this.#dialog = createDialog('record', heading, () => this.#close())
     this.#dialog.append(this.#createForm(heading))
     this.#dialog.addEventListener('keydown', event => {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
@@ -215,7 +214,6 @@ export class PlantForm {
     const { id } = item
     const answer = await ask(this.#dialog, {
       heading: element('span', {}, 'Delete ', toLabel(item), ` (${id})?`),
-      answers: ['Keep it', `Delete ${id}`],
       harmless: 'Keep it',
       harmful: `Delete ${id}`,
     })
@@ -358,7 +356,7 @@ function createFields(plant: Plant | undefined) {
 }
 
 /** Returns the start of a plant's name. */
-export function toLabel({ name }: Plant): HTMLElement {
+function toLabel({ name }: Plant): HTMLElement {
   return toCell(name, 60)
 }
 

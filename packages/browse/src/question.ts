@@ -8,8 +8,8 @@ import { createSign, toCell, toText } from './values.ts'
 interface Question<Answer extends string> {
   readonly heading: Node | string
   readonly content?: readonly Node[]
-  /** The buttons, from the left. */
-  readonly answers: readonly Answer[]
+  /** The buttons, from the left. By default the harmless one, then the harmful one. */
+  readonly answers?: readonly Answer[]
   /** The answer that loses nothing. It has the focus, and Escape means it. */
   readonly harmless: Answer
   /** The answer that overwrites, deletes or discards. */
@@ -19,7 +19,13 @@ interface Question<Answer extends string> {
 /** Asks a question in a dialog within its owner. If the owner goes, no answer comes. */
 export function ask<Answer extends string>(
   owner: HTMLElement,
-  { heading, content = [], answers, harmless, harmful }: Question<Answer>,
+  {
+    heading,
+    content = [],
+    harmless,
+    harmful,
+    answers = [harmless, harmful],
+  }: Question<Answer>,
 ): Promise<Answer> {
   return new Promise(resolve => {
     const end = (answer: Answer) => {
@@ -27,8 +33,7 @@ export function ask<Answer extends string>(
       resolve(answer)
     }
     const title = element('h2', { translate: false }, heading)
-    const dialog = createDialog(title, () => end(harmless))
-    dialog.className = 'question'
+    const dialog = createDialog('question', title, () => end(harmless))
     const buttons = answers.map(answer => {
       const className = answer === harmful ? 'danger' : ''
       const choice = button(answer, () => end(answer), className)
@@ -45,7 +50,6 @@ export function ask<Answer extends string>(
 export async function askToDiscard(owner: HTMLElement, title: string): Promise<boolean> {
   const answer = await ask(owner, {
     heading: `${title} is not saved.`,
-    answers: [goOn, discard],
     harmless: goOn,
     harmful: discard,
   })

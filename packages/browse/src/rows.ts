@@ -41,13 +41,9 @@ export function clearTable(): void {
 /** Shows a table without rows, and returns its body, to which rows can be appended. */
 export function showTable(): HTMLElement {
   const body = element('tbody')
-  const heads = Object.keys(columns).map(name => {
-    return element(
-      'th',
-      { scope: 'col', className: name === 'id' ? 'integer' : '' },
-      name,
-    )
-  })
+  const heads = Object.keys(columns).map(name =>
+    element('th', { scope: 'col', className: name === 'id' ? 'integer' : '' }, name),
+  )
   clearTable()
   const head = element('thead', {}, element('tr', {}, ...heads))
   table.append(element('caption', {}, 'plants'), head, body)

@@ -129,8 +129,7 @@ function openSignIn(refusal: string): Promise<boolean> {
       removeDialog(dialog)
       resolve(isGiven)
     }
-    const dialog = createDialog(heading, () => end(false))
-    dialog.className = 'sign-in'
+    const dialog = createDialog('sign-in', heading, () => end(false))
     const alert = element('p', { role: 'alert' }, refusal)
     const field = element('input', {
       type: 'password',
