@@ -128,7 +128,7 @@ const isSync = (name: string) => name === 'fsync' || name === 'fdatasync'
 const isStreamWrite = (name: string) => name === 'write' || name === 'writev'
 const pathOf = (text = '') => resolve(bytesOf([text]).toString())
 const known = new Set(
-  'openat rename unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(
+  'openat rename link unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(
     ' ',
   ),
 )
@@ -240,8 +240,8 @@ export class RecordedDisk {
       this.#open(pathOf(args[1]), args[2] ?? '', `${result}`)
     } else if (name === 'unlink') {
       this.#unlink(pathOf(args[0]))
-    } else if (name === 'rename') {
-      this.#rename(pathOf(args[0]), pathOf(args[1]))
+    } else if (name === 'rename' || name === 'link') {
+      this.#giveName(pathOf(args[0]), pathOf(args[1]), name === 'rename')
     } else if (!known.has(name)) {
       this.#assertUntouched(call)
     }
@@ -266,14 +266,17 @@ export class RecordedDisk {
     }
   }
 
-  #rename(from: string, to: string): void {
+  #giveName(from: string, to: string, isInstead: boolean): void {
     if (!this.#isOurs(to)) {
       return
     }
     this.#changeNames([from, to], names => {
       const file = names.get(from)
       if (file) {
-        names.set(to, file).delete(from)
+        names.set(to, file)
+      }
+      if (isInstead) {
+        names.delete(from)
       }
     })
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   existsSync,
+  linkSync,
   lstatSync,
   openSync,
   readdirSync,
@@ -9,7 +10,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { tryTo } from '../errors.ts'
+import { codeOf, tryTo } from '../errors.ts'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import type { CopyOptions } from './backup.ts'
 import { isCreatedBy, privateMode, syncFile, syncFolder } from './private-file.ts'
@@ -61,19 +62,36 @@ export async function replaceFile(
     const locked = openExclusively(file)
     stack.defer(() => locked?.close())
   }
-  // Of several processes that write to one target, the first reserves it. With `force`,
-  // the last may replace it, and no power cut leaves an empty file.
-  const reserve = () => closeSync(openSync(file, 'wx', privateMode))
-  if (!force && !isCreatedBy(reserve)) {
+  if (force) {
+    // They are removed durably before, because SQLite would apply the WAL of the old file
+    // to the new one.
+    removeAll(sideFileSuffixes.map(suffix => file + suffix))
+    syncFolder(dirname(file))
+    renameSync(partial, file)
+  } else if (!isCreatedBy(() => nameAsNew(partial, file))) {
     throw alreadyExists(named)
   }
+  removeAll([partial])
+  syncFolder(dirname(file))
+}
 
-  // They are removed durably before, because SQLite would apply the WAL of the old file
-  // to the new one.
-  removeAll(sideFileSuffixes.map(suffix => file + suffix))
-  syncFolder(dirname(file))
-  renameSync(partial, file)
-  syncFolder(dirname(file))
+/**
+ * Gives a complete file its name. Of several processes that do so at once, one succeeds.
+ *
+ * @throws Error with the code EEXIST if the name is taken
+ */
+function nameAsNew(partial: string, file: string) {
+  try {
+    linkSync(partial, file)
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') {
+      throw error
+    }
+    // Some file systems, such as FAT, have no second names. There a power cut at this
+    // moment leaves an empty file.
+    closeSync(openSync(file, 'wx', privateMode))
+    renameSync(partial, file)
+  }
 }
 
 function alreadyExists(path: string) {
