@@ -65,6 +65,8 @@ test('a change by another is overwritten only in the version that was shown', as
 
 test('a change by another is asked about before a plant is deleted', async () => {
   await openRow()
+  // The change must follow the read.
+  await member('name').waitFor()
   await replace(7n, 'theirs')
   await press('Delete')
 
