@@ -343,28 +343,19 @@ function exactInteger(source: string): bigint | undefined {
     power = '0',
   } = numberParts.exec(source)?.groups ?? {}
   // The digits of 12.50e3 are 1250, the significant ones 125, with two added zeros.
-  const digits = `${whole}${fraction}`
-  const leadingZeros = countLeadingZeros(digits)
-  if (leadingZeros === digits.length) {
+  const digits = `${whole}${fraction}`.replace(/^0+/, '')
+  if (digits === '') {
     return 0n
   }
 
   const trailingZeros = countTrailingZeros(digits)
-  const significant = digits.slice(leadingZeros, digits.length - trailingZeros)
+  const significant = digits.slice(0, digits.length - trailingZeros)
   const addedZeros = Number(power) - fraction.length + trailingZeros
   const isInteger = addedZeros >= 0
   if (!isInteger || significant.length + addedZeros > 19) {
     return undefined
   }
   return BigInt(`${sign}${significant}${'0'.repeat(addedZeros)}`)
-}
-
-function countLeadingZeros(digits: string): number {
-  let count = 0
-  while (digits.charCodeAt(count) === zero) {
-    count += 1
-  }
-  return count
 }
 
 /** A regular expression for this would take the square of the length. */
