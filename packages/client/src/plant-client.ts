@@ -36,14 +36,15 @@ export interface PlantListQuery
 
 export function createPlantClient(options: ClientOptions): PlantClient {
   const path = '/plants'
-  const parsing = {
-    parse: parsePlant,
-    parseId: parsePlantId,
-    parseQuery: parsePlantListQuery,
-  }
   const send = createSend(options)
   return {
-    ...createEntityClient<Plant, PlantListQuery>({ ...options, path, ...parsing }),
+    ...createEntityClient<Plant, PlantListQuery>({
+      ...options,
+      path,
+      parse: parsePlant,
+      parseId: parsePlantId,
+      parseQuery: parsePlantListQuery,
+    }),
     createMany(plants, { announce = true, signal } = {}) {
       const query = announce ? '' : '?announce=false'
       const request = {
