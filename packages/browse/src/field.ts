@@ -1,4 +1,5 @@
 import { element, uniqueId } from './dom.ts'
+import { hints } from './plants.ts'
 import { integerProblem, readInteger } from './values.ts'
 
 /** The field of a member in a form. */
@@ -10,21 +11,21 @@ export interface Field<Value> {
   read(): Value
 }
 
-type Control = HTMLInputElement | HTMLTextAreaElement
+type Member = keyof typeof hints
 
 /**
  * Returns the field of the id of a new plant. If what was typed is none, the field says
  * why, and reads as `undefined`.
  */
-export function createIdField(name: string, hint: string): Field<bigint | undefined> {
+export function createIdField(): Field<bigint | undefined> {
   const control = element('input', { className: 'integer', autocomplete: 'off' })
-  const { say, ...frame } = createFrame(name, hint, control)
+  const { say, ...frame } = createFrame('id', control)
   return {
     ...frame,
     read() {
       const value = readInteger(control.value)
       if (value === undefined) {
-        say(`The ${name} ${integerProblem(control.value)}.`, true)
+        say(`The id ${integerProblem(control.value)}.`, true)
         control.focus()
       }
       return value
@@ -39,8 +40,7 @@ export function createIdField(name: string, hint: string): Field<bigint | undefi
  * @param original what the store has, `undefined` if there is none
  */
 export function createTextField(
-  name: string,
-  hint: string,
+  name: Member,
   isNew: boolean,
   original = '',
 ): Field<string> {
@@ -49,7 +49,7 @@ export function createTextField(
   // The direction comes after the value. With the direction set, Chromium looks at the
   // whole text again for each line of a new value.
   control.dir = 'auto'
-  const { say, ...frame } = createFrame(name, hint, control)
+  const { say, ...frame } = createFrame(name, control)
   const unedited = control.value
   control.addEventListener('input', () => {
     if (control.value !== unedited) {
@@ -73,12 +73,11 @@ export function createTextField(
  * is stored, it can be kept.
  */
 export function createOptionalTextField(
-  name: string,
-  hint: string,
+  name: Member,
   isNew: boolean,
   original: string | undefined,
 ): Field<string | undefined> {
-  const field = createTextField(name, hint, isNew, original)
+  const field = createTextField(name, isNew, original)
   const keep = element('input', { type: 'checkbox', checked: original === '' })
   if (keep.checked) {
     field.element.append(element('label', { className: 'hint' }, keep, ' “” empty text'))
@@ -111,7 +110,8 @@ function warningOf(text: string, original: string, isNew: boolean): string {
 /**
  * Returns the parts of a field around its control, and a function that says something.
  */
-function createFrame(name: string, hint: string, control: Control) {
+function createFrame(name: Member, control: HTMLInputElement | HTMLTextAreaElement) {
+  const hint = hints[name]
   const note = element('p', { id: uniqueId(), className: 'hint' }, hint)
   Object.assign(control, { id: uniqueId(), spellcheck: false, translate: false })
   control.setAttribute('aria-describedby', note.id)

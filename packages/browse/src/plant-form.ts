@@ -11,7 +11,7 @@ import {
 import { writeJsonRecord } from './json.ts'
 import { goOn, keepUnsaved } from './messages.ts'
 import { toFragment } from './place.ts'
-import { hints, type Members, type StoredPlant, toTitle } from './plants.ts'
+import { type Members, type StoredPlant, toTitle } from './plants.ts'
 import { ask, askToDiscard, compare } from './question.ts'
 import { idBeside } from './rows.ts'
 import { mayChange, messageOf } from './session.ts'
@@ -349,9 +349,9 @@ export class PlantForm {
 function createFields(plant: Plant | undefined) {
   const isNew = plant === undefined
   return {
-    id: isNew ? createIdField('id', hints.id) : undefined,
-    name: createTextField('name', hints.name, isNew, plant?.name),
-    tag: createOptionalTextField('tag', hints.tag, isNew, plant?.tag),
+    id: isNew ? createIdField() : undefined,
+    name: createTextField('name', isNew, plant?.name),
+    tag: createOptionalTextField('tag', isNew, plant?.tag),
   } satisfies Members<Field<unknown> | undefined>
 }
 
