@@ -103,7 +103,7 @@ export class Courier {
   async run(signals: CourierSignals): Promise<void> {
     this.#countAtMs = this.#clock.elapsed()
     while (this.#defect === undefined && !signals.stop.aborted) {
-      await this.#countIfDue()
+      await this.#limitOutboxIfDue().catch(passOverOutage)
       // The lease begins after the claim is asked for, however late the claim arrives.
       const askedAtMs = this.#clock.elapsed()
       const claim = await this.#claim()
@@ -214,19 +214,15 @@ export class Courier {
     }
   }
 
-  async #countIfDue(): Promise<void> {
+  /**
+   * Stops webhooks with too many deliveries, if it is time to count them. One that was
+   * just started again may still have too many, so only an increase stops it.
+   */
+  async #limitOutboxIfDue(): Promise<void> {
     if (this.#clock.elapsed() < this.#countAtMs) {
       return
     }
     this.#countAtMs = this.#clock.elapsed() + this.#limits.countEveryMs
-    await this.#limitOutbox().catch(passOverOutage)
-  }
-
-  /**
-   * Stops webhooks with too many deliveries. One that was just started again may still
-   * have too many, so only an increase stops it.
-   */
-  async #limitOutbox(): Promise<void> {
     const { outbox, report } = this.#options
     for (const { webhook, state, waiting, givenUp } of await outbox.figures()) {
       const rows = waiting + givenUp
