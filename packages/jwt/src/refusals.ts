@@ -8,26 +8,16 @@ export function invalidToken(message: string, holder?: string): AccessError {
 
 /** Returns the refusal of a token in which the verifier found a fault. */
 export function refusalOf(error: errors.JOSEError): AccessError {
-  const payload = signedClaimsIn(error)
+  const isOfClaim =
+    error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed
+  // Anybody can write a subject into a forged token, so it counts only if the signature is
+  // right. jose judges claims only after the signature.
+  const payload: JWTPayload = isOfClaim ? error.payload : {}
   const holder = typeof payload.sub === 'string' ? payload.sub : undefined
   if (error instanceof errors.JWTExpired) {
     return invalidToken('the access token has expired', holder)
   }
   return invalidToken(`the access token is not valid: ${faultOf(error, payload)}`, holder)
-}
-
-/**
- * Returns the claims of the refused token if its signature is right, because anybody can
- * write a subject into a forged token. jose judges claims only after the signature.
- */
-function signedClaimsIn(error: errors.JOSEError): JWTPayload {
-  if (
-    error instanceof errors.JWTExpired ||
-    error instanceof errors.JWTClaimValidationFailed
-  ) {
-    return error.payload
-  }
-  return {}
 }
 
 function faultOf(error: errors.JOSEError, payload: JWTPayload): string {
