@@ -8,15 +8,11 @@ import {
 } from '@plant-store/harness/postgres-proxy'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
 import { type Entered, note, notesFrom, openStorage } from './notes.ts'
 import { newFile } from './places.ts'
 
 const database = await createTestDatabase()
-beforeAll(async () => {
-  await using storage = await openStorage({ url: database.url })
-  await storage.check()
-})
 afterAll(() => database[Symbol.asyncDispose]())
 
 /** Chooses the faults of messages, of which the one with this number is decisive. */
