@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDomainError, textBytes } from '@plant-store/domain'
-import type { SendPost } from './attempt.ts'
+import { attempt, type SendPost } from './attempt.ts'
 import { type CourierLimits, courierLimits } from './courier-limits.ts'
+import { failedAttempt } from './failed-attempt.ts'
 import type {
   Claim,
   ClaimOutcome,
@@ -9,7 +10,6 @@ import type {
   Outbox,
   WebhookRepository,
 } from './ports.ts'
-import { deliverInOrder } from './round.ts'
 import type { WebhookId } from './webhook.ts'
 
 /** A report for operators, sent after the store has answered the change behind it. */
@@ -145,6 +145,7 @@ export class Courier {
     )
     this.#heldTextBytes += textBytesOfClaim
     const round = this.#deliver(claim, askedAtMs, signals)
+      .then(outcome => this.#settle(claim, outcome))
       .catch(passOverOutage)
       .catch(defect => {
         this.#defect = defect
@@ -156,23 +157,40 @@ export class Courier {
     this.#rounds.add(round)
   }
 
+  /**
+   * Delivers one after another, in order of creation, until one fails. Resolves to `gone`
+   * if the listener answered that it is.
+   */
   async #deliver(
     claim: Claim,
     askedAtMs: number,
     { stop, abort }: CourierSignals,
-  ): Promise<void> {
-    const mayContinue = () => {
-      const isInTime = this.#clock.elapsed() - askedAtMs < this.#limits.claimTimeMs
-      return isInTime && !stop.aborted
+  ): Promise<ClaimOutcome | 'gone'> {
+    const limits = this.#limits
+    const delivered: bigint[] = []
+    for (const delivery of claim.deliveries) {
+      const isInTime = this.#clock.elapsed() - askedAtMs < limits.claimTimeMs
+      if (!isInTime || stop.aborted) {
+        break
+      }
+      const outcome = await attempt(this.#options.post, claim, delivery, abort)
+      if (outcome.kind === 'gone') {
+        return 'gone'
+      }
+      if (outcome.kind === 'aborted') {
+        break
+      }
+      if (outcome.kind === 'failed') {
+        const failure = { claim, delivery, outcome, hasDelivered: delivered.length > 0 }
+        return { delivered, failed: failedAttempt(failure, limits) }
+      }
+      delivered.push(delivery.id)
+      if (outcome.isExcessive) {
+        // Such a listener must not keep the thread busy.
+        await this.#clock.wait(limits.excessivePauseMs, stop)
+      }
     }
-    const outcome = await deliverInOrder(claim, {
-      limits: this.#limits,
-      send: this.#options.post,
-      mayContinue,
-      pause: () => this.#clock.wait(this.#limits.excessivePauseMs, stop),
-      abort,
-    })
-    await this.#settle(claim, outcome)
+    return { delivered }
   }
 
   /**
