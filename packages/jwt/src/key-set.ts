@@ -9,7 +9,6 @@ import {
   type ExportedJWKSCache,
   type FetchImplementation,
   type JWKSCacheInput,
-  type JWTVerifyGetKey,
   jwksCache,
 } from 'jose'
 
@@ -34,21 +33,9 @@ export interface KeySetOptions {
   readonly signal?: AbortSignal
 }
 
-export interface KeySet {
-  /**
-   * Returns the keys of the latest fetch while they may be used, and refreshes them when
-   * they get old. The object is another after each fetch, even of equal keys.
-   */
-  current(): object | undefined
-  /**
-   * Rejects with `access-unavailable` if a key must be fetched and the provider fails.
-   */
-  readonly find: JWTVerifyGetKey
-  /** Records that a key cannot be used, and returns the error for the request. */
-  unusable(error: unknown): AccessError
-}
+export type KeySet = ReturnType<typeof openKeySet>
 
-export function openKeySet(url: URL, options: KeySetOptions): KeySet {
+export function openKeySet(url: URL, options: KeySetOptions) {
   const fetching = createFetch(options)
   // jose writes the keys and the time of each fetch into it.
   const cache: Partial<ExportedJWKSCache> = {}
@@ -65,6 +52,10 @@ export function openKeySet(url: URL, options: KeySetOptions): KeySet {
 
   refresh()
   return {
+    /**
+     * Returns the keys of the latest fetch while they may be used, and refreshes them when
+     * they get old. The object is another after each fetch, even of equal keys.
+     */
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)
       const wasClockSetBack = ageMs < 0
@@ -73,7 +64,11 @@ export function openKeySet(url: URL, options: KeySetOptions): KeySet {
       }
       return find.fresh ? cache.jwks : undefined
     },
+    /**
+     * Rejects with `access-unavailable` if a key must be fetched and the provider fails.
+     */
     find,
+    /** Records that a key cannot be used, and returns the error for the request. */
     unusable: fetching.fail,
   }
 }

@@ -1,4 +1,4 @@
-import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { errors, type JWTVerifyOptions, jwtVerify } from 'jose'
 import type { KeySet } from './key-set.ts'
 import { refusalOf } from './refusals.ts'
 import type { JwtAlgorithm } from './settings.ts'
@@ -14,12 +14,10 @@ export interface VerifierOptions {
 }
 
 /**
- * Resolves to the claims of a token that is valid, and rejects with an AccessError
- * otherwise.
+ * Returns a function that resolves to the claims of a token that is valid, and rejects
+ * with an AccessError otherwise.
  */
-type Verify = (token: string) => Promise<JWTPayload>
-
-export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify {
+export function createVerifier(keySet: KeySet, options: VerifierOptions) {
   const verifyOptions: JWTVerifyOptions = {
     issuer: options.issuer,
     audience: [options.audience].flat(),
@@ -28,7 +26,7 @@ export function createVerifier(keySet: KeySet, options: VerifierOptions): Verify
     requiredClaims: ['exp', 'sub'],
   }
 
-  return async token => {
+  return async (token: string) => {
     try {
       const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(
         error => verifyWithEach(error, token, verifyOptions),
