@@ -66,13 +66,11 @@ export async function createMany(
   return sum(total, await sendLines(lines, firstIndex, sendBatch))
 }
 
-type Fault = Omit<PlantFault, 'index'>
-
 /**
  * Returns the line of a plant. That of a plant that the domain refuses is empty: the
  * store ignores it, and counts it.
  */
-function toLine(plant: unknown): { readonly line: string; readonly fault?: Fault } {
+function toLine(plant: unknown) {
   try {
     return { line: writeJsonRecord(parsePlant(plant)) }
   } catch (error) {
@@ -111,7 +109,7 @@ async function sendLines(
   }
 }
 
-function refusedAt(index: number, fault: Fault): ManyCreated {
+function refusedAt(index: number, fault: Omit<PlantFault, 'index'>): ManyCreated {
   return { ...none, refused: 1, faults: [{ index, ...fault }] }
 }
 
