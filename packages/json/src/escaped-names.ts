@@ -27,10 +27,20 @@ export function readWithPlainNames(
     if (!isObject(value)) {
       continue
     }
-    for (const member of Object.values(value)) {
+    for (const [key, member] of Object.entries(value)) {
       values.push(member)
+      const name = nameByStandIn.get(key)
+      if (name !== undefined) {
+        delete value[key]
+        // An assignment to `__proto__` would set the prototype.
+        Object.defineProperty(value, name, {
+          value: member,
+          writable: true,
+          enumerable: true,
+          configurable: true,
+        })
+      }
     }
-    restoreNames(value, nameByStandIn)
   }
   return reread
 }
@@ -60,25 +70,4 @@ function withStandIns(
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
-}
-
-function restoreNames(
-  object: Record<string, unknown>,
-  nameByStandIn: ReadonlyMap<string, string>,
-): void {
-  for (const [key, value] of Object.entries(object)) {
-    const name = nameByStandIn.get(key)
-    if (name === undefined) {
-      continue
-    }
-
-    delete object[key]
-    // An assignment to `__proto__` would set the prototype.
-    Object.defineProperty(object, name, {
-      value,
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    })
-  }
 }

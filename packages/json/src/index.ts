@@ -159,13 +159,9 @@ class LossScanner {
 
   constructor(text: string, value: unknown) {
     this.#text = text
-    if (Array.isArray(value)) {
-      this.#records = value
-      this.#recordDepth = 2
-    } else {
-      this.#records = [value]
-      this.#recordDepth = 1
-    }
+    const isList = Array.isArray(value)
+    this.#records = isList ? value : [value]
+    this.#recordDepth = isList ? 2 : 1
   }
 
   /** @throws SyntaxError if an object has a name twice */
