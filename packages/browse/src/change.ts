@@ -56,10 +56,7 @@ export async function attempt(
 }
 
 /** A new plant is saved, too, because the store then recognises a repeated attempt. */
-function make(
-  { id, wanted }: Change,
-  base: StoredPlant | undefined,
-): Promise<StoredPlant | undefined> {
+function make({ id, wanted }: Change, base: StoredPlant | undefined) {
   const headers: Readonly<Record<string, string>> = base
     ? { 'if-match': `"${base.version}"` }
     : { 'if-none-match': '*' }

@@ -77,7 +77,7 @@ export function toExcerpt(
 }
 
 /** Returns the code of the first character if it may look like another one. */
-function createCode(text: string): HTMLElement | false {
+function createCode(text: string) {
   const [first = ''] = text
   const isBeyondAscii = first > '~'
   const mayLookAlike = isBeyondAscii && !invisibleOrSpace.test(first)

@@ -1,3 +1,4 @@
+import { int64Min, isInt64 } from '@plant-store/client/page'
 import { button, byId, element } from './dom.ts'
 import { refuse } from './messages.ts'
 import { type Place, withParameter } from './place.ts'
@@ -41,30 +42,26 @@ fieldset.append(element('button', {}, 'Show'))
 
 /** Shows the fields of the place: from which id, and the filters. */
 export function showFilters(place: Place, onShow: (place: Place) => void): void {
-  for (const field of fields) {
-    placeValue(field, place)
+  for (const { name, input, clear } of fields) {
+    const value = place.parameters.get(name)
+    if (value === shownPlace.parameters.get(name)) {
+      continue
+    }
+    const text = toInput(name, value ?? '')
+    input.value = text
+    const isShown = value === undefined || (text !== '' && input.value === text)
+    if (!isShown) {
+      input.value = ''
+    }
+    input.placeholder = isShown ? '' : toCell(value).textContent
+    clear.hidden = value === undefined
+    // What the input shows of the value. An edited text differs from it.
+    input.defaultValue = input.value
   }
   shownPlace = place
   goTo = onShow
   const { length } = fields.filter(({ name }) => place.parameters.has(name))
   fold.textContent = length === 0 ? 'Filter' : `Filter (${length})`
-}
-
-function placeValue({ name, input, clear }: (typeof fields)[number], place: Place): void {
-  const value = place.parameters.get(name)
-  if (value === shownPlace.parameters.get(name)) {
-    return
-  }
-  const text = toInput(name, value ?? '')
-  input.value = text
-  const isShown = value === undefined || (text !== '' && input.value === text)
-  if (!isShown) {
-    input.value = ''
-  }
-  input.placeholder = isShown ? '' : toCell(value).textContent
-  clear.hidden = value === undefined
-  // What the input shows of the value. An edited text differs from it.
-  input.defaultValue = input.value
 }
 
 /** Returns the text for a value, `''` if there is none. */
@@ -73,8 +70,8 @@ function toInput(name: string, value: string): string {
     return value
   }
   // The interface asks for what follows an id. No id follows the greatest.
-  const id = `${BigInt(value) + 1n}`
-  return readInteger(id) === undefined ? '' : id
+  const id = BigInt(value) + 1n
+  return isInt64(id) ? `${id}` : ''
 }
 
 /** Returns the filters of a place in words, with signs for what is invisible. */
@@ -114,7 +111,7 @@ function toParameter(name: string, text: string): string | undefined {
   }
   const id = readInteger(text)
   // No id is before the smallest.
-  const isFirst = id === undefined || readInteger(`${id - 1n}`) === undefined
+  const isFirst = id === undefined || id === int64Min
   return isFirst ? undefined : `${id - 1n}`
 }
 

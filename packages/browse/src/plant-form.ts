@@ -126,7 +126,7 @@ export class PlantForm {
     }
   }
 
-  get #allFields(): readonly Field<unknown>[] {
+  get #allFields() {
     return Object.values(this.#fields).filter(field => field !== undefined)
   }
 

@@ -57,10 +57,7 @@ export const { list: listPlants, readVersioned } = createReads<Plant, PlantListQ
 )
 
 /** Resolves to a plant as it is now, or to `undefined` if there is none. */
-export function readPlant(
-  id: bigint,
-  signal?: AbortSignal,
-): Promise<StoredPlant | undefined> {
+export function readPlant(id: bigint, signal?: AbortSignal) {
   return readVersioned(id, { signal }).catch(error =>
     isRefused(error, 404) ? undefined : Promise.reject(error),
   )

@@ -63,7 +63,7 @@ type State = readonly [head: string, plant: Plant | undefined]
  * Returns a table with a row for each member, and a column for each state that there is.
  * The first is that which the user has opened.
  */
-export function compare(...all: readonly State[]): readonly HTMLElement[] {
+export function compare(...all: readonly State[]) {
   const states = all.filter(([, plant]) => plant !== undefined)
   const heads = states.map(([head]) => element('th', { scope: 'col' }, head))
   const head = element('tr', {}, element('td'), ...heads)

@@ -171,7 +171,7 @@ function readToken(text: string): string | undefined {
   return /^[\w.~+/-]+=*$/.test(token) ? token : undefined
 }
 
-function createHelp(): readonly HTMLElement[] {
+function createHelp() {
   // The name is new each time, because the store refuses one that is taken.
   const suffix = Math.random().toString(36).slice(2, 7)
   const command = `plant-store token create --name page-${suffix} --expires 12h`

@@ -4,6 +4,6 @@
  * of other runtimes. The package does not publish this entry.
  */
 
-export { int64Problem, isInt64 } from '@plant-store/domain'
+export { int64Min, int64Problem, isInt64 } from '@plant-store/domain'
 export { createReads, readVersion } from './entity-client.ts'
 export { type Answer, createUncheckedSend, type Send } from './send.ts'
