@@ -86,6 +86,9 @@ export class Arrivals {
   /** Returns the next group of the transaction, or `undefined` if it takes no other. */
   next() {
     this.#askedMs = performance.now()
+    if (this.#takenChanges.bulk === 0) {
+      this.#bulkStartMs = this.#askedMs
+    }
     return this.#take('single') ?? (this.#isBulkLate() ? undefined : this.#take('bulk'))
   }
 
@@ -123,12 +126,9 @@ export class Arrivals {
 
   /** Returns whether bulk changes have had their time while single ones may wait. */
   #isBulkLate() {
-    if (this.#takenChanges.bulk === 0) {
-      this.#bulkStartMs = this.#askedMs
-      return false
-    }
     const bulkMs = this.#askedMs - this.#bulkStartMs
-    return bulkMs >= this.#commitMs && this.#isRecent('single')
+    const isTooLong = this.#takenChanges.bulk > 0 && bulkMs >= this.#commitMs
+    return isTooLong && this.#isRecent('single')
   }
 
   /** Takes the first group of a kind that waits, or else one that has just arrived. */

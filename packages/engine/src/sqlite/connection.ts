@@ -107,7 +107,7 @@ export function prepareWhenNeeded(connection: Database): Prepare {
  * Makes a change. Returns how many rows it affected, where one that was replaced counts
  * twice, and how many the preceding statement affected.
  */
-export type PreparedChange = (values: readonly Value[]) => {
+export type MakeChange = (values: readonly Value[]) => {
   readonly rows: number
   readonly rowsOfPreceding: number
 }
@@ -115,7 +115,7 @@ export type PreparedChange = (values: readonly Value[]) => {
 export function prepareChange(
   connection: Database,
   { sql, preceding, otherwise }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
-): PreparedChange {
+): MakeChange {
   const change = connection.prepare(sql)
   const first = preceding && {
     onlyIf: connection.prepare(preceding.onlyIf),

@@ -5,7 +5,7 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../types.ts'
 import { Arrivals, type ChangeKind } from './arrivals.ts'
 import { Checkpointer } from './checkpointer.ts'
-import { type PreparedChange, prepareChange, sleep } from './connection.ts'
+import { type MakeChange, prepareChange, sleep } from './connection.ts'
 import { FileGuard } from './guard.ts'
 import { readPragma } from './store-header.ts'
 
@@ -108,7 +108,7 @@ const checkTimerMs = 1_000
 export class Writer {
   readonly #lockTimeoutMs
   /** The changes by the names with which threads send them. */
-  readonly #prepared = new Map<string, PreparedChange>()
+  readonly #prepared = new Map<string, MakeChange>()
   readonly #guard
   readonly #checkpointer
   readonly #arrivals = new Arrivals()
