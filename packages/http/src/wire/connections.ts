@@ -8,7 +8,7 @@ import { Body, bodyOf } from './body.ts'
  * A turn of the event loop is full once more connections than this began to rest in it.
  * As many resting connections read on in the next turn.
  */
-const longReadsMax = 2
+const restsPerTurnMax = 2
 /**
  * How many bytes a connection parses before it rests. Each request or chunk counts as
  * `pieceBytes` more.
@@ -48,7 +48,7 @@ export class Connections {
   /** How many requests wait on all connections. */
   waitingCount = 0
   /** How many connections began to rest in this turn of the event loop. */
-  #longReads = 0
+  #restsInTurn = 0
   readonly #resting: Connection[] = []
 
   constructor(handle: RequestListener) {
@@ -57,7 +57,7 @@ export class Connections {
 
   /** Whether no connection is read in this turn of the event loop any more. */
   get isTurnFull(): boolean {
-    return this.#longReads > longReadsMax
+    return this.#restsInTurn > restsPerTurnMax
   }
 
   add(socket: Socket): void {
@@ -75,7 +75,7 @@ export class Connections {
     if (isFirst) {
       setImmediate(this.#nextTurn)
     }
-    this.#longReads++
+    this.#restsInTurn++
     if (this.isTurnFull) {
       for (const each of this.open.values()) {
         each.resumeOrPause()
@@ -86,8 +86,8 @@ export class Connections {
   readonly #nextTurn = (): void => {
     // A full turn has paused all connections, so all may read on.
     const paused = this.isTurnFull ? this.open.values() : []
-    const rested = this.#resting.splice(0, longReadsMax)
-    this.#longReads = 0
+    const rested = this.#resting.splice(0, restsPerTurnMax)
+    this.#restsInTurn = 0
     for (const connection of rested) {
       connection.readBytes = 0
     }
@@ -102,7 +102,10 @@ export class Connections {
 
 export class Connection {
   readonly socket: Socket
-  /** The response to the request that is being answered. */
+  /**
+   * The response to the request that is being answered. Once a refusal has left, that to
+   * the first request behind it, which gets no answer.
+   */
   current: ServerResponse | undefined
   /** The responses to the requests behind it. */
   readonly waiting: ServerResponse[] = []
@@ -111,8 +114,8 @@ export class Connection {
   readonly #all: Connections
   /** Sends the last answer, and ends the connection. */
   #sendRefusal: (() => void) | undefined
-  /** Whether a request after the refusal stops the reading. */
-  #isOver = false
+  /** Whether a request that arrived after the refusal ends the reading. */
+  #isReadingOver = false
 
   constructor(socket: Socket, all: Connections) {
     this.socket = socket
@@ -137,13 +140,9 @@ export class Connection {
     if (this.#sendRefusal !== undefined) {
       // The refusal is the last answer, so this request gets none.
       body?.drop()
-      if (this.current === undefined) {
-        // The refusal has left. The body of this request is read, and dropped.
-        this.current = response
-        this.#isOver = false
-      } else {
-        this.#isOver = true
-      }
+      // Once the refusal has left, the body of one more request is read, and dropped.
+      this.#isReadingOver = this.current !== undefined
+      this.current ??= response
     } else if (this.current === undefined) {
       this.readBytes = 0
       this.#begin(response)
@@ -225,7 +224,7 @@ export class Connection {
     if (this.#isResting || this.#all.isTurnFull) {
       return false
     }
-    if (this.#isOver || this.waiting.length > 0) {
+    if (this.#isReadingOver || this.waiting.length > 0) {
       return false
     }
     const body = this.current && bodyOf(this.current.req)
