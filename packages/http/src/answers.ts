@@ -83,15 +83,15 @@ export function closeAfterEarlyAnswers(app: FastifyInstance): void {
         return done()
       }
       reply.header('content-length', Buffer.byteLength(payload))
-      const rest = new Readable({ read() {} })
-      rest.push(payload)
+      const answer = new Readable({ read() {} })
+      answer.push(payload)
       const end = () => {
         clearTimeout(timer)
-        rest.push(null)
+        answer.push(null)
       }
       const timer = setTimeout(end, lingerTimeoutMs)
       raw.once('close', end)
-      done(null, rest)
+      done(null, answer)
     })
   })
 }

@@ -11,10 +11,10 @@ import { checkAccess, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
 import { checkHeaderSections } from './request/header-section.ts'
 import {
-  callOnAnswer,
-  logRequests,
   type OnAnswer,
+  observeRequests,
   type RequestTracer,
+  reportOnceAnswered,
   requestId,
 } from './request/log.ts'
 import { createPageReader } from './request/page-reader.ts'
@@ -24,7 +24,7 @@ import {
   refuseOtherMethods,
   refuseUnknownPaths,
 } from './request/paths.ts'
-import { createRefusals } from './request/refusals.ts'
+import { createRefusalAnswers } from './request/refusals.ts'
 import { trustNearest } from './request/trusted-proxies.ts'
 import { addPages } from './service/page-routes.ts'
 import { addServiceRoutes, type Probes } from './service/service-routes.ts'
@@ -83,7 +83,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   app.decorateRequest('facts', null)
   // A request is judged in the order of these hooks, and then by those of its route.
-  logRequests(app, onAnswer, options.traceRequest)
+  observeRequests(app, onAnswer, options.traceRequest)
   if (corsOrigins.length > 0) {
     answerPreflights(app)
   }
@@ -135,7 +135,7 @@ function createFastify(options: ServerOptions): FastifyInstance {
     serverFactory: handle =>
       createNodeServer(
         limits,
-        createRefusals(onAnswer),
+        createRefusalAnswers(onAnswer),
         allowOrigins(corsOrigins, handle),
       ),
     // `createNodeServer` handles errors of clients.
@@ -152,7 +152,7 @@ function createFastify(options: ServerOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors(error, request, reply) {
-      callOnAnswer(request, reply, onAnswer)
+      reportOnceAnswered(request, reply, onAnswer)
       reply.raw.setHeader('connection', 'close')
       handleError(error, request, reply)
     },

@@ -18,8 +18,8 @@ export type RequestTracer = (request: {
   readonly headers: IncomingHttpHeaders
 }) => RequestTrace
 
-/** Names, traces and logs every request. */
-export function logRequests(
+/** Gives every request its id, and traces and logs it. */
+export function observeRequests(
   app: FastifyInstance,
   onAnswer: OnAnswer,
   begin: RequestTracer | undefined,
@@ -45,21 +45,21 @@ export function logRequests(
     })
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
-    callOnAnswer(request, reply, onAnswer)
+    reportOnceAnswered(request, reply, onAnswer)
     done()
   })
 }
 
 /**
- * Calls once the answer was handed over, or can no longer be. Fastify's onResponse misses
- * the second case.
+ * Reports the request once its answer was handed over, or can no longer be. Fastify's
+ * onResponse misses the second case.
  */
-export function callOnAnswer(
+export function reportOnceAnswered(
   request: FastifyRequest,
   reply: FastifyReply,
   onAnswer: OnAnswer,
 ): void {
-  const call = () => {
+  const report = () => {
     const { id, method } = request
     const status = reply.statusCode
     const endedMs = performance.now()
@@ -83,9 +83,9 @@ export function callOnAnswer(
     })
   }
   if (reply.raw.destroyed) {
-    call()
+    report()
   } else {
-    reply.raw.on('close', call)
+    reply.raw.on('close', report)
   }
 }
 

@@ -1,14 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 import { toFailure } from '../errors/error-response.ts'
-import type { ComposeRefusal } from '../wire/node-server.ts'
+import type { LogAndFormatRefusal } from '../wire/node-server.ts'
 import { requestIdField } from './facts.ts'
 import { type OnAnswer, requestId } from './log.ts'
 
-/**
- * Returns what logs, and writes the answer to, a request that is refused before Fastify
- * sees it.
- */
-export function createRefusals(onAnswer: OnAnswer): ComposeRefusal {
+/** Returns what answers a request that is refused before Fastify sees it. */
+export function createRefusalAnswers(onAnswer: OnAnswer): LogAndFormatRefusal {
   return (error, { remoteAddress: client }, request) => {
     const { status, headers, body } = toFailure(error)
     const reqId = requestId(request)

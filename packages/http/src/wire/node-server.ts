@@ -25,11 +25,11 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
 }
 
 /**
- * Logs a refusal, and returns it as a whole answer, the last on its connection.
+ * Logs a refusal, and returns the text of its answer, the last on its connection.
  *
  * @param request absent if it could not be parsed
  */
-export type ComposeRefusal = (
+export type LogAndFormatRefusal = (
   error: RequestError,
   socket: Socket,
   request?: IncomingMessage,
@@ -41,7 +41,7 @@ export type ComposeRefusal = (
  */
 export function createNodeServer(
   limits: ServerLimits,
-  composeRefusal: ComposeRefusal,
+  logAndFormatRefusal: LogAndFormatRefusal,
   handle: RequestListener,
 ): Server {
   const requestTimeout = limits.requestTimeoutMs
@@ -71,7 +71,7 @@ export function createNodeServer(
   const refuse = (socket: Socket, error: RequestError, request?: IncomingMessage) =>
     connections.open
       .get(socket)
-      ?.refuse(error, () => composeRefusal(error, socket, request))
+      ?.refuse(error, () => logAndFormatRefusal(error, socket, request))
 
   server.on('connection', (socket: Socket) => {
     connections.add(socket)
@@ -101,8 +101,8 @@ export function createNodeServer(
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const connection = connections.open.get(socket)
     // Bytes after the last request get no answer.
-    const isOver = !socket.writable || error.code === 'HPE_CLOSED_CONNECTION'
-    if (connection === undefined || isOver) {
+    const isTooLate = !socket.writable || error.code === 'HPE_CLOSED_CONNECTION'
+    if (connection === undefined || isTooLate) {
       return
     }
     // A browser opens connections that it may never use. Such a one ends without an
