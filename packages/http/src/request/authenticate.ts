@@ -129,8 +129,7 @@ function withForm(error: AccessError, authorization: string | undefined): Access
   if (!isAboutToken || authorization === undefined) {
     return error
   }
-  const token = bearerToken(authorization)
-  if (token !== undefined && isBearerToken(token)) {
+  if (isBearerToken(bearerToken(authorization) ?? '')) {
     return error
   }
   return new AccessError(code, expectedForm, scope, holder)
@@ -142,9 +141,5 @@ function withForm(error: AccessError, authorization: string | undefined): Access
  * quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
-  const token = authorization.replace(/^bearer +(?=[^ ])/i, '')
-  if (token === authorization) {
-    return undefined
-  }
-  return token
+  return /^bearer +([^ ].*)/is.exec(authorization)?.[1]
 }
