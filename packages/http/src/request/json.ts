@@ -27,16 +27,15 @@ export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
   }
   const text = bytes.toString()
   try {
-    return parseJsonRecord(text.startsWith(byteOrderMark) ? text.slice(1) : text)
+    return parseJsonRecord(text.replace(/^\ufeff/, ''))
   } catch (error) {
     const reason = (error as Error).message
-    const advice = holdsSeveralObjects(text) ? severalObjectsAdvice[what] : ''
+    const seemsSeveralObjects = /\}\s*\{\s*"/.test(text)
+    const advice = seemsSeveralObjects ? severalObjectsAdvice[what] : ''
     const message = `the ${what} is not valid JSON: ${reason}${advice}`
     throw new RequestError('bad-json', message)
   }
 }
-
-const byteOrderMark = '\ufeff'
 
 /** Whether text begins with the mark of UTF-16, or with an ASCII character in UTF-16. */
 function isUtf16(bytes: Buffer): boolean {
@@ -44,11 +43,6 @@ function isUtf16(bytes: Buffer): boolean {
   const hasMark =
     (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
   return hasMark || (bytes.length > 1 && (first === 0) !== (second === 0))
-}
-
-/** Whether an object seems to follow another. Only used for a text that is no JSON. */
-function holdsSeveralObjects(text: string): boolean {
-  return /\}\s*\{\s*"/.test(text)
 }
 
 /** curl joins the lines of a file that follows `-d @`. */
