@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { RequestError } from '../errors/error-numbers.ts'
 import type { ServerLimits } from '../limits.ts'
 import type { Body } from '../wire/body.ts'
@@ -29,15 +30,12 @@ export async function* readLines(
   const stop = () =>
     body.fail(new RequestError('draining', 'the server is shutting down'))
   body.isTimed = true
+  using _stopping = addAbortListener(ending, stop)
   let timer = setTimeout(late, requestTimeoutMs)
-  ending.addEventListener('abort', stop)
-  if (ending.aborted) {
-    stop()
-  }
   try {
     for (;;) {
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
-      const length = completeLength(body)
+      const length = body.lengthThrough(newline)
       body.waitForMore(body.length - length + readAheadBytes, changed)
       if (body.error !== undefined) {
         throw body.error
@@ -58,13 +56,7 @@ export async function* readLines(
     }
   } finally {
     clearTimeout(timer)
-    ending.removeEventListener('abort', stop)
   }
-}
-
-/** Returns how many bytes of whole lines have arrived. */
-function completeLength(body: Body): number {
-  return body.isEnded ? body.length : body.lengthThrough(newline)
 }
 
 // Yields them one by one, because a line that is not kept costs the garbage collector

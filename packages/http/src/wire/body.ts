@@ -144,8 +144,14 @@ export class Body {
     this.#carrier.resumeOrPause()
   }
 
-  /** Returns the length through the last such byte, 0 without one. */
+  /**
+   * Returns the length through the last such byte, 0 without one. Once all has arrived,
+   * returns the whole length.
+   */
   lengthThrough(byte: number): number {
+    if (this.isEnded) {
+      return this.length
+    }
     return this.#buffer.subarray(0, this.length).lastIndexOf(byte) + 1
   }
 
