@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { toFailure } from './errors/error-response.ts'
 import { changedTagAdvice } from './request/conditions.ts'
-import { factsOf, requestIdField } from './request/facts.ts'
+import { factsOf } from './request/facts.ts'
 
 /** Tells of failures that are worth a line in the log. */
 export type FailureLog = Readonly<
@@ -31,7 +31,7 @@ export function createErrorHandler(logger: FailureLog) {
     }
     reply
       .code(status)
-      .headers({ ...headers, [requestIdField]: request.id })
+      .headers(headers)
       .type('application/json')
       // Without it, Fastify would add a charset.
       .serializer(JSON.stringify)

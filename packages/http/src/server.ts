@@ -9,6 +9,7 @@ import type { ServerLimits } from './limits.ts'
 import { addPlantRoutes } from './plants/plant-routes.ts'
 import { checkAccess, createAuthentication } from './request/authenticate.ts'
 import { allowOrigins, answerPreflights } from './request/cors.ts'
+import { requestIdField } from './request/facts.ts'
 import { checkHeaderSections } from './request/header-section.ts'
 import {
   type OnAnswer,
@@ -152,6 +153,7 @@ function createFastify(options: ServerOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: () => noValidator } },
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors(error, request, reply) {
+      reply.header(requestIdField, request.id)
       reportOnceAnswered(request, reply, onAnswer)
       reply.raw.setHeader('connection', 'close')
       handleError(error, request, reply)
