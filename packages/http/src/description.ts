@@ -26,13 +26,8 @@ const tags = [
   },
 ]
 
-/**
- * The statuses of failures that every route has, one that needs a token, and one with a
- * body.
- */
+/** The statuses of failures that every route has. */
 const commonStatuses = [400, 408, 417, 431, 500, 503]
-const tokenStatuses = [401, 403]
-const bodyStatuses = [413, 415]
 
 /** A route that the description has. */
 interface DescribedRoute extends AddedRoute {
@@ -90,8 +85,8 @@ function failureStatusesOf(route: DescribedRoute): number[] {
   return [
     ...(route.schema.failureStatuses ?? []),
     ...commonStatuses,
-    ...(isOpen(route) ? [] : tokenStatuses),
-    ...(route.method === 'GET' ? [] : bodyStatuses),
+    ...(isOpen(route) ? [] : [401, 403]),
+    ...(route.method === 'GET' ? [] : [413, 415]),
   ]
 }
 
