@@ -28,12 +28,6 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** A plant as it was read, and its version. */
-export interface State {
-  readonly value: Value
-  readonly version: string
-}
-
 /**
  * The outcome of an operation. `taken`: a create found its id taken. `absent`: a read or
  * remove found no plant.
@@ -110,39 +104,32 @@ export interface Operation extends Asked {
 export class History {
   #moment = 0
   #operations: Operation[] = []
-  readonly #lastSeen = new Map<bigint, State>()
-  readonly #stateOf = new Map<string, string>()
+  readonly #stateOf = new Map<string, Value>()
+  /** Each plant and its version, as the last client to learn both has seen them. */
+  readonly lastSeen = new Map<bigint, { value: Value; version: string }>()
   /** How many operations there were, by outcome. */
   readonly counts = { done: 0, taken: 0, absent: 0, differs: 0, refused: 0, unknown: 0 }
   /** Every operation but reads, also of histories that have ended. */
   readonly changes: Operation[] = []
 
+  /** @throws Error if the version that a client was told was that of another state */
   async perform(asked: Asked, act: () => Promise<Outcome>): Promise<Outcome> {
     const { id, written } = asked
     const calledAt = this.#moment++
     const outcome = await act()
     this.#add({ ...asked, calledAt, answeredAt: this.#moment++, outcome })
-    const value = outcome.seen ?? written
-    if (outcome.version !== undefined && value !== undefined) {
-      this.#see(id, { value, version: outcome.version })
+    const { version, seen: value = written } = outcome
+    if (version === undefined || value === undefined) {
+      return outcome
     }
-    return outcome
-  }
 
-  /** The version of a plant, for a client that knows what all clients observed. */
-  lastSeen(id: bigint): State | undefined {
-    return this.#lastSeen.get(id)
-  }
-
-  /** @throws Error if the version was that of another state */
-  #see(id: bigint, state: State): void {
-    const { value, version } = state
     const named = this.#stateOf.get(`${id} ${version}`) ?? value
     if (named !== value) {
       throw new Error(`version ${version} of ${id} is that of ${named} and of ${value}`)
     }
     this.#stateOf.set(`${id} ${version}`, value)
-    this.#lastSeen.set(id, state)
+    this.lastSeen.set(id, { value, version })
+    return outcome
   }
 
   /** Reads several ids at once. */
@@ -161,22 +148,23 @@ export class History {
    * Ends the history with the plants found after all clients had stopped, and clears it.
    *
    * @param start the plants at its beginning
-   * @returns the ids whose operations no order explains
+   * @returns a line for each plant whose operations no order explains
    */
   settle(
     found: ReadonlyMap<bigint, Value>,
     start: ReadonlyMap<bigint, Value> = new Map(),
-  ): bigint[] {
-    const ids = new Set([
-      ...this.#operations.map(({ id }) => id),
-      ...[...start.keys(), ...found.keys()],
-    ])
+  ): string[] {
+    const operated = this.#operations.map(({ id }) => id)
+    const ids = new Set([...operated, ...start.keys(), ...found.keys()])
     this.#addReads(ids, found, this.#moment++)
     const byId = Map.groupBy(this.#operations, ({ id }) => id)
     this.#operations = []
     return [...byId]
       .filter(([id, own]) => !isLinearizable(own, start.get(id)))
-      .map(([id]) => id)
+      .map(([id]) => {
+        const now = found.get(id) ?? 'absent'
+        return `no order of events explains plant ${id}, which is now ${now}`
+      })
   }
 
   #addReads(ids: Iterable<bigint>, found: ReadonlyMap<bigint, Value>, calledAt: number) {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { temporaryFolder } from '@plant-store/harness'
+import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { type Client, jsonOf } from '@plant-store/http/testing'
 import {
@@ -14,12 +14,7 @@ import { Counter } from './counter.ts'
 import { History, type Text, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
-import {
-  killRunning,
-  killWhileStarting,
-  startProgram,
-  type TestedProgram,
-} from './program.ts'
+import { startProgram, type TestedProgram } from './program.ts'
 
 const clients = 32
 /** Ids that all clients share. Other ids belong to one round. */
@@ -66,20 +61,16 @@ export async function runKills(
     // Opening a store after a kill reads its log, and a kill must be able to interrupt
     // that too.
     if (!isLast && random.chance(0.2)) {
-      await killWhileStarting(options, random)
+      await using _server = launchServer(options)
+      await sleep(random.below(400))
     }
     await endLeases(options.databaseUrl)
     await using program = await startProgram(options)
 
-    for (const batch of batches) {
-      failures.push(...(await sendAgain(program.client, batch, history)))
-    }
+    failures.push(...(await sendAgain(program.client, batches, history)))
     const found = await readStore(program.operations)
-    for (const id of history.settle(found, known)) {
-      failures.push(
-        `after kill ${round} no order of events explains plant ${id}, which is now ${found.get(id) ?? 'absent'}`,
-      )
-    }
+    const unexplained = history.settle(found, known)
+    failures.push(...unexplained.map(fault => `after kill ${round} ${fault}`))
     known = found
     if (isLast) {
       await drain(options.databaseUrl, listener).catch(error =>
@@ -97,8 +88,11 @@ export async function runKills(
     await Promise.race([moment, sleep(deliveryTimeoutMs, undefined, { ref: false })])
     // The pause moves the kill from between two answers into the middle of a commit.
     await sleep(random.below(20))
-    failures.push(...(await killRunning(program)))
+    const ending = await program.end('SIGKILL')
     const faults = await load.end()
+    if (ending !== 'SIGKILL') {
+      faults.push(`it ended before it was killed: ${ending}`)
+    }
     failures.push(...faults.map(fault => `round ${round}: ${fault}`))
     batches = load.cutBatches
   }
@@ -213,16 +207,18 @@ async function send(
   return counts && Number(counts['created']) + Number(counts['existing'])
 }
 
-/** Sends the rest of a batch. Returns a failure if not all of it exists then. */
-async function sendAgain(
-  client: Client,
-  batch: Batch,
-  history: History,
-): Promise<readonly string[]> {
-  const counted = await send(client, batch, history)
-  return counted === batch.length
-    ? []
-    : [`a batch of ${batch.length} came to ${counted} when it was sent again`]
+/** Sends batches again. Returns a failure for each that does not exist completely then. */
+async function sendAgain(client: Client, batches: readonly Batch[], history: History) {
+  const failures: string[] = []
+  for (const batch of batches) {
+    const counted = await send(client, batch, history)
+    if (counted !== batch.length) {
+      failures.push(
+        `${counted} of a batch of ${batch.length} exist after it was sent again`,
+      )
+    }
+  }
+  return failures
 }
 
 /** Reads every plant of a store. */

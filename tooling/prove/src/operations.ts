@@ -91,16 +91,15 @@ export function operationsOver(client: Client) {
   }
   return {
     /**
+     * @param text what a create or a replacement writes
      * @param expected the version to change; `undefined`: a conditional replacement only
      *   creates
      */
     async act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome> {
-      const method = methods[kind]
       const [path, plant] =
         kind === 'create' ? ['/plants', { id, ...text }] : [`/plants/${id}`, text]
-      const sent = method === 'PUT' || kind === 'create' ? plant : undefined
       const headers = conditionOf(kind, expected)
-      const { body, ...outcome } = await ask(method, path, sent, headers)
+      const { body, ...outcome } = await ask(methods[kind], path, plant, headers)
       return kind === 'read' && outcome.is === 'done'
         ? { ...outcome, seen: toValue(body as Text) }
         : outcome
@@ -128,9 +127,10 @@ export function operationsOver(client: Client) {
  */
 export function recorded(operations: Operations, history: History) {
   return (kind: Kind, id: bigint, text: Text): Promise<Outcome> => {
-    const expected = isConditional(kind) ? history.lastSeen(id) : undefined
-    const written = ['POST', 'PUT'].includes(methods[kind]) ? toValue(text) : undefined
-    const act = () => operations.act(kind, id, text, expected?.version)
+    const expected = isConditional(kind) ? history.lastSeen.get(id) : undefined
+    const sent = ['POST', 'PUT'].includes(methods[kind]) ? text : undefined
+    const written = sent && toValue(sent)
+    const act = () => operations.act(kind, id, sent, expected?.version)
     return history.perform({ id, kind, written, expected: expected?.value }, act)
   }
 }

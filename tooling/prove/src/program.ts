@@ -1,14 +1,10 @@
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  launchServer,
   memorySettings,
-  type Program,
   type ServerOptions,
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import type { Random } from '@plant-store/harness/random'
 import { createClient, createRecorder } from '@plant-store/http/testing'
 import { operationsOver } from './operations.ts'
 import type { Finding } from './part.ts'
@@ -86,19 +82,4 @@ export async function connect(url: string) {
   }
   const client = createClient({ url, tokens }, createRecorder(description))
   return { description, client, operations: operationsOver(client) }
-}
-
-/** Kills a server at a random moment of its start. */
-export async function killWhileStarting(
-  options: ServerOptions,
-  random: Random,
-): Promise<void> {
-  await using _server = launchServer(options)
-  await sleep(random.below(400))
-}
-
-/** Kills a program. Returns a failure if it had ended by itself. */
-export async function killRunning(program: Program): Promise<readonly string[]> {
-  const ended = await program.end('SIGKILL')
-  return ended === 'SIGKILL' ? [] : [`it ended before it was killed: ${ended}`]
 }

@@ -32,7 +32,7 @@ export function runFuzz({ seed, scale, programs }: Circumstances): Promise<Findi
       const property = fc.asyncProperty(request, drawn =>
         answersFit(operation, drawn, ask),
       )
-      const failure = await checkProperty(property, { seed, runs })
+      const failure = await checkProperty(property, seed, runs)
       if (failure !== undefined) {
         failures.push(`${operation.method} ${operation.path}: ${failure}`)
       }
