@@ -32,19 +32,11 @@ export function isPublicAddress(text: string): boolean {
   if (address instanceof ipaddr.IPv4) {
     return address.range() === 'unicast'
   }
-  const ipv4 = ipv4Within(address)
-  if (ipv4 !== undefined) {
-    return ipv4.range() === 'unicast'
-  }
-  return address.range() === 'unicast' && address.match(globalUnicast)
-}
-
-/** Returns the IPv4 address to which an IPv6 address leads, if it does. */
-function ipv4Within(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
   const translated = translatedNetworks.find(({ network }) => address.match(network))
   if (translated === undefined) {
-    return undefined
+    return address.range() === 'unicast' && address.match(globalUnicast)
   }
   const { ipv4At } = translated
-  return new ipaddr.IPv4(address.toByteArray().slice(ipv4At, ipv4At + 4))
+  const ipv4 = new ipaddr.IPv4(address.toByteArray().slice(ipv4At, ipv4At + 4))
+  return ipv4.range() === 'unicast'
 }
