@@ -243,7 +243,7 @@ export function readAnswer<Result>(
   changedBefore: boolean,
 ): Result {
   const { status, headers, text } = answer
-  let refusal: Refusal | undefined
+  let refusal: ReturnType<typeof readRefusal> | undefined
   let cause: unknown
   try {
     const body = text === '' ? undefined : parseJsonRecord(text)
@@ -271,10 +271,8 @@ export function readAnswer<Result>(
   )
 }
 
-type Refusal = Pick<RefusedError, 'number' | 'message'>
-
 /** @throws TypeError if the answer is no refusal of a store */
-function readRefusal(status: number, body: unknown): Refusal {
+function readRefusal(status: number, body: unknown) {
   const { error, message } = Object(body)
   if (status < 400 || typeof message !== 'string') {
     throw new TypeError('the answer must be a refusal')
