@@ -3,13 +3,7 @@ import { isDomainError, textBytes } from '@plant-store/domain'
 import { attempt, type SendPost } from './attempt.ts'
 import { type CourierLimits, courierLimits } from './courier-limits.ts'
 import { failedAttempt } from './failed-attempt.ts'
-import type {
-  Claim,
-  ClaimOutcome,
-  FailedAttempt,
-  Outbox,
-  WebhookRepository,
-} from './ports.ts'
+import type { Claim, ClaimOutcome, Outbox, WebhookRepository } from './ports.ts'
 import type { WebhookId } from './webhook.ts'
 
 /** A report for operators, sent after the store has answered the change behind it. */
@@ -211,18 +205,12 @@ export class Courier {
     if (delivered.length > 0) {
       report({ event: 'delivered', webhook, count: delivered.length })
     }
-    if (failed !== undefined) {
-      this.#reportFailure(claim, failed)
+    if (failed === undefined) {
+      return
     }
-  }
 
-  #reportFailure(
-    { webhook: { id: webhook }, deliveries }: Claim,
-    failed: FailedAttempt,
-  ): void {
-    const { report } = this.#options
     const { id, reason, retryInMs, claimInMs } = failed
-    const delivery = deliveries.find(each => each.id === id)
+    const delivery = claim.deliveries.find(each => each.id === id)
     const isGivenUp = retryInMs === undefined
     const isStopped = claimInMs === undefined
     const event = isGivenUp ? 'given-up' : 'attempt-failed'
