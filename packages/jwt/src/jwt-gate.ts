@@ -98,24 +98,19 @@ function issuerOf(token: string): string | undefined {
  * JWT.
  */
 function explainRefusal(token: string, run: () => ReturnType<Gate>): ReturnType<Gate> {
-  const explained = (error: unknown): unknown => {
+  const explain = (error: unknown): never => {
     const isUnknown = error instanceof AccessError && error.code === 'invalid-token'
     // The other gate knew the holder, so its own words are right.
     if (!isUnknown || error.holder !== undefined) {
-      return error
+      throw error
     }
     const fault = foreignFault(token)
-    return fault === undefined ? error : invalidToken(fault)
+    throw fault === undefined ? error : invalidToken(fault)
   }
   try {
     const admission = run()
-    if (!(admission instanceof Promise)) {
-      return admission
-    }
-    return admission.catch((error: unknown) => {
-      throw explained(error)
-    })
+    return admission instanceof Promise ? admission.catch(explain) : admission
   } catch (error) {
-    throw explained(error)
+    return explain(error)
   }
 }
