@@ -84,7 +84,7 @@ export function describeFilters({ parameters }: Place): HTMLElement {
 }
 
 /** Returns the place of the list that the fields ask for, or says which is wrong. */
-function readFields(): Place | undefined {
+function readFields() {
   let place = shownPlace
   for (const { name, label, input } of fields) {
     const text = input.value
@@ -95,7 +95,7 @@ function readFields(): Place | undefined {
     if (isWrong) {
       refuse(`${label} ${integerProblem(text)}.`)
       input.focus()
-      return undefined
+      return
     }
     if (isEdited) {
       place = withParameter(place, name, toParameter(name, text))

@@ -19,11 +19,11 @@ const storage = findStorage()
  */
 let tokenInMemory = ''
 
-function findStorage(): Storage | undefined {
+function findStorage() {
   try {
     return sessionStorage
   } catch {
-    return undefined
+    return
   }
 }
 

@@ -61,7 +61,7 @@ export const invisible = RegExp(`(\\r\\n|(?!${spelling})[${hidden}])`, 'u')
 export const invisibleOrSpace = RegExp(String.raw`(\r\n|[${hidden}\p{Z}])`, 'u')
 
 /** Returns a text with a sign in place of each character that the expression matches. */
-export function withSigns(text: string, replaced: RegExp): readonly (Node | string)[] {
+export function withSigns(text: string, replaced: RegExp) {
   return text.split(replaced).flatMap<Node | string>((part, index) => {
     const isMatch = index % 2 === 1
     if (!isMatch) {
