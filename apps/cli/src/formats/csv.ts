@@ -64,8 +64,6 @@ interface CsvRecord {
   readonly fault?: string | undefined
 }
 
-type AddRecord = (lines: Buffer, fields: CsvRecord['fields'], fault?: string) => void
-
 const unclosed = 'a quote is opened that is never closed'
 const surrounded = 'there is something between a closing quote and the next separator'
 const faults: Readonly<Record<string, string>> = {
@@ -92,7 +90,13 @@ class CsvReader<Item> implements Reader<Item> {
 
   async *read(chunks: AsyncIterable<Buffer>): AsyncGenerator<Entry<Item>[]> {
     for await (const piece of wholeLines(chunks, this.#reading)) {
-      yield this.#add(piece)
+      const bytesBefore = this.#unfinished.reduce((sum, { length }) => sum + length, 0)
+      this.#unfinished.push(piece)
+      const mayEndRecord = bytesBefore === 0 || piece.includes(quote)
+      // Lines that cannot end the record are not parsed again and again.
+      if (mayEndRecord || bytesBefore > this.#reading.lineBytesMax) {
+        yield this.#read(false)
+      }
     }
     yield this.#read(true)
   }
@@ -127,18 +131,6 @@ class CsvReader<Item> implements Reader<Item> {
   get #knownHeader(): Header {
     assert(this.#header !== undefined, 'a record follows the header')
     return this.#header
-  }
-
-  /** Takes whole lines, and returns what became of the records that they end. */
-  #add(piece: Buffer): Entry<Item>[] {
-    const bytesBefore = this.#unfinished.reduce((sum, { length }) => sum + length, 0)
-    this.#unfinished.push(piece)
-    const mayEndRecord = bytesBefore === 0 || piece.includes(quote)
-    // Lines that cannot end the record are not parsed again and again.
-    if (!mayEndRecord && bytesBefore <= this.#reading.lineBytesMax) {
-      return []
-    }
-    return this.#read(false)
   }
 
   #read(isLast: boolean): Entry<Item>[] {
@@ -266,72 +258,59 @@ class CsvReader<Item> implements Reader<Item> {
    */
   #split(
     piece: Buffer,
-    dialect: Dialect,
+    { separator, isPadded }: Dialect,
     isLast: boolean,
     recordsMax = Number.MAX_SAFE_INTEGER,
   ) {
-    const { lineEnd } = this.#reading
+    const { lineBytesMax, lineEnd } = this.#reading
     const records: CsvRecord[] = []
     let at = 0
-    const add: AddRecord = (lines, fields, fault) => {
+    const add = (end: number, fields: CsvRecord['fields'], fault?: string) => {
+      const lines = piece.subarray(at, end)
       records.push({ lines, raw: withoutLineEnd(lines, lineEnd), fields, fault })
-      at += lines.length
+      at = end
     }
     while (at < piece.length && records.length < recordsMax) {
-      const recordsLeft = recordsMax - records.length
-      const fault = this.#parse(piece.subarray(at), dialect, recordsLeft, add)
-      if (fault === unclosed && !isLast) {
-        break
-      }
-      if (fault !== undefined) {
-        const lines = piece.subarray(at, endOfLine(piece, at, lineEnd))
-        add(lines, [], fault)
+      const start = at
+      try {
+        parseCsv(piece.subarray(start), {
+          delimiter: separator,
+          record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
+          relax_column_count: true,
+          trim: isPadded,
+          to: recordsMax - records.length,
+          cast: (field, { quoting }) => (field === '' && !quoting ? undefined : field),
+          on_record(fields: CsvRecord['fields'], { bytes }) {
+            const end = start + bytes
+            // A record of several lines may be too long because its quote is not closed. A
+            // single line that is too long is rejected later, as a line.
+            const hasSeveralLines = endOfLine(piece, at, lineEnd) < end
+            if (end - at > lineBytesMax && hasSeveralLines) {
+              throw new Error(unclosed)
+            }
+            add(end, fields)
+          },
+        })
+      } catch (error) {
+        const fault = this.#faultOf(error, piece.length - at)
+        if (fault === unclosed && !isLast) {
+          break
+        }
+        add(endOfLine(piece, at, lineEnd), [], fault)
       }
     }
     return { records, rest: piece.subarray(at) }
   }
 
-  /**
-   * Adds the records up to the first fault.
-   *
-   * @returns the fault of the line after them, or `undefined` if there is none
-   */
-  #parse(
-    piece: Buffer,
-    { separator, isPadded }: Dialect,
-    recordsMax: number,
-    add: AddRecord,
-  ): string | undefined {
-    const { lineBytesMax, lineEnd } = this.#reading
-    const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
-    let at = 0
-    try {
-      parseCsv(piece, {
-        delimiter: separator,
-        record_delimiter: lineEnd === lineFeed ? ['\r\n', '\n'] : '\r',
-        relax_column_count: true,
-        trim: isPadded,
-        to: recordsMax,
-        cast: (field, { quoting }) => (field === '' && !quoting ? undefined : field),
-        on_record(fields: CsvRecord['fields'], { bytes: end }) {
-          // A single line that is too long is rejected later, as a line.
-          const hasSeveralLines = endOfLine(piece, at, lineEnd) < end
-          if (end - at > lineBytesMax && hasSeveralLines) {
-            throw new Error(tooLong)
-          }
-          add(piece.subarray(at, end), fields)
-          at = end
-        },
-      })
-      return undefined
-    } catch (error) {
-      const fault = faults[codeOf(error)] ?? messageOf(error)
-      const isTooLong = piece.length - at > lineBytesMax
-      if (fault === unclosed && isTooLong) {
-        return tooLong
-      }
-      return fault
+  /** @param bytesLeft how long the rest of the piece is, which begins with the fault */
+  #faultOf(error: unknown, bytesLeft: number): string {
+    const { lineBytesMax } = this.#reading
+    const fault = faults[codeOf(error)] ?? messageOf(error)
+    // No more lines are awaited for a quote that is not closed.
+    if (fault === unclosed && bytesLeft > lineBytesMax) {
+      return `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
     }
+    return fault
   }
 
   #countLines(lines: Buffer): void {
