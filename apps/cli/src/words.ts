@@ -18,13 +18,10 @@ export function countedAll(counts: Readonly<Record<string, number | undefined>>)
   return listed(phrases)
 }
 
-/** Returns words such as `a, b and c`. */
+/** Returns words such as `a, b and c`. No word contains a comma before a blank. */
 export function listed(words: readonly string[], conjunction = 'and'): string {
-  const last = words.at(-1) ?? ''
-  if (words.length < 2) {
-    return last
-  }
-  return `${words.slice(0, -1).join(', ')} ${conjunction} ${last}`
+  const lastComma = /, (?!.*, )/
+  return words.join(', ').replace(lastComma, ` ${conjunction} `)
 }
 
 /** Returns a number such as `20,000`. */
@@ -51,11 +48,6 @@ export function rate(count: number, seconds: number): string {
 
 /** Returns the time to the minute in UTC, such as `2026-01-31 09:05Z`, or `none`. */
 export function minute(date: Date | null | undefined, none = '-'): string {
-  if (date === null || date === undefined) {
-    return none
-  }
-  return date
-    .toISOString()
-    .replace('T', ' ')
-    .replace(/:[\d.]+Z$/, 'Z')
+  const text = date?.toISOString().replace(/T(\d\d:\d\d).+/, ' $1Z')
+  return text ?? none
 }
