@@ -54,11 +54,9 @@ const interruptingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * Listens until its disposal. Its signal is aborted by the first SIGINT, SIGTERM or
  * SIGHUP, so that work can end cleanly. A second one ends the process.
  */
-export class Interruption implements Disposable {
-  readonly #controller = new AbortController()
-  readonly signal: AbortSignal = this.#controller.signal
-
+export class Interruption extends AbortController implements Disposable {
   constructor() {
+    super()
     for (const name of interruptingSignals) {
       process.on(name, this.#interrupt)
     }
@@ -68,7 +66,7 @@ export class Interruption implements Disposable {
     if (this.signal.aborted) {
       process.exit(exitCodes.interrupted)
     }
-    this.#controller.abort(new CommandError('interrupted', exitCodes.interrupted))
+    this.abort(new CommandError('interrupted', exitCodes.interrupted))
   };
 
   [Symbol.dispose](): void {
