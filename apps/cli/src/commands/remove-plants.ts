@@ -55,7 +55,7 @@ async function runRemove(
     for await (const ids of idsIn(lines.parts)) {
       const outcomes = await Promise.all(ids.map(removeOne))
       read += ids.length
-      removed += outcomes.filter(wasStored => wasStored).length
+      removed += outcomes.filter(Boolean).length
     }
   } catch (cause) {
     const before = `${counted(removed, 'plant')} removed before`
@@ -67,7 +67,16 @@ async function runRemove(
   const missing = read - removed
   const isInterrupted = signal.aborted
   const result = { read, removed, missing, dryRun, seconds, interrupted: isInterrupted }
-  let words = summarize(removed, missing, dryRun, seconds)
+  const speed = `${duration(seconds)} (${rate(removed, seconds)})`
+  let words = dryRun
+    ? counted(removed, 'stored plant')
+    : `${counted(removed, 'plant')} removed in ${speed}`
+  if (missing > 0) {
+    words += `, ${grouped(missing)} not stored in ${storageName(storeUrl())}`
+  }
+  if (dryRun) {
+    words += '; nothing was removed'
+  }
   if (read === 0) {
     words += `: ${noneIn(from)}`
   }
@@ -98,19 +107,4 @@ async function* idsIn(parts: AsyncIterable<readonly Entry<PlantId>[]>) {
     }
     yield ids
   }
-}
-
-function summarize(
-  removed: number,
-  missing: number,
-  dryRun: boolean,
-  seconds: number,
-): string {
-  const missingInWords =
-    missing > 0 ? `, ${grouped(missing)} not stored in ${storageName(storeUrl())}` : ''
-  if (dryRun) {
-    return `${counted(removed, 'stored plant')}${missingInWords}; nothing was removed`
-  }
-  const speed = `${duration(seconds)} (${rate(removed, seconds)})`
-  return `${counted(removed, 'plant')} removed in ${speed}${missingInWords}`
 }
