@@ -1,6 +1,6 @@
 import { Command } from '@commander-js/extra-typings'
 import { bytes } from '@plant-store/api/units'
-import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
+import { createPlantUseCases, isDomainError } from '@plant-store/domain'
 import { messageOf } from '@plant-store/engine'
 import type { Storage } from '@plant-store/persistence'
 import { CommandError, exitCodes, Interruption } from '../command-error.ts'
@@ -10,7 +10,7 @@ import { type Entry, lineBytesMaxDefault, plantReading } from '../formats/lines.
 import { argument, filePath, inputFormatOption, jsonOption } from '../options.ts'
 import { print } from '../output.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
-import { ImportResult, type Outcome } from './import-result.ts'
+import { ImportResult } from './import-result.ts'
 import { noneIn, openLines } from './read-lines.ts'
 
 export const importPlants = new Command('import')
@@ -118,10 +118,8 @@ const patience = {
   walBytesMax: 512 * 1024 * 1024,
 }
 
-/** Stores plants, and resolves to the outcome of each. */
-type StorePlants = (plants: readonly Plant[]) => Promise<readonly Outcome[]>
-
-function storing({ plants }: Storage, { replace, announce }: Options): StorePlants {
+/** Returns what stores plants, and resolves to the outcome of each. */
+function storing({ plants }: Storage, { replace, announce }: Options) {
   const useCases = createPlantUseCases({ plants: announce ? plants : plants.unannounced })
   return replace ? useCases.replaceAll : useCases.createAll
 }
@@ -132,7 +130,7 @@ function storing({ plants }: Storage, { replace, announce }: Options): StorePlan
  */
 async function importEntries(
   parts: AsyncIterable<readonly Entry[]>,
-  storePlants: StorePlants | undefined,
+  storePlants: ReturnType<typeof storing> | undefined,
   result: ImportResult,
 ): Promise<void> {
   try {

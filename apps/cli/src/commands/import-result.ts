@@ -8,7 +8,7 @@ import type { Entry, Reader, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../words.ts'
 
 /** The fate of a plant in an import. */
-export type Outcome = CreateOutcome | 'replaced'
+type Outcome = CreateOutcome | 'replaced'
 
 /**
  * Counts what becomes of the lines of an import, and writes the rejected ones to a file
