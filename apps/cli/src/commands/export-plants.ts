@@ -181,7 +181,5 @@ function describeMissing(unread: number | null): string {
   if (unread === 0) {
     return 'none missing'
   }
-  const others =
-    unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  return `${others} could not be read`
+  return `${countedAll({ others: unread ?? undefined })} could not be read`
 }
