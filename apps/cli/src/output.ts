@@ -10,12 +10,6 @@ type StandardStream = Writable & {
   readonly isTTY?: boolean | undefined
 }
 
-/** Keeps a failure of a stream from ending the process. Each write reports its own. */
-export function ignoreStreamErrors(): void {
-  process.stdout.on('error', () => {})
-  process.stderr.on('error', () => {})
-}
-
 /**
  * Writes all pieces and resolves once the system has taken the last byte.
  *

@@ -19,7 +19,7 @@ import { removePlants } from './commands/remove-plants.ts'
 import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
-import { ignoreStreamErrors, writeToStream } from './output.ts'
+import { writeToStream } from './output.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)
@@ -67,7 +67,9 @@ let helpText = ''
 
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
-  ignoreStreamErrors()
+  // A failure of a stream does not end the process, because each write reports its own.
+  process.stdout.on('error', () => {})
+  process.stderr.on('error', () => {})
   helpText = ''
   try {
     await program.parseAsync(cutAfterUnknown(args), { from: 'user' }).catch(printHelp)

@@ -42,9 +42,8 @@ export const backup = new Command('backup')
     const name = storageName(url)
     const file = keep === undefined ? path : nextBackup(path, name)
     refuseStore(file, url)
-    const options = { force, createsFolder: keep !== undefined }
     const { storeId, ...report } = await withProgress(json, running =>
-      backUpStore(url, file, { ...options, ...running }),
+      backUpStore(url, file, { force, createsFolder: keep !== undefined, ...running }),
     ).catch(throwWithAdvice)
     const removed =
       keep === undefined ? 0 : removeOldBackups(path, { made: file, storeId, keep })
