@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import {
   type Command,
   freePort,
@@ -12,35 +11,37 @@ import {
 import { bun } from '@plant-store/harness/npm-program'
 import { idOf, importFile, toLine, writeLines } from './plants.ts'
 
-export interface Contestant {
+interface Contestant {
   readonly title: string
-  command(): Command | Promise<Command>
+  readonly command: Command
   readonly environment: Readonly<Record<string, string>>
 }
 
 export const token = 'benchmark-token-benchmark-token-benchmark'
 
-const peer = (file: string) => join(import.meta.dirname, 'peers', file)
-const fastify = { command: () => [process.execPath, peer('fastify.ts')] as const }
-const bunSqlite = {
-  command: async () => [await bun.fetch(), peer('bun-sqlite.js')] as const,
-}
-const durable = { environment: { SYNCHRONOUS: 'FULL' } }
-const notDurable = { environment: { SYNCHRONOUS: 'NORMAL' } }
+const peers = join(import.meta.dirname, 'peers')
+const fastify = [process.execPath, join(peers, 'fastify.ts')] as const
+/** Bun must be fetched before. */
+const bunSqlite = [bun.path, join(peers, 'bun-sqlite.js')] as const
+const full = { SYNCHRONOUS: 'FULL' }
+const normal = { SYNCHRONOUS: 'NORMAL' }
 
-/** Started like `pnpm start`. */
-export const ours: Contestant = {
-  title: 'Plant store (durable)',
-  command: () => [process.execPath, serverProgram],
-  environment: memorySettings,
-}
-export const contestants: readonly Contestant[] = [
-  ours,
-  { title: 'Fastify + better-sqlite3 (durable)', ...fastify, ...durable },
-  { title: 'Bun + bun:sqlite (durable)', ...bunSqlite, ...durable },
-  { title: 'Fastify + better-sqlite3 (not durable)', ...fastify, ...notDurable },
-  { title: 'Bun + bun:sqlite (not durable)', ...bunSqlite, ...notDurable },
-]
+export const contestants = [
+  // Started like `pnpm start`.
+  {
+    title: 'Plant store (durable)',
+    command: [process.execPath, serverProgram],
+    environment: memorySettings,
+  },
+  { title: 'Fastify + better-sqlite3 (durable)', command: fastify, environment: full },
+  { title: 'Bun + bun:sqlite (durable)', command: bunSqlite, environment: full },
+  {
+    title: 'Fastify + better-sqlite3 (not durable)',
+    command: fastify,
+    environment: normal,
+  },
+  { title: 'Bun + bun:sqlite (not durable)', command: bunSqlite, environment: normal },
+] as const satisfies readonly Contestant[]
 
 /** Starts a contestant on a file with this many plants, 0 to `plants` - 1. */
 export async function start({ title, command, environment }: Contestant, plants = 0) {
@@ -53,25 +54,20 @@ export async function start({ title, command, environment }: Contestant, plants 
     await importFile(file, stored)
   }
   const port = await freePort()
-  const { PATH } = process.env
-  const options = {
-    environment: {
-      PATH,
-      NODE_ENV: 'production',
-      HOST: '127.0.0.1',
-      PORT: `${port}`,
-      DATABASE_URL: pathToFileURL(file).href,
-      ACCESS_TOKENS: token,
-      ...environment,
-    },
-    logFile: join(folder, 'log'),
-  }
-  const server = stack.use(launch(await command(), options))
-  const url = `http://127.0.0.1:${port}`
-  const isReady = until(
-    `${title} to start`,
-    async () => (await fetch(`${url}/readyz`)).ok,
+  const server = stack.use(
+    launch(command, {
+      environment: {
+        NODE_ENV: 'production',
+        PORT: `${port}`,
+        DATABASE_URL: `file:${file}`,
+        ACCESS_TOKENS: token,
+        ...environment,
+      },
+      logFile: join(folder, 'log'),
+    }),
   )
+  const url = `http://127.0.0.1:${port}`
+  const isReady = until(`${title} to start`, () => fetch(url).then(() => true))
   await Promise.race([isReady, server.ended.then(server.assertRunning)])
   const owned = stack.move()
   return {

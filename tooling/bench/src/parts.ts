@@ -1,18 +1,11 @@
+import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { temporaryFolder, trace } from '@plant-store/harness'
-import { contestants, ours, start } from './contestants.ts'
-import { type Load, type Measured, measure } from './load.ts'
+import { contestants, start } from './contestants.ts'
+import { type Measured, measure } from './load.ts'
+import type { Effort } from './page.ts'
 import { countPlants, importFile, run, toLine, writeLines } from './plants.ts'
 import { formatDecimal, formatInteger, median, ratioOf, table } from './table.ts'
-
-/** The time for the measurements. */
-export interface Effort {
-  /** An odd number. */
-  readonly rounds: number
-  /** V8 compiles for some 15 seconds under load. */
-  readonly warmUpSeconds: number
-  readonly plantsInFile: number
-}
 
 const storedPlants = 100_000
 
@@ -50,62 +43,59 @@ async function inTurns<Measurable, Result>(
   return results
 }
 
-async function compare(effort: Effort, request: Load['request']): Promise<string> {
+async function compare(effort: Effort, request: string): Promise<string> {
   // The durability modes differ only in writes, so reads are measured in one of them.
   const [compared, plants] =
     request === 'create' ? [contestants, 0] : [contestants.slice(0, 3), storedPlants]
   await using stack = new AsyncDisposableStack()
   const running = []
   for (const contestant of compared) {
-    running.push(stack.use(await start(contestant, plants)))
-  }
-  for (const one of running) {
-    await measure(one, { request, connections: 64 }, effort.warmUpSeconds)
+    const one = stack.use(await start(contestant, plants))
+    await measure(one, request, 64, effort.warmUpSeconds)
+    running.push(one)
   }
 
-  const rows: string[][] = []
+  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
+  const rows = [['', 'connections', ...head]]
   for (const connections of [1, 64]) {
     const measured = await inTurns(effort.rounds, running, one =>
-      measure(one, { request, connections }),
+      measure(one, request, connections),
     )
-    let ourRate: string | undefined
+    let ourRate = ''
     for (const [{ title }, results] of measured) {
       const medianOf = (name: keyof Measured) => median(results.map(each => each[name]))
       const rate = formatInteger(medianOf('perSecond'))
-      const ratio = ourRate === undefined ? '' : ratioOf(ourRate, rate)
+      const ratio = ourRate && ratioOf(ourRate, rate)
       const times = (['p50Ms', 'p99Ms', 'processorMicros'] as const).map(medianOf)
       rows.push([title, `${connections}`, rate, ratio, ...times.map(formatDecimal)])
-      ourRate ??= rate
+      ourRate ||= rate
     }
   }
-  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
-  return table(['', 'connections', ...head], rows)
+  return table(rows)
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */
 async function countFsyncs(): Promise<string> {
-  await using running = await start(ours)
-  const rows: string[][] = []
+  await using running = await start(contestants[0])
+  const rows = [['connections', 'creates', 'fsyncs', 'creates per fsync']]
   for (const connections of [1, 64]) {
     const tracer = await trace(running.server.pid)
-    if (tracer === undefined) {
-      throw new Error('strace may not attach to the server')
-    }
-    const { requests } = await measure(running, { request: 'create', connections })
+    assert(tracer, 'strace may not attach to the server')
+    const { requests } = await measure(running, 'create', connections)
     // An interrupted call has a second line, which says "resumed" and names no file.
     const { length: fsyncs } = (await tracer.detach()).filter(call =>
       / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call),
     )
-    if (connections === 1 && fsyncs < requests) {
-      throw new Error(`${requests} creates one after another had ${fsyncs} fsyncs`)
-    }
+    assert(
+      connections > 1 || fsyncs >= requests,
+      `${requests} creates one after another had ${fsyncs} fsyncs`,
+    )
     const counts = [connections, requests, fsyncs].map(formatInteger)
     rows.push([...counts, formatDecimal(requests / fsyncs)])
   }
   const words =
     'Counted with strace, which slows the server down. A single client waits for an fsync each time.\nMany share theirs.'
-  const head = ['connections', 'creates', 'fsyncs', 'creates per fsync']
-  return `${words}\n\n${table(head, rows)}`
+  return `${words}\n\n${table(rows)}`
 }
 
 const scattered = (number: number) =>
@@ -114,18 +104,17 @@ const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
 /** The lines of each file by their number. */
 const files: Readonly<Record<string, (number: number) => string>> = {
   // SQLite's shell gets the version of each row too, because only our import adds it.
-  'rows.csv': number => `${csv(number + 1)},${number}`,
-  'plants.csv': number => (number === 0 ? 'id,name,tag' : csv(number)),
+  'rows.csv': number => `${csv(number)},${number}`,
+  'plants.csv': number => (number === 0 ? `id,name,tag\n${csv(0)}` : csv(number)),
   'plants.ndjson': number => toLine(number, number, 500),
   'scattered.ndjson': number => toLine(scattered(number), number, 500),
 }
 
-async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string> {
-  const rounds = Math.min(effort.rounds, 3)
+async function importFiles({ plantsInFile }: Effort): Promise<string> {
   using folder = temporaryFolder()
   const at = (name: string) => join(folder.path, name)
   for (const [name, line] of Object.entries(files)) {
-    writeLines(at(name), plantsInFile + (name === 'plants.csv' ? 1 : 0), line)
+    writeLines(at(name), plantsInFile, line)
   }
   const importOne = async (name: string) => {
     using place = temporaryFolder()
@@ -138,23 +127,20 @@ async function importFiles({ plantsInFile, ...effort }: Effort): Promise<string>
       ? run('sqlite3', ['-bail', store, ...shell])
       : importFile(store, at(name)))
     const seconds = (performance.now() - startedMs) / 1_000
-    if (countPlants(store) !== plantsInFile) {
-      throw new Error(`${name}: plants are missing`)
-    }
+    assert.equal(countPlants(store), plantsInFile, `${name}: plants are missing`)
     return seconds
   }
+  const rounds = 3
   const measured = await inTurns(rounds, Object.keys(files), importOne)
-  const rows: string[][] = []
-  let shellSeconds: string | undefined
+  const rows = [['', 's', 'ours / sqlite3']]
+  let shellSeconds = ''
   for (const [name, results] of measured) {
     const seconds = formatDecimal(median(results))
-    rows.push(
-      shellSeconds === undefined
-        ? ["sqlite3's .import, CSV", seconds, '']
-        : [`plant-store import, ${name}`, seconds, ratioOf(seconds, shellSeconds)],
-    )
-    shellSeconds ??= seconds
+    const title =
+      name === 'rows.csv' ? "sqlite3's .import, CSV" : `plant-store import, ${name}`
+    rows.push([title, seconds, shellSeconds && ratioOf(seconds, shellSeconds)])
+    shellSeconds ||= seconds
   }
   const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
-  return `${words}\n\n${table(['', 's', 'ours / sqlite3'], rows)}`
+  return `${words}\n\n${table(rows)}`
 }

@@ -34,14 +34,10 @@ export const importFile = (store: string, file: string) =>
     env: { DATABASE_URL: `file:${store}` },
   })
 
-/** Returns the answer to a query that has one value. */
-export function queryOne<Value>(query: string, file = ':memory:'): Value {
-  const db = new Database(file, { readonly: file !== ':memory:' })
-  const value = db.prepare(query).pluck().get() as Value
-  db.close()
-  return value
-}
-
 /** Returns the number of committed plants in a file. */
-export const countPlants = (file: string) =>
-  queryOne<number>('select count(*) from plants', file)
+export function countPlants(file: string) {
+  const db = new Database(file, { readonly: true })
+  const count = db.prepare('select count(*) from plants').pluck().get() as number
+  db.close()
+  return count
+}

@@ -1,20 +1,18 @@
-const integers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
-export const formatInteger = (value: number) => integers.format(value)
+export const formatInteger = (value: number) => Math.round(value).toLocaleString('en')
 export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1)
 
-/** Returns the ratio of two figures as both are shown, so that a reader gets the same. */
-export function ratioOf(figure: string, other: string): string {
-  const [above = 0, below = 0] = [figure, other].map(each =>
-    Number(each.replaceAll(',', '')),
-  )
-  return `${(above / below).toFixed(2)} ×`
-}
+/** Returns the number that a figure shows. */
+export const parseFigure = (figure: string) => Number(figure.replaceAll(',', ''))
 
-/** Returns a Markdown table. Every column but the first is of numbers. */
-export function table(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-): string {
+/** Returns the ratio of two figures as both are shown, so that a reader gets the same. */
+export const ratioOf = (figure: string, other: string) =>
+  `${(parseFigure(figure) / parseFigure(other)).toFixed(2)} ×`
+
+/**
+ * Returns a Markdown table. The first row is its head, and every column but the first is
+ * of numbers.
+ */
+export function table([head = [], ...rows]: readonly string[][]): string {
   const rule = head.map((_, column) => (column === 0 ? '---' : '---:'))
   return [head, rule, ...rows].map(cells => `| ${cells.join(' | ')} |`).join('\n')
 }

@@ -35,9 +35,9 @@ end
 function done(summary, latency)
   local errors = summary.errors
   io.write(format(
-    '\n{"requests":%d,"perSecond":%f,"p50Ms":%f,"p99Ms":%f,"refused":%d,"broken":%d}\n',
+    '\n{"requests":%d,"perSecond":%f,"p50Ms":%f,"p99Ms":%f,"failed":%d}\n',
     summary.requests, summary.requests / summary.duration * 1e6,
     latency:percentile(50) / 1000, latency:percentile(99) / 1000,
-    errors.status, errors.connect + errors.read + errors.write + errors.timeout
+    errors.status + errors.connect + errors.read + errors.write + errors.timeout
   ))
 end

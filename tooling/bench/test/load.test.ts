@@ -1,34 +1,25 @@
-import { cpSync } from 'node:fs'
-import { isInstalled, temporaryFolder } from '@plant-store/harness'
+import { isInstalled } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { contestants, type ours, type Running, start } from '../src/contestants.ts'
-import { type Load, measure } from '../src/load.ts'
+import { expect, test } from 'vitest'
+import { contestants, start } from '../src/contestants.ts'
+import { measure } from '../src/load.ts'
 
-let peer: Running
-beforeAll(async () => {
-  peer = await start(
-    contestants.find(({ title }) => title.startsWith('Fastify')) as typeof ours,
-    500,
-  )
+const wrk = needs('wrk', isInstalled('wrk'))
+const [, fastify] = contestants
+
+test('an answer that is not 200 fails the run', wrk, async () => {
+  await using peer = await start(fastify, 1)
+
+  const measuring = measure(peer, '/nowhere', 8)
+
+  await expect(measuring).rejects.toThrow('answers were not 200')
 })
-afterAll(() => peer?.[Symbol.asyncDispose]())
 
-describe('under the load of wrk', needs('wrk', isInstalled('wrk')), () => {
-  const load = (request: Load['request']): Load => ({ request, connections: 8 })
+test('creates that are not in the store fail the run', wrk, async () => {
+  await using peer = await start(fastify)
+  await using another = await start(fastify)
 
-  test('an answer that is not 200 fails the run', async () => {
-    await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow(
-      'answers were not 200',
-    )
-  })
+  const measuring = measure({ ...peer, file: another.file }, 'create', 8)
 
-  test('creates that are not in the store fail the run', async () => {
-    using folder = temporaryFolder()
-    const file = `${folder.path}/another.db`
-    cpSync(peer.file, file)
-    await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow(
-      'and 0 plants stored',
-    )
-  })
+  await expect(measuring).rejects.toThrow('and 0 plants stored')
 })

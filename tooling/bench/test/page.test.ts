@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { introductionOf } from '../src/page.ts'
+import { introduction } from '../src/page.ts'
 import { parts } from '../src/parts.ts'
 import { drawCreates, themes } from '../src/picture.ts'
 import { median } from '../src/table.ts'
@@ -10,12 +10,11 @@ const docs = join(import.meta.dirname, '../../../docs')
 const page = readFileSync(join(docs, 'benchmark.md'), 'utf8')
 
 test('the page has the words and the sections that the benchmark writes', () => {
-  const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
-  const titles = Object.values(parts).map(({ title }) => title)
+  const headings = page.match(/^## .*$/gm)
+  const titles = Object.values(parts).map(({ title }) => `## ${title}`)
 
-  const introduction = introductionOf({ rounds: 5, warmUpSeconds: 15, plantsInFile: 0 })
   expect(page.startsWith(introduction), introduction).toBe(true)
-  expect(headings).toEqual([...titles, 'Machine'])
+  expect(headings).toEqual([...titles, '## Machine'])
 })
 
 test.each(Object.entries(themes))(

@@ -12,6 +12,7 @@ function npmProgram(name: string, version: string, file: string) {
   const folder = `${cache}/${name.replace('/', '+')}-${version}`
   const path = `${folder}/node_modules/${name}/bin/${file}${suffix}`
   return {
+    version,
     /** Where it is once it is fetched. */
     path,
     /** Fetches it from npm's registry, unless it is there. */

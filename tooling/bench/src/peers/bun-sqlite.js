@@ -1,20 +1,12 @@
 // Not TypeScript, as Bun's types would replace Node's in this package.
 import { Database } from 'bun:sqlite'
+import { openDatabase } from './database.ts'
 
-const { PORT, DATABASE_URL, SYNCHRONOUS } = process.env
-const db = new Database(new URL(DATABASE_URL).pathname)
-db.run('pragma journal_mode = wal')
-db.run(`pragma synchronous = ${SYNCHRONOUS}`)
-db.run(
-  'create table if not exists plants (id integer primary key, name text not null, tag text)',
-)
-const insert = db.query('insert into plants (id, name, tag) values (?, ?, ?)')
-const find = db.query('select id, name, tag from plants where id = ?')
-const page = db.query('select id, name, tag from plants where id > ? order by id limit ?')
+const { insert, find, page } = openDatabase(Database)
 
 Bun.serve({
   hostname: '127.0.0.1',
-  port: Number(PORT),
+  port: process.env.PORT,
   routes: {
     '/plants': {
       async POST(request) {
@@ -24,17 +16,17 @@ Bun.serve({
           typeof name === 'string' &&
           (tag === undefined || typeof tag === 'string')
         if (!isPlant) {
-          return refuse(400, 'not a plant')
+          return new Response('not a plant', { status: 400 })
         }
         insert.run(id, name, tag ?? null)
         return Response.json({ name, tag })
       },
       GET(request) {
         const query = new URL(request.url).searchParams
-        const after = Number(query.get('after') ?? Number.MIN_SAFE_INTEGER)
-        const limit = Number(query.get('limit') ?? 100)
+        const after = Number(query.get('after'))
+        const limit = Number(query.get('limit'))
         if (!Number.isSafeInteger(after) || !(limit >= 1 && limit <= 1000)) {
-          return refuse(400, 'not a page')
+          return new Response('not a page', { status: 400 })
         }
         return Response.json(page.all(after, limit))
       },
@@ -42,13 +34,8 @@ Bun.serve({
     '/plants/:id': {
       GET({ params }) {
         const row = find.get(Number(params.id))
-        return row ? Response.json(row) : refuse(404, 'no such plant')
+        return row ? Response.json(row) : new Response('no such plant', { status: 404 })
       },
     },
-    '/readyz': () => Response.json({}),
   },
 })
-
-function refuse(status, message) {
-  return Response.json({ error: status, message }, { status })
-}

@@ -1,6 +1,6 @@
-import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import Fastify from 'fastify'
+import { openDatabase } from './database.ts'
 
 const properties = { name: { type: 'string' }, tag: { type: 'string' } }
 const answer = { type: 'object', required: ['name'], properties }
@@ -10,20 +10,7 @@ const plant = {
   properties: { id: { type: 'integer' }, ...properties },
 }
 
-const { PORT, DATABASE_URL = '', SYNCHRONOUS } = process.env
-// As better-sqlite3's documentation advises: with a WAL, and every statement prepared once.
-const db = new Database(fileURLToPath(DATABASE_URL))
-db.pragma('journal_mode = WAL')
-db.pragma(`synchronous = ${SYNCHRONOUS}`)
-db.exec(
-  'create table if not exists plants (id integer primary key, name text not null, tag text)',
-)
-const insert = db.prepare('insert into plants (id, name, tag) values (?, ?, ?)')
-const find = db.prepare('select id, name, tag from plants where id = ?')
-const page = db.prepare(
-  'select id, name, tag from plants where id > ? order by id limit ?',
-)
-
+const { insert, find, page } = openDatabase(Database)
 const app = Fastify()
 
 app.post<{ Body: { id: number; name: string; tag?: string } }>(
@@ -35,15 +22,10 @@ app.post<{ Body: { id: number; name: string; tag?: string } }>(
   },
 )
 
-app.get<{ Params: { id: number } }>(
+app.get<{ Params: { id: string } }>(
   '/plants/:id',
-  {
-    schema: {
-      params: { type: 'object', properties: { id: { type: 'integer' } } },
-      response: { 200: plant },
-    },
-  },
-  async ({ params }, reply) => find.get(params.id) ?? reply.callNotFound(),
+  { schema: { response: { 200: plant } } },
+  async ({ params }, reply) => find.get(Number(params.id)) ?? reply.callNotFound(),
 )
 
 app.get<{ Querystring: { limit: number; after: number } }>(
@@ -52,9 +34,10 @@ app.get<{ Querystring: { limit: number; after: number } }>(
     schema: {
       querystring: {
         type: 'object',
+        required: ['limit', 'after'],
         properties: {
-          limit: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
-          after: { type: 'integer', default: Number.MIN_SAFE_INTEGER },
+          limit: { type: 'integer', minimum: 1, maximum: 1000 },
+          after: { type: 'integer' },
         },
       },
       response: { 200: { type: 'array', items: plant } },
@@ -63,6 +46,4 @@ app.get<{ Querystring: { limit: number; after: number } }>(
   async ({ query }) => page.all(query.after, query.limit),
 )
 
-app.get('/readyz', async () => ({}))
-
-await app.listen({ port: Number(PORT), host: '127.0.0.1' })
+await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
