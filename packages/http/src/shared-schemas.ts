@@ -29,8 +29,8 @@ export const about = <Schema extends object>(
   headers?: object,
 ) => ({ ...schema, description, headers })
 
-/** Describes a value in a path or a query, which a handler gets as a text. */
-export const inText = (schema: TSchema) => Type.Unsafe<string>(schema)
+/** Describes an optional parameter of a query, which a handler gets as a text. */
+export const inQuery = (schema: TSchema) => Type.Optional(Type.Unsafe<string>(schema))
 
 /** Describes a body of JSON, which a handler gets as bytes. */
 export const inBytes = (description: string, schema: TSchema) =>
@@ -64,17 +64,15 @@ export const entityTag = header('ETag', 'The version (RFC 9110, 8.8.3)')
 
 /** @param id the schema of the id */
 export const pageParameters = (id: TSchema) => ({
-  limit: Type.Optional(
-    inText(
-      Type.Integer({
-        description: 'The largest number on the page',
-        minimum: 1,
-        maximum: pageLimitMax,
-        default: pageLimitDefault,
-      }),
-    ),
+  limit: inQuery(
+    Type.Integer({
+      description: 'The largest number on the page',
+      minimum: 1,
+      maximum: pageLimitMax,
+      default: pageLimitDefault,
+    }),
   ),
-  after: Type.Optional(inText(about('Only those with a greater id', id))),
+  after: inQuery(about('Only those with a greater id', id)),
 })
 
 export const nextPageLink = header(

@@ -16,7 +16,7 @@ import {
   failureMembers,
   header,
   inBytes,
-  inText,
+  inQuery,
   int64,
   nextPageLink,
   pageParameters,
@@ -101,7 +101,9 @@ export const plantSchemas = [
 ]
 
 const tags = ['plants']
-const path = Type.Object({ id: inText(about('The id of the plant', PlantId)) })
+const path = Type.Object({
+  id: Type.Unsafe<string>(about('The id of the plant', PlantId)),
+})
 
 /** Its descriptions are those of the specification, word for word. */
 export const createSchema = {
@@ -122,8 +124,8 @@ export const listSchema = {
     'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit, and one of a search may be empty. It is the last page only if it has no Link.',
   querystring: Type.Object({
     ...pageParameters(PlantId),
-    tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
-    name_contains: Type.Optional(
+    tag: inQuery(Type.String({ description: 'Only plants with exactly this tag' })),
+    name_contains: inQuery(
       Type.String({
         description:
           'Only plants whose name contains this text, with A to Z as a to z and all else exactly. Looks at a bounded number of plants a request',
@@ -131,13 +133,11 @@ export const listSchema = {
         maxLength: searchedTextMax,
       }),
     ),
-    count: Type.Optional(
-      inText(
-        Type.Boolean({
-          description: 'Whether to count the plants of all pages. Not with name_contains',
-          default: false,
-        }),
-      ),
+    count: inQuery(
+      Type.Boolean({
+        description: 'Whether to count the plants of all pages. Not with name_contains',
+        default: false,
+      }),
     ),
   } satisfies Record<PlantListParameter, TSchema>),
   response: {
@@ -200,13 +200,11 @@ export const createManySchema = {
   description:
     'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
   querystring: Type.Object({
-    announce: Type.Optional(
-      inText(
-        Type.Boolean({
-          description: 'Whether the plants are announced to webhooks',
-          default: true,
-        }),
-      ),
+    announce: inQuery(
+      Type.Boolean({
+        description: 'Whether the plants are announced to webhooks',
+        default: true,
+      }),
     ),
   }),
   body: {
