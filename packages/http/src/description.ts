@@ -191,11 +191,9 @@ function failureOf(status: number): DescribedBody {
 
 /** Returns the schemas by their names, in the order of these. */
 function componentsOf(schemas: readonly object[]): object {
-  const entries = schemas.map(({ $id = '', ...unnamed }: Described): [string, object] => [
-    $id,
-    unnamed,
-  ])
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+  const entries = schemas.map(({ $id, ...unnamed }: Described) => [$id, unnamed])
+  // Each entry is compared as a text, which begins with its name.
+  return Object.fromEntries(entries.sort())
 }
 
 /**
