@@ -255,11 +255,16 @@ export class Connection {
     const last = this.waiting.at(-1) ?? this.current
     // A request in the middle of its body gets the refusal as its answer.
     const isInBody = last?.req.complete === false
+    const { socket } = this
     this.#sendRefusal = () => {
       if (!isInBody) {
-        this.socket.write(writeAnswer())
+        socket.write(writeAnswer())
       }
-      this.#end()
+      socket.end()
+      // Reads on for a while, because closing with unread bytes could lose the answer.
+      socket.resume()
+      const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
+      socket.once('close', () => clearTimeout(cut))
     }
     if (isInBody) {
       bodyOf(last.req)?.fail(error)
@@ -267,16 +272,5 @@ export class Connection {
     if (this.current === undefined) {
       this.#sendRefusal()
     }
-  }
-
-  /**
-   * Ends the connection, but reads on for a while: closing with unread bytes could lose
-   * the answer.
-   */
-  #end(): void {
-    this.socket.end()
-    this.socket.resume()
-    const cut = setTimeout(() => this.socket.destroy(), lingerTimeoutMs)
-    this.socket.once('close', () => clearTimeout(cut))
   }
 }
