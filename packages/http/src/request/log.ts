@@ -36,12 +36,8 @@ export function observeRequests(
   if (begin !== undefined) {
     // It runs after the body is read, because reading loses the async context.
     app.addHook('preHandler', (request, _reply, done) => {
-      const { trace } = factsOf(request)
-      if (trace === undefined) {
-        done()
-      } else {
-        trace.run(done)
-      }
+      // The hook above has begun it.
+      factsOf(request).trace?.run(done)
     })
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
