@@ -59,7 +59,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
 function addPage(
   app: FastifyInstance,
   name: string,
-  { files, policy }: { readonly files: readonly string[]; readonly policy: string },
+  { files, policy }: typeof docs,
   folder: URL,
 ): void {
   const ofDocument = {

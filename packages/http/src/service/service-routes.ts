@@ -70,8 +70,9 @@ const metrics = {
  * some.
  */
 export function addServiceRoutes(routes: Routes, options: ServiceRoutesOptions): void {
-  // It never changes while the server runs.
-  let description: { readonly text: string; readonly compressed: Buffer } | undefined
+  // The description never changes while the server runs.
+  let description: string | undefined
+  let compressed: Buffer | undefined
 
   routes.get('/healthz', { ...open, schema: health }, async () => ({
     status: 'ok',
@@ -88,16 +89,14 @@ export function addServiceRoutes(routes: Routes, options: ServiceRoutesOptions):
   routes.get('/openapi.json', { ...open, schema: describe }, async (request, reply) => {
     reply.type('application/json')
     addVary(reply, 'accept-encoding')
-    if (description === undefined) {
-      const text = options.describe()
-      description = { text, compressed: gzipSync(text) }
-    }
+    description ??= options.describe()
     if (!acceptsGzip(request.headers['accept-encoding'])) {
-      return description.text
+      return description
     }
+    compressed ??= gzipSync(description)
     reply.header('content-encoding', 'gzip')
     // The type is that of the JSON before it is compressed.
-    return description.compressed as unknown as string
+    return compressed as unknown as string
   })
 
   routes.get(
