@@ -7,7 +7,7 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
 import {
   launch,
@@ -24,13 +24,7 @@ import Database from 'better-sqlite3'
 import { type Finding, figure, type Part } from './part.ts'
 import { connect, token } from './program.ts'
 import type { Programs } from './programs.ts'
-import {
-  type Call,
-  type Image,
-  parseCalls,
-  RecordedDisk,
-  recording,
-} from './recorded-disk.ts'
+import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
 
 const clients = 8
 const plantsOfAClient = 5
@@ -49,10 +43,9 @@ interface Scene {
   readonly name: string
   readonly command: readonly string[]
   readonly store: string
-  readonly folder: string
   /** A fault, as in strace's `-e inject=`. */
   readonly inject?: string | undefined
-  /** The file that matters. */
+  /** The file that matters. Its folder has all files that are recorded. */
   readonly file: string
   /** Uses the program, which otherwise ends. */
   readonly use?: (program: Program) => Promise<void>
@@ -96,14 +89,11 @@ export const cutFailedCopies: Part = ({ seed, programs }) =>
     }),
   )
 
-type CopyCommand = 'backup' | 'restore' | 'export'
 /**
- * The file in the place of the copy. A damaged store has a log, which must not be applied
- * to the new one.
+ * Each command, and the file in the place of its copy. A damaged store has a log, which
+ * must not be applied to the new one.
  */
-type Old = 'nothing' | 'an old file' | 'a damaged store'
-
-const copies: readonly (readonly [CopyCommand, Old])[] = [
+const copies = [
   ['backup', 'an old file'],
   ['restore', 'an old file'],
   ['export', 'an old file'],
@@ -111,7 +101,7 @@ const copies: readonly (readonly [CopyCommand, Old])[] = [
   ['restore', 'nothing'],
   ['export', 'nothing'],
   ['restore', 'a damaged store'],
-]
+] as const
 
 /** The commands that write a file completely or not at all. */
 export const cutCopies: Part = ({ seed, programs, scale }) => {
@@ -119,7 +109,7 @@ export const cutCopies: Part = ({ seed, programs, scale }) => {
   // no others.
   const scenes = copies.slice(0, scale < 0.05 ? 3 : copies.length)
   return cutPower(seed, folder =>
-    Promise.all(scenes.map(scene => copying(...scene, folder, programs))),
+    Promise.all(scenes.map(copy => copying(copy, folder, programs))),
   )
 }
 
@@ -167,7 +157,6 @@ function serving(
     inject,
     command: programs.server,
     store: file,
-    folder,
     file,
     async use(program) {
       const listening = /"url":"([^"]+)"/
@@ -226,16 +215,15 @@ const nameOf = (id: number, version: number) =>
 
 /** A command that writes a file completely or not at all. */
 async function copying(
-  command: CopyCommand,
-  old: Old,
+  [command, old]: (typeof copies)[number],
   place: string,
   programs: Programs,
 ): Promise<Scene> {
   const folder = join(place, `${command}-${old}`)
-  const target = join(folder, 'target')
-  mkdirSync(target, { recursive: true })
-  const store = await makeStore(join(folder, 'source'), 'new')
-  const file = join(target, 'copy')
+  const store = join(folder, 'source', 'plants.db')
+  await makeStore(store, 'new')
+  const file = join(folder, 'target', 'copy')
+  mkdirSync(dirname(file))
   const read =
     command === 'export' ? (path: string) => readFileSync(path, 'utf8') : readStore
   const written =
@@ -248,8 +236,11 @@ async function copying(
     if (command === 'export') {
       writeFileSync(file, before)
     } else {
-      await makeStore(target, 'old', 'copy')
-      before = await readStore(await makeStore(join(folder, 'old'), 'old'))
+      await makeStore(file, 'old')
+      // Reading a store changes its files.
+      const same = join(folder, 'old', 'plants.db')
+      await makeStore(same, 'old')
+      before = await readStore(same)
     }
     if (old === 'a damaged store') {
       damage(file)
@@ -260,7 +251,6 @@ async function copying(
     name: `${command} in the place of ${old}`,
     command: [...programs.commandLine, command, argument, '--force'],
     store: of,
-    folder: target,
     file,
     read,
     judge(content, said) {
@@ -273,10 +263,9 @@ async function copying(
       if (content instanceof Error) {
         return old === 'a damaged store' ? undefined : isDamaged(content)
       }
-      if (content !== before) {
-        return `what was there is lost: ${content?.slice(0, 200)}`
-      }
-      return
+      return content === before
+        ? undefined
+        : `what was there is lost: ${content?.slice(0, 200)}`
     },
   }
 }
@@ -284,23 +273,18 @@ async function copying(
 const isDamaged = ({ message }: Error) => `it is damaged: ${message}`
 
 /** Makes a store like that of a killed server, whose last changes are only in its log. */
-async function makeStore(
-  folder: string,
-  name: string,
-  file = 'plants.db',
-): Promise<string> {
+async function makeStore(file: string, name: string): Promise<void> {
   using open = temporaryFolder()
-  const source = join(open.path, file)
+  const source = join(open.path, 'plants.db')
   await using storage = await openStorage({ url: `file:${source}` })
   const plants = Array.from({ length: 200 }, (_, id) =>
     parsePlant({ id: BigInt(id), name: `${name} ${id}` }),
   )
   await Promise.all(plants.map(plant => storage.plants.insert(plant)))
-  mkdirSync(folder, { recursive: true })
-  for (const each of ['', '-wal']) {
-    copyFileSync(source + each, join(folder, file + each))
+  mkdirSync(dirname(file), { recursive: true })
+  for (const suffix of ['', '-wal']) {
+    copyFileSync(source + suffix, file + suffix)
   }
-  return join(folder, file)
 }
 
 /**
@@ -345,12 +329,9 @@ async function readStore(file: string): Promise<string> {
 async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<void> {
   using recorded = temporaryFolder()
   const calls = join(recorded.path, 'calls')
-  const found = new Map(
-    readdirSync(scene.folder).map(each => [
-      join(scene.folder, each),
-      readFileSync(join(scene.folder, each)),
-    ]),
-  )
+  const folder = dirname(scene.file)
+  const paths = readdirSync(folder).map(name => join(folder, name))
+  const found = new Map(paths.map(path => [path, readFileSync(path)]))
   const { PATH } = process.env
   await using program = launch(recording(calls, scene.command, scene.inject), {
     environment: {
@@ -369,17 +350,16 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
     )
   }
 
-  const disk = new RecordedDisk(scene.folder, found)
+  const disk = new RecordedDisk(folder, found)
   const contents = new Map<string, Content | Error>()
   const events = parseCalls(readFileSync(calls, 'utf8').split('\n'))
   // Until the fault comes, everything is as without one.
   let hasBegun = scene.inject === undefined
   let said = ''
   let boundaries = 0
-  let hasFailed = false
   const cut = async () => {
     // Later images would only repeat the failure.
-    if (!hasBegun || hasFailed) {
+    if (!hasBegun || tally.failures.length > 0) {
       return
     }
     boundaries++
@@ -390,15 +370,15 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
       if (wrong) {
         tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
       }
-      hasFailed ||= wrong !== undefined
     }
   }
   for (const event of events) {
     if ('begins' in event) {
       said += disk.begin(event.begins) ?? ''
     } else {
-      hasBegun ||= isFailedSync(event.ends)
-      if (event.ends.name.endsWith('sync')) {
+      const { name, result } = event.ends
+      hasBegun ||= name === 'fdatasync' && result < 0
+      if (name.endsWith('sync')) {
         await cut()
       }
       disk.end(event.ends)
@@ -411,8 +391,6 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   tally.boundaries += boundaries
   tally.images += contents.size
 }
-
-const isFailedSync = ({ name, result }: Call) => name === 'fdatasync' && result < 0
 
 function* imagesOf(disk: RecordedDisk, random: Random): Iterable<Image> {
   const pieces = disk.pending()

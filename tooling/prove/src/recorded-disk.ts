@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { dirname, resolve } from 'node:path'
 
 /**
@@ -55,20 +56,16 @@ export function parseCalls(lines: readonly string[]): CallEvent[] {
     const [, thread = '', resumed, name, rest = ''] =
       /^(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/.exec(line) ?? []
     const result = / = (-?\d+|\?)[^=]*$/.exec(rest)
-    const call =
-      resumed === undefined ? name && begin(name, rest) : unfinished.get(thread)
-    if (!call) {
-      continue
+    if (name) {
+      const begun = begin(name, rest)
+      events.push({ begins: begun })
+      unfinished.set(thread, begun)
     }
-    if (resumed === undefined) {
-      events.push({ begins: call })
+    const call = unfinished.get(thread)
+    if ((name || resumed) && call && result) {
+      call.result = Number(result[1])
+      events.push({ ends: call })
     }
-    unfinished.set(thread, call)
-    if (result === null) {
-      continue
-    }
-    call.result = Number(result[1])
-    events.push({ ends: call })
   }
   return events
 }
@@ -81,9 +78,10 @@ const begin = (name: string, args: string): Call => ({
 
 const bytesOf = (args: readonly string[]): Buffer => {
   const strings = [...args.join().matchAll(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g)]
-  if (strings.some(([, , cut]) => cut)) {
-    throw new Error('strace cut a text off')
-  }
+  assert(
+    strings.every(([, , cut]) => !cut),
+    'strace cut a text off',
+  )
   const digits = strings.map(([, hex]) => hex?.replaceAll('\\x', ''))
   return Buffer.from(digits.join(''), 'hex')
 }
@@ -106,7 +104,7 @@ type Names = Map<string, File>
 
 interface NameChange extends Change {
   readonly folders: readonly string[]
-  readonly created: readonly File[]
+  readonly created?: File | undefined
   readonly apply: (names: Names) => void
 }
 
@@ -172,12 +170,9 @@ export class RecordedDisk {
 
     if (isSync(name)) {
       this.#beginSync(call, opened)
-      return
+    } else if (result >= 0) {
+      this.#beginWrite(call, opened)
     }
-    if (result < 0) {
-      return
-    }
-    this.#beginWrite(call, opened)
     return
   }
 
@@ -195,16 +190,13 @@ export class RecordedDisk {
       this.#write(call, opened, Number(args[3]), bytesOf(args.slice(1, 2)))
     } else if (name === 'ftruncate') {
       this.#write(call, opened, Number(args[1]))
+    } else if (isStreamWrite(name)) {
+      if (opened.appends) {
+        throw new Error('the recording does not know where a write was appended')
+      }
+      this.#write(call, opened, opened.position, bytesOf(args.slice(1)))
+      opened.position += result
     }
-    if (!isStreamWrite(name)) {
-      return
-    }
-
-    if (opened.appends) {
-      throw new Error('the recording does not know where a write was appended')
-    }
-    this.#write(call, opened, opened.position, bytesOf(args.slice(1)))
-    opened.position += result
   }
 
   #write(call: Call, { file }: Opened, offset: number, bytes?: Buffer): void {
@@ -251,9 +243,8 @@ export class RecordedDisk {
   #assertUntouched({ name, args }: Call): void {
     const texts = args.filter(each => each.startsWith('"'))
     const isTouched = texts.some(each => this.#isOurs(pathOf(each)))
-    if (isTouched || this.#opened.has(args[0] ?? '')) {
-      throw new Error(`the recording does not know ${name}`)
-    }
+    const isOpened = this.#opened.has(args[0] ?? '')
+    assert(!(isTouched || isOpened), `the recording does not know ${name}`)
   }
 
   #isOurs(path: string): boolean {
@@ -304,7 +295,7 @@ export class RecordedDisk {
   #changeNames(
     paths: readonly string[],
     apply: NameChange['apply'],
-    ...created: readonly File[]
+    created?: File,
   ): void {
     apply(this.#names)
     const folders = paths.map(each => dirname(each))
@@ -344,7 +335,7 @@ export class RecordedDisk {
         apply(names)
       }
     }
-    const created = this.#nameChanges.flatMap(change => change.created)
+    const created = this.#nameChanges.flatMap(change => change.created ?? [])
     const files = new Set([...this.#durableNames.values(), ...created])
     const contents = new Map([...files].map(file => [file, contentOf(file, keeps)]))
     return new Map([...names].map(([path, file]) => [path, contents.get(file) as Buffer]))
