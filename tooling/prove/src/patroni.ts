@@ -16,7 +16,6 @@ export const ttl = 20
 export const startTimeoutMs = 120_000
 export const password = 'drill'
 const postgresFolder = '/usr/lib/postgresql'
-const owner = () => userOf('postgres')
 
 /** The missing Debian packages. */
 export function missingPackages(): string[] {
@@ -81,7 +80,7 @@ export async function startNode(folder: string, name: string, etcdPort: number) 
 function configurationOf(
   name: string,
   place: string,
-  ports: { readonly etcd: number; readonly own: number; readonly rest: number },
+  ports: Readonly<Record<'etcd' | 'own' | 'rest', number>>,
 ) {
   const address = `127.0.0.1:${ports.own}`
   const restAddress = `127.0.0.1:${ports.rest}`
@@ -124,24 +123,16 @@ function configurationOf(
 
 export async function startEtcd(folder: string, port: number): Promise<Program> {
   const place = ownedFolder(join(folder, 'etcd'))
-  const [client, peer] = [
-    `http://127.0.0.1:${port}`,
-    `http://127.0.0.1:${await freePort()}`,
-  ]
+  const client = `http://127.0.0.1:${port}`
+  const peer = `http://127.0.0.1:${await freePort()}`
   const etcd = startOwned(folder, 'etcd', [
     '/usr/bin/etcd',
-    '--data-dir',
-    join(place, 'data'),
-    '--listen-client-urls',
-    client,
-    '--advertise-client-urls',
-    client,
-    '--listen-peer-urls',
-    peer,
-    '--initial-advertise-peer-urls',
-    peer,
-    '--initial-cluster',
-    `default=${peer}`,
+    `--data-dir=${join(place, 'data')}`,
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
   ])
   await until('etcd', async () => (await fetch(`${client}/health`)).ok, startTimeoutMs)
   return etcd
@@ -153,11 +144,10 @@ function startOwned(
   command: readonly [string, ...string[]],
 ): Program {
   const { PATH } = process.env
-  const environment = { PATH, HOME: folder, LC_ALL: 'C.UTF-8' }
   return launch(command, {
     folder,
-    environment,
-    owner: owner(),
+    environment: { PATH, HOME: folder, LC_ALL: 'C.UTF-8' },
+    owner: userOf('postgres'),
     logFile: join(folder, name, 'log'),
   })
 }
@@ -196,7 +186,7 @@ function descendants(roots: readonly number[]): number[] {
 
 function ownedFolder(path: string): string {
   mkdirSync(path, { mode: 0o700 })
-  const user = owner()
+  const user = userOf('postgres')
   if (user) {
     chownSync(path, user.uid, user.gid)
   }

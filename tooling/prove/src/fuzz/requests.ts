@@ -44,20 +44,20 @@ export function drawRequest(
     body: bodies ? bodies.right.map(withUnknown) : fc.constant(undefined),
   })
 
-  const spoilt = (wrong: fc.Arbitrary<(parts: Parts) => Partial<Parts>>) =>
-    fc
-      .tuple(valid, wrong)
-      .map(([parts, spoil]) => write(template, { ...parts, ...spoil(parts) }, false))
   const wrongs = drawn
     .filter(parameter => parameter.in !== 'header')
     .map(({ in: place, name, wrongText }) =>
-      spoilt(
-        wrongText.map(text => parts => ({ [place]: { ...parts[place], [name]: text } })),
-      ),
+      fc.tuple(valid, wrongText).map(([parts, text]) => {
+        const spoilt = { ...parts, [place]: { ...parts[place], [name]: text } }
+        return write(template, spoilt, false)
+      }),
     )
   if (bodies) {
-    const spoil = (value: unknown) => () => ({ body: toJson({ value }).slice(9, -1) })
-    wrongs.push(spoilt(bodies.wrong.map(spoil)))
+    const wrong = fc.tuple(valid, bodies.wrong).map(([parts, value]) => {
+      const body = toJson({ value }).slice('{"value":'.length, -1)
+      return write(template, { ...parts, body }, false)
+    })
+    wrongs.push(wrong)
   }
   const weight = Math.max(1, wrongs.length)
   const sound = valid.map(parts => write(template, parts, true))
@@ -66,11 +66,8 @@ export function drawRequest(
 
 /** A schema cannot say that a search has no count. */
 function withoutCount(drawn: Parts['query']): Parts['query'] {
-  const { name_contains, count, ...query } = drawn
-  if (name_contains) {
-    return { ...query, name_contains }
-  }
-  return count ? { ...query, count } : query
+  const { count: _, ...query } = drawn
+  return 'name_contains' in drawn ? query : drawn
 }
 
 export type DrawnRequest = ReturnType<typeof write>
@@ -88,6 +85,6 @@ function write(template: string, parts: Parts, isValid: boolean) {
   const query = Object.entries(parts.query).map(
     ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
   )
-  const path = query.length === 0 ? filled : `${filled}?${query.join('&')}`
+  const path = `${filled}?${query.join('&')}`
   return { path, body: parts.body, headers: parts.header, isValid }
 }
