@@ -63,9 +63,7 @@ export async function startListener(seed: number) {
       body,
     )
     const key = `${announced.path} ${announced.webhookId}`
-    if (!heard.has(key)) {
-      heard.set(key, announced)
-    }
+    heard.set(key, heard.get(key) ?? announced)
     received.add()
     if (fails(0.02)) {
       request.socket.destroy()
