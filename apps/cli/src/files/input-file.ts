@@ -7,6 +7,9 @@ const chunkBytes = 256 * 1024
 /** Long enough to detect the format. */
 const beginningBytes = 4096
 
+/** Its beginning can be read before the rest. */
+type Source = AsyncIterableIterator<Buffer>
+
 export type Input = Awaited<ReturnType<typeof openInput>>
 
 /**
@@ -22,7 +25,7 @@ export async function openInput(from: string, signal: AbortSignal) {
 
   async function* content() {
     try {
-      yield* decoded(decompressed(stream))
+      yield* decoded(decompressed(stream[Symbol.asyncIterator]()))
     } catch (error) {
       signal.throwIfAborted()
       // The decoder throws this, and no stream does.
@@ -33,7 +36,8 @@ export async function openInput(from: string, signal: AbortSignal) {
     }
   }
 
-  const { beginning, rest } = await peek(content(), beginningBytes)
+  const source = content()
+  const beginning = await readBeginning(source, beginningBytes)
   // Some programs add a second byte order mark.
   const text = beginning.toString('latin1').replace(/^(?:\xef\xbb\xbf)+/, '')
   const start = Buffer.from(text, 'latin1')
@@ -42,7 +46,7 @@ export async function openInput(from: string, signal: AbortSignal) {
   return {
     beginning: start,
     /** The whole content, with its beginning. */
-    chunks: joined(start, rest),
+    chunks: joined(start, source),
     /** The size of the file on disk. 0 if it is a stream, such as a pipe. */
     bytes: stat?.isFile() ? stat.size : 0,
     /** Returns how much of the file on disk has been read. */
@@ -50,9 +54,9 @@ export async function openInput(from: string, signal: AbortSignal) {
   }
 }
 
-async function* decompressed(source: AsyncIterable<Buffer>) {
-  const { beginning, rest } = await peek(source, 2)
-  const chunks = joined(beginning, rest)
+async function* decompressed(source: Source) {
+  const beginning = await readBeginning(source, 2)
+  const chunks = joined(beginning, source)
   if (beginning.toString('latin1', 0, 2) === '\x1f\x8b') {
     yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
   } else {
@@ -61,9 +65,9 @@ async function* decompressed(source: AsyncIterable<Buffer>) {
 }
 
 /** @throws TypeError if it begins like UTF-16, and is not valid */
-async function* decoded(source: AsyncIterable<Buffer>) {
-  const { beginning, rest } = await peek(source, 4)
-  const chunks = joined(beginning, rest)
+async function* decoded(source: Source) {
+  const beginning = await readBeginning(source, 4)
+  const chunks = joined(beginning, source)
   const encoding = utf16In(beginning)
   if (encoding === undefined) {
     yield* chunks
@@ -91,21 +95,20 @@ function utf16In(beginning: Buffer) {
   return
 }
 
-/** Reads the beginning: at least this number of bytes, if there are. */
-async function peek(source: AsyncIterable<Buffer>, bytes: number) {
-  const iterator = source[Symbol.asyncIterator]()
+/** Reads at least this number of bytes, if there are, and leaves the rest. */
+async function readBeginning(source: Source, bytes: number) {
   let beginning: Buffer = Buffer.alloc(0)
   while (beginning.length < bytes) {
-    const { done, value } = await iterator.next()
+    const { done, value } = await source.next()
     if (done) {
       break
     }
     beginning = Buffer.concat([beginning, value])
   }
-  return { beginning, rest: { [Symbol.asyncIterator]: () => iterator } }
+  return beginning
 }
 
-async function* joined(beginning: Buffer, rest: AsyncIterable<Buffer>) {
+async function* joined(beginning: Buffer, rest: Source) {
   yield beginning
   yield* rest
 }
