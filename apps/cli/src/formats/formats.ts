@@ -90,13 +90,14 @@ export function detectFormat(
   if (text.startsWith('[')) {
     throw notOnOneLine(from, 'a JSON array', ".[]'")
   }
-  if (isPretty(text, beginning)) {
+  const isObject = text.startsWith('{')
+  if (isObject && isPretty(text, beginning)) {
     throw notOnOneLine(from, 'an object on several lines', ".'")
   }
   if (named !== undefined) {
     return named
   }
-  if (text === '' || text.startsWith('{')) {
+  if (text === '' || isObject) {
     return 'ndjson'
   }
   return 'csv'
@@ -109,11 +110,8 @@ function notOnOneLine(from: string, content: string, filter: string): CommandErr
   )
 }
 
-/** Returns whether JSON begins with an object that goes on in the next line. */
+/** Returns whether the object that JSON begins with goes on in the next line. */
 function isPretty(text: string, beginning: Buffer): boolean {
-  if (!text.startsWith('{')) {
-    return false
-  }
   const lineEnd = String.fromCharCode(lineEndOf(beginning))
   const lines = text.split(lineEnd).map(line => line.trim())
   const [first = '', second = ''] = lines.filter(line => line !== '')
