@@ -211,7 +211,7 @@ class CsvReader<Item> implements Reader<Item> {
     const columns = record.fields.map(columnNamed)
     const hasAll = this.#reading.required.every(column => columns.includes(column))
     const hasBlanks = record.fields.some(
-      (name, index) => columns[index] !== undefined && name !== name?.trim(),
+      name => columnNamed(name) !== undefined && name !== name?.trim(),
     )
     return hasAll && (isPadded || !hasBlanks)
   }
@@ -352,7 +352,7 @@ function membersOf({ fields, fault }: CsvRecord, { columns }: Header): object {
     throw new Error(`there are ${fields.length} fields, and ${columns.length} columns`)
   }
 
-  const members: { -readonly [Member in Column]?: unknown } = {}
+  const members: Partial<Record<Column, unknown>> = {}
   for (const [index, column] of columns.entries()) {
     const text = fields[index]
     // A spreadsheet leaves out the last fields of a row if they are empty.

@@ -41,7 +41,7 @@ export const members = Object.keys(plantMembers) as readonly (keyof Plant)[]
 
 export const plantReading: ItemReading<Plant> = {
   required: members.filter(member => plantMembers[member].isRequired),
-  parse: record => parsePlant(record),
+  parse: parsePlant,
 }
 
 /** A line of a file, or the lines of one quoted record. */
