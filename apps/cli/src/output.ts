@@ -89,12 +89,12 @@ export async function print(
  * @throws CommandError like {@link print}
  */
 export async function printSecret(
-  { json }: Output,
+  output: Output,
   result: object,
   secret: string,
   undo: () => Promise<unknown>,
 ): Promise<void> {
-  await print({ json }, result, secret).catch(async error => {
+  await print(output, result, secret).catch(async error => {
     await undo()
     throw error
   })
