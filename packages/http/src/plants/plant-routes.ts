@@ -118,7 +118,12 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
       const sent = readJsonBody(request)
       const plant = parsePlant(sent, id)
       const { version, created } = await plants.replace(plant, readCondition(request))
-      if (hasOnlyMembers(sent)) {
+      // Otherwise not all that was sent is stored, and PUT must not answer with an ETag
+      // (RFC 9110, 9.3.4).
+      const hasOnlyMembers = Object.keys(sent as object).every(name =>
+        Object.hasOwn(StoredPlant.properties, name),
+      )
+      if (hasOnlyMembers) {
         reply.header('etag', toEntityTag(version))
       }
       if (created) {
@@ -144,7 +149,11 @@ function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
   const createLines = createBatches(options)
 
   routes.post('/plants/batch', { ...writes, schema: createManySchema }, async request => {
-    const useCases = readAnnounce(request.query.announce) ? plants : unannounced
+    const announce = readBoolean(request.query.announce) ?? true
+    if (typeof announce === 'string') {
+      throw new DomainError('invalid-query', 'announce must be true or false')
+    }
+    const useCases = announce ? plants : unannounced
     return createLines(request, request.body as Body | undefined, useCases)
   })
 }
@@ -163,15 +172,6 @@ function readListQuery(
   return parsePlantListQuery(values)
 }
 
-/** @throws DomainError `invalid-query` */
-function readAnnounce(text: string | undefined): boolean {
-  const announce = readBoolean(text) ?? true
-  if (typeof announce === 'string') {
-    throw new DomainError('invalid-query', 'announce must be true or false')
-  }
-  return announce
-}
-
 /** A request whose path has an id. */
 interface RequestWithId extends Pick<FastifyRequest, 'facts'> {
   readonly params: { readonly id: string }
@@ -186,14 +186,4 @@ function readId(request: RequestWithId): PlantId {
   const plantId = parsePlantId(readInteger(id))
   factsOf(request).logFields = { plantId: id }
   return plantId
-}
-
-/**
- * Whether all that was sent is stored. Otherwise PUT must not answer with an ETag (RFC
- * 9110, 9.3.4).
- */
-function hasOnlyMembers(sent: unknown): boolean {
-  return Object.keys(sent as object).every(name =>
-    Object.hasOwn(StoredPlant.properties, name),
-  )
 }
