@@ -112,7 +112,11 @@ export function createNodeServer(
       return
     }
     if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT' || !isExcused(connection)) {
-      refuse(socket, parserError(error))
+      const [failure, message] = parserFailures[`${error.code}`] ?? [
+        'bad-request',
+        'the request is not well-formed HTTP',
+      ]
+      refuse(socket, new RequestError(failure, message))
     }
   })
   return server
@@ -121,12 +125,4 @@ export function createNodeServer(
 /** Whether a late request is not at fault. */
 function isExcused({ current, waiting, isExemptFromTimeouts }: Connection): boolean {
   return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
-}
-
-function parserError({ code }: NodeJS.ErrnoException): RequestError {
-  const [failure, message] = parserFailures[`${code}`] ?? [
-    'bad-request',
-    'the request is not well-formed HTTP',
-  ]
-  return new RequestError(failure, message)
 }
