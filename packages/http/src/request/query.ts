@@ -9,13 +9,11 @@ import { pathOf } from './paths.ts'
  */
 export function readQueries(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    if (!request.url.includes('?')) {
-      done()
-      return
+    if (request.url.includes('?')) {
+      const { querystring } = request.routeOptions.schema ?? {}
+      const { properties = {} } = (querystring ?? {}) as Partial<TObject>
+      request.query = readQuery(request.url, Object.keys(properties))
     }
-    const { querystring } = request.routeOptions.schema ?? {}
-    const { properties = {} } = (querystring ?? {}) as Partial<TObject>
-    request.query = readQuery(request.url, Object.keys(properties))
     done()
   })
 }
