@@ -96,9 +96,6 @@ const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/is
 
 /** Returns the host and port that a target may include. */
 export function authorityOf(target: string): string | undefined {
-  if (target.startsWith('/')) {
-    return undefined
-  }
   return absoluteForm.exec(target)?.[1]
 }
 
