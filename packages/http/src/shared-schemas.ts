@@ -9,11 +9,13 @@ import { type TSchema, Type } from 'typebox'
 /** Fastify's serializer writes an integer that is a bigint without rounding it. */
 export const int64 = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
-const int32 = (description: string) =>
-  Type.Unsafe<number>({ type: 'integer', format: 'int32', description })
 
 export const failureMembers = {
-  error: int32('Numeric error indicator'),
+  error: Type.Unsafe<number>({
+    type: 'integer',
+    format: 'int32',
+    description: 'Numeric error indicator',
+  }),
   message: Type.String({ description: 'Error text' }),
 }
 export const FailureBody = Type.Object(failureMembers, { $id: 'Error' })
