@@ -1,13 +1,16 @@
 import { token } from '../program.ts'
 
-/** A load that nobody should put on a server, on each of some connections. */
+/**
+ * A load that nobody should put on a server, on each of some connections. Of each, its
+ * texts are read again, so that creates can have ids of their own.
+ */
 export interface Load {
   readonly connections: number
   /** The texts that are sent first, half a second apart. */
-  readonly first?: Sent
+  readonly first?: string
   readonly second?: string
   /** The text that is sent again and again. */
-  readonly again?: Sent
+  readonly again?: string
   /** The time between two of them. */
   readonly everyMs?: number
   /**
@@ -19,16 +22,13 @@ export interface Load {
   readonly seconds?: number
   /** Whether nobody reads the answers. */
   readonly unread?: true
-  /** The statuses that answers may have. */
+  /** The statuses that answers may have: none if nobody reads them. */
   readonly statuses?: readonly number[]
   /** How many answers there must be if the server closes no connection. */
   readonly answers?: number
   /** The refusals that the healthy client may get: by default of reads, too. */
   readonly refusals?: readonly string[]
 }
-
-/** A text, or what makes one. */
-export type Sent = string | (() => string)
 
 let lastId = 0
 /** Returns an id that no plant has. */
@@ -57,7 +57,7 @@ const create = () => {
   const body = `{"id":${nextId()},"name":"load"}`
   return `${post(`${authorized}${json}content-length: ${body.length}\r\n`)}${body}`
 }
-const creates = (count: number) => () => Array.from({ length: count }, create).join('')
+const creates = (count: number) => Array.from({ length: count }, create).join('')
 
 const shortNames = Array.from({ length: 20 }, (_, n) => ({
   id: BigInt(-1 - n),
@@ -107,13 +107,14 @@ export const loads: Readonly<Record<string, Load>> = {
   'lists of long names': {
     connections: 4,
     first: longPages.join(''),
-    seconds: 1,
     statuses: [200, 503],
     answers: 160,
   },
   '10 times the sustainable rate': {
     connections: 400,
-    again: creates(60),
+    get again() {
+      return creates(60)
+    },
     everyMs: 100,
     statuses: [200, 408, 503],
   },
@@ -149,7 +150,9 @@ export const loads: Readonly<Record<string, Load>> = {
   },
   pipelining: {
     connections: 20,
-    first: creates(2_000),
+    get first() {
+      return creates(2_000)
+    },
     seconds: 1,
     statuses: [200, 503],
     answers: 40_000,
@@ -185,6 +188,7 @@ export const loads: Readonly<Record<string, Load>> = {
   'unfinished lines beside readers': {
     connections: 40,
     first: batch + chunks(' '.repeat(2 ** 20 - 10)),
+    statuses: [408, 503],
     refusals: ['PUT 503'],
   },
   'endless bodies after a refusal': {
@@ -192,6 +196,7 @@ export const loads: Readonly<Record<string, Load>> = {
     first: refused,
     flood: chunks('x', 30_000),
     seconds: 6,
+    statuses: [401],
   },
   'pipelined descriptions': {
     connections: 50,

@@ -14,7 +14,6 @@ const recoveryMsMax = 30_000
 
 /** Time limits short enough to pass within the part's time. */
 const environment = {
-  LOG_LEVEL: 'info',
   HEADERS_TIMEOUT: '8s',
   REQUEST_TIMEOUT: '10s',
   DATABASE_TIMEOUT: '2s',
@@ -43,14 +42,14 @@ export async function runOverload({ scale, programs }: Circumstances): Promise<F
     // A short run takes some of them.
     const tried = all.slice(0, Math.ceil(all.length * scale))
     const failures: string[] = []
-    let peakOfAllMib = 0
+    const peaksMib: number[] = []
     for (const [name, load] of tried) {
       const fail = (what: string) => failures.push(`${name}: ${what}`)
       await using client = await startHealthyClient(program, load)
-      const outcome = await putLoad(program.url, load).catch((error: Error) => {
-        fail(error.message)
-        return 'failed'
-      })
+      const { outcome, isRight } = await putLoad(program.url, load)
+      if (!isRight) {
+        fail(`wrong or missing answers: ${outcome}`)
+      }
       await client.end()
       client.errors().split('\n').filter(Boolean).forEach(fail)
       if (!program.isRunning()) {
@@ -61,12 +60,11 @@ export async function runOverload({ scale, programs }: Circumstances): Promise<F
       if (peakMib > memoryMibMax) {
         fail(`it took ${peakMib} MiB`)
       }
-      peakOfAllMib = Math.max(peakOfAllMib, peakMib)
+      peaksMib.push(peakMib)
       await recovery(program, filesBefore).catch(error => fail(error.message))
     }
-    const words = 'loads that nobody should put on it, with a healthy client beside'
     return {
-      tried: `${tried.length} ${words}; peak ${peakOfAllMib} MiB`,
+      tried: `${tried.length} loads that nobody should put on it, with a healthy client beside; peak ${Math.max(0, ...peaksMib)} MiB`,
       times: tried.length,
       failures,
     }
@@ -75,26 +73,24 @@ export async function runOverload({ scale, programs }: Circumstances): Promise<F
 
 const openFiles = ({ pid }: Program) => readdirSync(`/proc/${pid}/fd`).length
 
-/** Returns the largest memory of a program since the last {@link forgetPeak}. */
+/** Returns the largest memory of a program since the healthy client was answered. */
 function peakMemoryMib({ pid }: Program): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1_024)
 }
 
-const forgetPeak = ({ pid }: Program) => writeFileSync(`/proc/${pid}/clear_refs`, '5')
-
 /** Starts a client before the load, and resolves when it is answered. */
 async function startHealthyClient(program: TestedProgram, load: Load) {
   const file = join(import.meta.dirname, 'healthy.ts')
   const { refusals = ['PUT 503', 'GET 503'] } = load
-  const { url, pid } = program
-  const args = [file, url, `${pid}`, token, ...refusals]
-  const client = launch([process.execPath, ...args])
+  const args = [program.url, `${program.pid}`, token, ...refusals]
+  const client = launch([process.execPath, file, ...args])
   await until('a healthy client to be answered', () => {
     client.assertRunning()
     return client.output() !== ''
   })
-  forgetPeak(program)
+  // Forgets the peak of memory so far.
+  writeFileSync(`/proc/${program.pid}/clear_refs`, '5')
   return client
 }
 
