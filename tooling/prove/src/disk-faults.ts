@@ -12,6 +12,7 @@ import {
 } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, kinds, toValue } from './history.ts'
+import { readStore } from './kill.ts'
 import { recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { startProgram } from './program.ts'
@@ -139,8 +140,7 @@ async function failOnce(
   const told = counts.unknown
   // A new process must find exactly what was answered.
   await using program = await startProgram(options)
-  const found = await program.operations.list(-1n, 1_000)
-  failures.push(...history.settle(new Map(found)))
+  failures.push(...history.settle(await readStore(program.operations)))
   return { failures, told }
 }
 

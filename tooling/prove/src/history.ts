@@ -43,7 +43,7 @@ export interface Outcome {
   /** The value that a read saw. */
   readonly seen?: Value
   /** The version that a read saw, or that a replacement wrote. */
-  readonly version?: string
+  readonly version?: string | undefined
   /** Whether a replacement found no plant. */
   readonly created?: boolean
 }

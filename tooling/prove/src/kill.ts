@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { launchServer, temporaryFolder } from '@plant-store/harness'
@@ -108,11 +109,7 @@ export async function runKills(
     `${figure(heard)} changes heard by 2 webhooks`,
     `${figure(listener.received.count - heard)} deliveries repeated`,
   ]
-  return {
-    tried: tried.join(', '),
-    times: rounds,
-    failures,
-  }
+  return { tried: tried.join(', '), times: rounds, failures }
 }
 
 /** Starts the clients of one round. */
@@ -224,18 +221,16 @@ async function sendAgain(client: Client, batches: readonly Batch[], history: His
 /** Reads every plant of a store. */
 export async function readStore(operations: Operations): Promise<Map<bigint, Value>> {
   const found = new Map<bigint, Value>()
-  for (let after = -1_000n; ; ) {
+  let after = -1_000n
+  for (;;) {
     const page = await operations.list(after, 1_000)
-    if (page === undefined) {
-      throw new Error('a started store does not answer')
-    }
-    const last = page.at(-1)
-    if (last === undefined) {
+    assert(page, 'a started store does not answer')
+    if (page.length === 0) {
       return found
     }
     for (const [id, value] of page) {
       found.set(id, value)
+      after = id
     }
-    after = last[0]
   }
 }

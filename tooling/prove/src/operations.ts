@@ -1,4 +1,4 @@
-import { type Client, jsonOf, toJson } from '@plant-store/http/testing'
+import { type Answer, type Client, jsonOf, toJson } from '@plant-store/http/testing'
 import { type History, type Kind, type Outcome, type Text, toValue } from './history.ts'
 
 /** The operations of a store. */
@@ -46,8 +46,6 @@ function conditionOf(
   return { 'if-match': conditions++ % 2 === 0 ? tag : `${tag}, "another"` }
 }
 
-type Answer = Awaited<ReturnType<Client['ask']>>
-
 interface Answered extends Outcome {
   readonly body?: unknown
 }
@@ -68,7 +66,7 @@ function outcomeOf(asked: string, answer: Answer): Answered {
   const version = answer.headers.get('etag')?.slice(1, -1)
   if (answer.status === 200 || answer.status === 201) {
     const created = asked.startsWith('PUT ') && { created: answer.status === 201 }
-    return { is: 'done', body, ...(version !== undefined && { version }), ...created }
+    return { is: 'done', body, version, ...created }
   }
   const is = outcomes[`${body.error}`]
   if (is === undefined) {

@@ -41,17 +41,11 @@ export async function startProgram({
     }),
   )
   const connected = await connect(server.url)
-  starting.adopt(connected.client, client => client.close())
+  starting.defer(() => connected.client.close())
   const resources = starting.move()
   return {
     ...server,
     ...connected,
-    /** Returns the defects that the server logged, a line each. */
-    defects: () =>
-      server
-        .warnings()
-        .filter(({ level }) => level !== 'warn')
-        .map(line => `it logged ${JSON.stringify(line)}`),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
@@ -63,7 +57,9 @@ export async function withProgram(
 ): Promise<Finding> {
   await using program = await startProgram(options)
   const finding = await run(program)
-  const failures = [...finding.failures, ...program.defects()]
+  const defects = program.warnings().filter(({ level }) => level !== 'warn')
+  const logged = defects.map(line => `it logged ${JSON.stringify(line)}`)
+  const failures = [...finding.failures, ...logged]
   if (!program.isRunning()) {
     failures.push(`the program ended, and printed:\n${program.errors()}`)
   }

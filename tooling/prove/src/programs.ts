@@ -10,34 +10,28 @@ export interface Programs {
   readonly commandLine: Command
 }
 
-/** Programs in a folder that is removed when they are disposed of. */
-export type PatchedPrograms = Awaited<ReturnType<typeof buildPatched>>
-
 const run = promisify(execFile)
-const patchFile = (name: string) => join(import.meta.dirname, `../breaks/${name}.patch`)
 
-/** Copies the sources, applies patches of `breaks`, and builds the programs. */
-export async function buildPatched(...names: readonly string[]) {
+/**
+ * Copies the sources, applies patches of `breaks`, and builds the programs in a folder
+ * that is removed when they are disposed of.
+ */
+export async function buildPatched(
+  ...names: readonly string[]
+): Promise<Programs & Disposable> {
   using starting = new DisposableStack()
   const copy = starting.use(copySources())
   for (const name of names) {
-    await applyPatch(copy.path, patchFile(name))
+    await applyPatch(copy.path, join(import.meta.dirname, `../breaks/${name}.patch`))
   }
-  const apps = ['api', 'cli'].map(name => join(copy.path, 'apps', name))
-  await Promise.all(apps.map(build))
+  const args = ['--conditions=plant-store-source', 'build.ts']
+  const build = async (app: string): Promise<Command> => {
+    const folder = join(copy.path, 'apps', app)
+    await run(process.execPath, args, { cwd: folder })
+    return [process.execPath, join(folder, 'dist/main.js')]
+  }
+  const [server, commandLine] = await Promise.all([build('api'), build('cli')])
 
   const resources = starting.move()
-  const programs: Programs = {
-    server: [process.execPath, join(copy.path, 'apps/api/dist/main.js')],
-    commandLine: [process.execPath, join(copy.path, 'apps/cli/dist/main.js')],
-  }
-  return {
-    ...programs,
-    [Symbol.dispose]: () => resources.dispose(),
-  }
-}
-
-async function build(app: string): Promise<void> {
-  const args = ['--conditions=plant-store-source', 'build.ts']
-  await run(process.execPath, args, { cwd: app })
+  return { server, commandLine, [Symbol.dispose]: () => resources.dispose() }
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { breaks } from '../breaks/breaks.ts'
 import type { Part } from '../src/part.ts'
 import { parts } from '../src/parts.ts'
-import { buildPatched, type PatchedPrograms } from '../src/programs.ts'
+import { buildPatched, type Programs } from '../src/programs.ts'
 
 const seed = anySeed()
 /** The share of everything that is tried: 1 for the whole proof. */
@@ -12,7 +12,7 @@ const scale = Number(process.env['SCALE'] ?? 1)
 assert.ok(scale > 0, 'SCALE must be a positive number')
 
 const tries: string[] = []
-let programs: PatchedPrograms
+let programs: Programs & Disposable
 beforeAll(async () => {
   console.log(`seed ${seed}`)
   programs = await buildPatched('short-log')
