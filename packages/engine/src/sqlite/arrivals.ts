@@ -54,9 +54,9 @@ export class Arrivals {
   #takenChanges = { single: 0, bulk: 0 }
   /** When the transaction took its first bulk group. */
   #bulkStartMs = 0
-  /** When the transaction last asked for a group. Its COMMIT follows. */
+  /** When the transaction last asked for a group. Its COMMIT follows soon. */
   #askedMs = 0
-  /** How long the last COMMIT took. */
+  /** How long the last COMMIT took, with what the writer does around it. */
   #commitMs = 0
 
   /** Adds a group that Node has delivered as an event. */

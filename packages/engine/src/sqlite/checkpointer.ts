@@ -54,8 +54,8 @@ const passTimeoutMs = 5_000
 
 /**
  * Copies the WAL to the database, in passes. Once all is copied, the next commit restarts
- * the WAL. No answer waits for a pass (`writer.ts`), but the next transaction waits for a
- * pass of the writer. The length of the WAL decides who copies:
+ * the WAL. No answer to a stored change waits for a pass (`writer.ts`), but the next
+ * transaction waits for a pass of the writer. The length of the WAL decides who copies:
  *
  * - Below `checkpointPages` (32 MiB), nobody, unless there are bulk changes beside single
  *   ones: then the writer, from `mixedPages` (4 MiB), which takes a short time.

@@ -117,19 +117,20 @@ export function prepareChange(
   { sql, preceding, otherwise }: Pick<ChangeStatement, 'sql' | 'preceding' | 'otherwise'>,
 ): MakeChange {
   const change = connection.prepare(sql)
-  const first = preceding && {
+  const before = preceding && {
     onlyIf: connection.prepare(preceding.onlyIf),
     change: connection.prepare(preceding.sql),
   }
-  const second = otherwise && prepareChange(connection, otherwise)
+  const instead = otherwise && prepareChange(connection, otherwise)
   return values => {
-    const isNeeded = first?.onlyIf.get() !== undefined
-    const rowsOfPreceding = isNeeded ? first.change.run(...values).changes : 0
+    const isNeeded = before?.onlyIf.get() !== undefined
+    const rowsOfPreceding = isNeeded ? before.change.run(...values).changes : 0
     const rows = change.run(...values).changes
-    if (second === undefined) {
+    if (instead === undefined) {
       return { rows, rowsOfPreceding }
     }
-    return rows > 0 ? { rows: 2 * rows, rowsOfPreceding } : second(values)
+    // A row that was replaced counts twice.
+    return rows > 0 ? { rows: 2 * rows, rowsOfPreceding } : instead(values)
   }
 }
 

@@ -21,8 +21,8 @@ export type WriterCommand =
   | 'close'
 
 /**
- * Starts the only thread that writes to a store. If an error ends it later, nothing here
- * listens, so the error is an uncaught one of the process.
+ * Starts the only thread of this process that changes rows of a store. If an error ends
+ * it later, nothing here listens, so the error is an uncaught one of the process.
  */
 export async function startWriter(workerData: WriterData) {
   // Its garbage is short-lived. V8 would allow as much memory as for a thread that

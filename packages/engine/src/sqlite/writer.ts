@@ -65,7 +65,7 @@ const checkEveryMs = 10
 const checkTimerMs = 1_000
 
 /**
- * The only writer of a store. It makes the changes of all threads.
+ * The only writer of a store in this process. It makes the changes of all threads.
  *
  * A group that arrives begins a transaction, which takes all others that have arrived
  * (`arrivals.ts`): the more there are, the less a change costs. Its steps:

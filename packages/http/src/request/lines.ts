@@ -29,7 +29,7 @@ export async function* readLines(
     )
   const stop = () =>
     body.fail(new RequestError('draining', 'the server is shutting down'))
-  body.isTimed = true
+  body.isTimedByReader = true
   using _stopping = addAbortListener(ending, stop)
   let timer = setTimeout(late, requestTimeoutMs)
   try {

@@ -53,8 +53,8 @@ const nothing: Buffer = Buffer.alloc(0)
 export class Body {
   /** The number of bytes that have arrived and are not taken yet. */
   length = 0
-  /** Whether its reader limits its time. */
-  isTimed = false
+  /** Whether its reader limits its time, as that of a batch does for each line. */
+  isTimedByReader = false
   /** Whether all has arrived. */
   isEnded = false
   /** The error that ended it early. */
@@ -86,7 +86,7 @@ export class Body {
    * them, not one of the reader.
    */
   get waitsForClient(): boolean {
-    return this.#onMore !== undefined && !this.isTimed
+    return this.#onMore !== undefined && !this.isTimedByReader
   }
 
   add(chunk: Buffer): void {
