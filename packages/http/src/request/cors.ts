@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { requestIdField } from './facts.ts'
 import { allowedEverywhere } from './paths.ts'
 
@@ -38,12 +38,6 @@ export function allowOrigins(
     }
     handle(request, response)
   }
-}
-
-/** Adds a field to Vary, which {@link allowOrigins} may have set. */
-export function addVary(reply: FastifyReply, field: string): void {
-  const others = reply.getHeader('vary')
-  reply.header('vary', others === undefined ? field : `${others}, ${field}`)
 }
 
 const isPreflight = ({ method, headers }: IncomingMessage) =>

@@ -2,9 +2,8 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { isMet, type Version } from '@plant-store/domain'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
-import { addVary } from '../request/cors.ts'
 import { pathOf } from '../request/paths.ts'
 
 /**
@@ -80,14 +79,13 @@ function addPage(
     const plain = readOnce(new URL(file, folder))
     const compressed = readOnce(new URL(`${file}.gz`, folder))
     app.get(url, open, (request, reply) => {
-      const isCompressed = acceptsGzip(request.headers['accept-encoding'])
+      const isCompressed = negotiateGzip(request, reply)
       const { content, version } = isCompressed ? compressed() : plain()
       reply.headers({
         ...(isPart ? { 'cache-control': 'no-cache' } : ofDocument),
         'x-content-type-options': 'nosniff',
         etag: toEntityTag(version),
       })
-      addVary(reply, 'accept-encoding')
       if (!isMet({ differs: readCondition(request)?.differs }, version)) {
         return reply.code(304).send(null)
       }
@@ -112,8 +110,16 @@ function readOnce(file: URL) {
   }
 }
 
-/** RFC 9110, 12.5.3. A client that accepts any coding gets none. */
-export function acceptsGzip(field = ''): boolean {
-  const codings = field.toLowerCase().replaceAll(/[ \t]/g, '').split(',')
+/**
+ * Returns whether the answer is compressed (RFC 9110, 12.5.3), and has Vary say what that
+ * depends on. A client that accepts any coding gets none.
+ */
+export function negotiateGzip({ headers }: FastifyRequest, reply: FastifyReply): boolean {
+  const field = 'accept-encoding'
+  const others = reply.getHeader('vary')
+  // `allowOrigins` may have set one.
+  reply.header('vary', others === undefined ? field : `${others}, ${field}`)
+  const accepted = headers[field] ?? ''
+  const codings = accepted.toLowerCase().replaceAll(/[ \t]/g, '').split(',')
   return codings.some(coding => /^gzip(?:;q=(?!0(?:\.0*)?$).*)?$/.test(coding))
 }

@@ -1,10 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { Type } from 'typebox'
 import { RequestError } from '../errors/error-numbers.ts'
-import { addVary } from '../request/cors.ts'
 import { about } from '../shared-schemas.ts'
 import type { RouteSchema, Routes } from '../typed-routes.ts'
-import { acceptsGzip, open } from './page-routes.ts'
+import { negotiateGzip, open } from './page-routes.ts'
 
 export interface Probes {
   /** Rejects while the store cannot serve. */
@@ -88,9 +87,8 @@ export function addServiceRoutes(routes: Routes, options: ServiceRoutesOptions):
 
   routes.get('/openapi.json', { ...open, schema: describe }, async (request, reply) => {
     reply.type('application/json')
-    addVary(reply, 'accept-encoding')
     description ??= options.describe()
-    if (!acceptsGzip(request.headers['accept-encoding'])) {
+    if (!negotiateGzip(request, reply)) {
       return description
     }
     compressed ??= gzipSync(description)
