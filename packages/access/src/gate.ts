@@ -2,6 +2,7 @@ import type { Scope } from './scopes.ts'
 import {
   type AccessToken,
   hashToken,
+  isExpired,
   type TokenHash,
   type TokenRepository,
 } from './token.ts'
@@ -139,8 +140,4 @@ export function createGate(
     }
     return lookUp(presented, scope)
   }
-}
-
-function isExpired({ expiresAt }: AccessToken): boolean {
-  return expiresAt !== undefined && expiresAt.getTime() <= Date.now()
 }

@@ -11,6 +11,7 @@ export {
   type AccessToken,
   hashToken,
   isBearerToken,
+  isExpired,
   isTokenName,
   mintToken,
   type TokenHash,

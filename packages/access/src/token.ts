@@ -43,6 +43,10 @@ export function hashToken(token: string): TokenHash {
   return digits as TokenHash
 }
 
+export function isExpired({ expiresAt }: AccessToken): boolean {
+  return expiresAt !== undefined && expiresAt.getTime() <= Date.now()
+}
+
 /** Returns whether a text is a bearer token in form (`b64token` of RFC 6750, 2.1). */
 export function isBearerToken(text: string): boolean {
   return /^[\w.~+/-]+=*$/.test(text)

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import {
   type AccessToken,
   hashToken,
+  isExpired,
   isTokenName,
   mintToken,
   type Scope,
@@ -64,12 +65,12 @@ const listTokens = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const tokens = await store.tokens.list()
-    const rows = tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => ({
-      NAME: name,
-      SCOPES: scopes.join(' '),
-      CREATED: minute(createdAt),
-      EXPIRES: describeExpiry(expiresAt),
-      'LAST USED': minute(lastUsedAt, 'never'),
+    const rows = tokens.map(token => ({
+      NAME: token.name,
+      SCOPES: token.scopes.join(' '),
+      CREATED: minute(token.createdAt),
+      EXPIRES: describeExpiry(token),
+      'LAST USED': minute(token.lastUsedAt, 'never'),
     }))
     await print(output, tokens.map(toJson), table(rows, 'There are no tokens.'))
   })
@@ -97,9 +98,9 @@ export const token = new Command('token')
   .addCommand(listTokens)
   .addCommand(revokeToken)
 
-function describeExpiry(expiresAt: Date | undefined): string {
-  const isExpired = expiresAt !== undefined && expiresAt <= new Date()
-  return minute(expiresAt, 'never') + (isExpired ? ' (expired)' : '')
+function describeExpiry(token: AccessToken): string {
+  const ending = isExpired(token) ? ' (expired)' : ''
+  return minute(token.expiresAt, 'never') + ending
 }
 
 function tokenName(text: string): string {
