@@ -104,8 +104,13 @@ async function runExport(file: string, options: Options): Promise<void> {
   }
 
   const phrases = [`${counted(exported, 'plant')} exported in ${duration(seconds)}`]
-  if (unread !== undefined) {
-    phrases.push(describeMissing(unread))
+  const isComplete = unread === undefined || unread === 0
+  if (unread === 0) {
+    phrases.push('none missing')
+  }
+  if (!isComplete) {
+    const missing = countedAll({ others: unread ?? undefined })
+    phrases.push(`${missing} could not be read`)
   }
   const present = others.filter(([, count]) => count !== 0)
   if (present.length > 0) {
@@ -113,7 +118,6 @@ async function runExport(file: string, options: Options): Promise<void> {
     phrases.push(`${words} not included: a backup has them`)
   }
   const words = phrases.join('; ')
-  const isComplete = unread === undefined || unread === 0
   // People read in the error what is missing.
   if (isComplete || json) {
     await print({ json, file }, result, words)
@@ -174,12 +178,4 @@ async function writePlants(
 
   await writeOutput(file, options.force ?? false, pieces())
   return exported
-}
-
-/** @param unread how many plants could not be read, or `null` if that is unknown */
-function describeMissing(unread: number | null): string {
-  if (unread === 0) {
-    return 'none missing'
-  }
-  return `${countedAll({ others: unread ?? undefined })} could not be read`
 }
