@@ -1,7 +1,8 @@
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { CommandError, fileError } from '../command-error.ts'
+import { statOf } from './output-file.ts'
 
 const chunkBytes = 256 * 1024
 /** Long enough to detect the format. */
@@ -42,7 +43,7 @@ export async function openInput(from: string, signal: AbortSignal) {
   const text = beginning.toString('latin1').replace(/^(?:\xef\xbb\xbf)+/, '')
   const start = Buffer.from(text, 'latin1')
   // A file may have been removed already.
-  const stat = file && statSync(from, { throwIfNoEntry: false })
+  const stat = file && statOf(from)
   return {
     beginning: start,
     /** The whole content, with its beginning. */
