@@ -163,11 +163,10 @@ async function withProgress<Report>(
   using interruption = new Interruption()
   const { signal } = interruption
   using progress = await showProgress('page', !json)
-  const running: CopyOptions = {
+  return await copy({
     signal,
     onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
-  }
-  return await copy(running).catch(error => {
+  }).catch(error => {
     signal.throwIfAborted()
     throw error
   })

@@ -118,8 +118,8 @@ function tokenName(text: string): string {
  */
 const choices = new Map<string, readonly Scope[]>(Object.entries(scopesByChoice))
 for (const scope of scopesByChoice.write) {
-  const included = [scope.replace(':write', ':read'), scope]
-  const granted = scopesByChoice.write.filter(each => included.includes(each))
+  const reading = scope.replace(':write', ':read')
+  const granted = scopesByChoice.write.filter(each => each === reading || each === scope)
   choices.set(scope, granted)
 }
 
