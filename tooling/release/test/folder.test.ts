@@ -23,8 +23,10 @@ import {
   assertReads,
   assertStores,
   canRelease,
-  Release,
+  makeRelease,
+  releaseFile,
   succeeds,
+  unpackRelease,
 } from './machine.ts'
 
 const read = (...path: readonly string[]) => readFileSync(join(...path), 'utf8')
@@ -32,17 +34,16 @@ const read = (...path: readonly string[]) => readFileSync(join(...path), 'utf8')
 /** Only Debian makes releases, and systems derived from it. */
 const testRelease = test.skipIf(needs('Debian (dpkg-query)', canRelease).skip)
 
-const release = new Release()
 let folder: string
 beforeAll(async () => {
   if (canRelease) {
-    await release.make()
-    folder = release.unpack(temporaryFolder(afterAll))
+    await makeRelease()
+    folder = unpackRelease(temporaryFolder(afterAll))
   }
 })
 
 testRelease('the folder has one addon, the Node that runs this, and its hash', () => {
-  const archive = release.file('.tar.gz')
+  const archive = releaseFile('.tar.gz')
   const nodeOfFolder = readFileSync(join(folder, 'lib/node'))
 
   expect(globSync('**/*.node', { cwd: folder })).toEqual([
@@ -56,7 +57,7 @@ testRelease('the folder has one addon, the Node that runs this, and its hash', (
 })
 
 testRelease('the folder lists what it is made of, with the terms', () => {
-  const { components } = JSON.parse(read(release.file('.cdx.json')))
+  const { components } = JSON.parse(read(releaseFile('.cdx.json')))
   const terms = `\n${read(folder, 'third-party.txt')}`
 
   const names = components.map(({ name }: { name: string }) => name)
@@ -108,7 +109,7 @@ testRelease('the folder serves with only a C library and a shell', async context
     return context.skip('not allowed: changing the root folder')
   }
   const root = temporaryFolder()
-  const installed = release.unpack(join(root, 'opt/plant-store'))
+  const installed = unpackRelease(join(root, 'opt/plant-store'))
   const programs = globSync(['lib/node', 'lib/**/*.node'], { cwd: installed })
   const shell = ['/bin/sh', '/bin/readlink']
   const all = [...programs.map(file => join(installed, file)), ...shell]
@@ -189,7 +190,7 @@ const analyze = (...args: readonly string[]) =>
 
 test('the units are right, where the folder is their /opt/plant-store', analyzed, () => {
   const root = temporaryFolder()
-  const folder = release.unpack(join(root, 'opt/plant-store'))
+  const folder = unpackRelease(join(root, 'opt/plant-store'))
   const system = 'usr/lib/systemd/system'
   cpSync(`/${system}`, join(root, system), {
     recursive: true,
@@ -209,7 +210,7 @@ test.for(units.filter(unit => unit.endsWith('.service')))(
   'systemd counts at most 1.5 of 10 for what %s leaves open',
   analyzed,
   unit => {
-    const file = join(release.unpack(temporaryFolder()), unit)
+    const file = join(unpackRelease(temporaryFolder()), unit)
     const options = ['--offline=true', '--threshold=15']
 
     const { status, stdout } = analyze('security', ...options, file)
@@ -251,7 +252,7 @@ test(
       return context.skip('not allowed: starting systemd in a container')
     }
     const place = temporaryFolder()
-    const folder = release.unpack(join(place, 'plant-store'))
+    const folder = unpackRelease(join(place, 'plant-store'))
     const port = await freePort()
     const environment = join(place, 'environment')
     writeFileSync(environment, `PORT=${port}\nACCESS_TOKENS=${token}\n`)

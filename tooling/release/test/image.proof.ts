@@ -7,10 +7,16 @@ import { beforeAll, expect, test } from 'vitest'
 import { makeFolder } from '../src/folder.ts'
 import { uid } from '../src/image.ts'
 import { run, writeTar } from '../src/run.ts'
-import { assertKeepsPlants, canRelease, ended, Release, succeeds } from './machine.ts'
+import {
+  assertKeepsPlants,
+  canRelease,
+  ended,
+  makeRelease,
+  releaseFile,
+  succeeds,
+} from './machine.ts'
 
-const release = new Release()
-beforeAll(() => release.make('--image'))
+beforeAll(() => makeRelease('--image'))
 
 test(
   'the image serves as its user, and writes only to /data',
@@ -19,7 +25,7 @@ test(
     if (!succeeds('unshare', '--mount', 'true')) {
       return context.skip('not allowed: mounts of a process')
     }
-    const archive = release.file('.oci.tar')
+    const archive = releaseFile('.oci.tar')
     const [, version] = /plant-store-([^/]*)-linux/.exec(archive) ?? []
     const folder = temporaryFolder()
     const layout = join(folder, 'layout')
@@ -82,11 +88,11 @@ test('the release is the same again, elsewhere and under another umask', () => {
   try {
     const { name, sbom } = makeFolder(again)
     writeTar(archive, again, [name])
-    expect(sbom).toBe(readFileSync(release.file('.cdx.json'), 'utf8'))
+    expect(sbom).toBe(readFileSync(releaseFile('.cdx.json'), 'utf8'))
   } finally {
     process.umask(umask)
   }
 
-  const first = gunzipSync(readFileSync(release.file('.tar.gz')))
+  const first = gunzipSync(readFileSync(releaseFile('.tar.gz')))
   expect(readFileSync(archive).equals(first)).toBe(true)
 })

@@ -15,35 +15,30 @@ export const canRelease =
 export const succeeds = (program: string, ...args: readonly string[]): boolean =>
   spawnSync(program, args, { timeout: 20_000 }).status === 0
 
-/** A release, which is removed after the tests of the file. */
-export class Release {
-  readonly #folder = temporaryFolder(afterAll)
+/** The folder of the release, which is removed after the tests of the file. */
+const out = temporaryFolder(afterAll)
 
-  /** @param options of the program that makes it */
-  async make(...options: readonly string[]): Promise<void> {
-    const program = join(import.meta.dirname, '../src/main.ts')
-    await start(process.execPath, [program, '--out', this.#folder, ...options])
-    const unpacked = join(this.#folder, 'unpacked')
-    mkdirSync(unpacked)
-    const archive = ['-xzf', this.file('.tar.gz'), '--strip-components=1']
-    await start('tar', [...archive, '-C', unpacked])
-  }
+/** @param options of the program that makes it */
+export async function makeRelease(...options: readonly string[]): Promise<void> {
+  const program = join(import.meta.dirname, '../src/main.ts')
+  await start(process.execPath, [program, '--out', out, ...options])
+  const unpacked = join(out, 'unpacked')
+  mkdirSync(unpacked)
+  const archive = ['-xzf', releaseFile('.tar.gz'), '--strip-components=1']
+  await start('tar', [...archive, '-C', unpacked])
+}
 
-  /** Returns its file with this ending. */
-  file(ending: string): string {
-    const [file = 'none'] = globSync(`*${ending}`, { cwd: this.#folder })
-    return join(this.#folder, file)
-  }
+/** Returns the file of the release with this ending. */
+export function releaseFile(ending: string): string {
+  const [file = 'none'] = globSync(`*${ending}`, { cwd: out })
+  return join(out, file)
+}
 
-  /**
-   * Puts what is in its archive into a folder, by links to its files, and returns the
-   * folder.
-   */
-  unpack(into: string): string {
-    mkdirSync(into, { recursive: true })
-    run('cp', '--archive', '--link', `${this.#folder}/unpacked/.`, into)
-    return into
-  }
+/** Puts the files of the archive into a folder, by links, and returns the folder. */
+export function unpackRelease(into: string): string {
+  mkdirSync(into, { recursive: true })
+  run('cp', '--archive', '--link', `${out}/unpacked/.`, into)
+  return into
 }
 
 /** Runs a program to its end. */

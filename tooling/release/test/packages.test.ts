@@ -1,14 +1,14 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { startServer } from '@plant-store/harness'
+import { type Server, startServer } from '@plant-store/harness'
 import { nodeOf } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { readManifest, run, runIn, start } from '../src/run.ts'
+import { readManifest, run, runIn } from '../src/run.ts'
+import { compile } from './compile.ts'
 import { assertKeepsPlants } from './machine.ts'
 import {
   consumerFolder,
@@ -32,7 +32,14 @@ const { checkPackage, createPackageFromTarballData } = await import(
   requireOfAttw.resolve('@arethetypeswrong/core')
 )
 const root = join(import.meta.dirname, '../../..')
-const newestTsc = join(root, 'node_modules/typescript/bin/tsc')
+/** The files of every package. */
+const ofEvery = ['LICENSE', 'README.md', 'package.json']
+const filesIn = (tarball: string) =>
+  run('tar', '-tzf', tarball)
+    .trim()
+    .replaceAll(/^package\//gm, '')
+    .split('\n')
+    .sort()
 const bytesOf = (tarball: string) => new Uint8Array(readFileSync(tarball))
 const fetched = (version: string) =>
   needs(`Node ${version} (CI fetches it)`, existsSync(nodeOf(version).path))
@@ -49,18 +56,15 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
     const { problems } = await checkPackage(
       createPackageFromTarballData(bytesOf(tarball)),
     )
-    const kinds: string[] = problems.map(
-      ({ resolutionKind }: { resolutionKind: string }) => resolutionKind,
-    )
     // `require` is for nobody.
-    expect(kinds.filter(kind => !/^node1(0|6-cjs)$/.test(kind))).toEqual([])
+    const ofImport = problems.filter(
+      ({ resolutionKind }: { resolutionKind: string }) =>
+        !/^node1(0|6-cjs)$/.test(resolutionKind),
+    )
+    expect(ofImport).toEqual([])
   })
 
   test('ships its sources, what is built of them, and nothing else', () => {
-    const contained = run('tar', '-tzf', tarball)
-      .trim()
-      .split('\n')
-      .map(file => file.replace('package/', ''))
     const sources = globSync('src/**/*.ts', { cwd: source })
     const built = sources
       .filter(file => !file.endsWith('.d.ts'))
@@ -68,8 +72,7 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
       .flatMap(stem =>
         ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending),
       )
-    const others = ['LICENSE', 'README.md', 'package.json']
-    expect(contained.sort()).toEqual([...others, ...sources, ...built].sort())
+    expect(filesIn(tarball)).toEqual([...ofEvery, ...sources, ...built].sort())
 
     const manifest = readManifest(join(folder, 'node_modules', name))
     const exports = { './package.json': './package.json' }
@@ -96,7 +99,7 @@ const examples = packages.flatMap(({ name, source }) => {
 
 describe('copied, beside a store that has just started', () => {
   const token = 'plantstore_for-the-examples'
-  let server: Awaited<ReturnType<typeof startServer>>
+  let server: Server
   beforeAll(async () => {
     const command = [process.execPath, main, 'serve'] as const
     server = await startServer({ command, environment: { ACCESS_TOKENS: token } })
@@ -109,10 +112,7 @@ describe('copied, beside a store that has just started', () => {
     const here = generate.replace(/http:\S+/, description)
     runIn(folder, 'sh', '-c', `${programs}/${here}`)
   })
-  afterAll(async () => {
-    vi.unstubAllEnvs()
-    await server.end()
-  })
+  afterAll(() => server.end())
 
   test.each(examples)('the example $file prints what it says', ({ file, code }) => {
     const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
@@ -156,34 +156,11 @@ describe('copied, beside a store that has just started', () => {
   })
 })
 
-/** Returns what a compiler says of files in a project, or why it says nothing. */
-async function compile(
-  cwd: string,
-  files: Readonly<Record<string, string>>,
-  more: object,
-  tsc = newestTsc,
-) {
-  for (const [file, code] of Object.entries(files)) {
-    writeFileSync(join(cwd, file), code)
-  }
-  const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
-  // Only the compiler's own declarations are trusted.
-  const compilerOptions = { ...strict, skipDefaultLibCheck: true, ...more }
-  const config = join(cwd, `tsconfig.${randomUUID()}.json`)
-  writeFileSync(config, JSON.stringify({ compilerOptions, files: Object.keys(files) }))
-  const args = [tsc, '--pretty', 'false', '-p', config]
-  const running = start(process.execPath, args, { cwd })
-  const { stdout } = await running.catch(error => ({
-    stdout: error.stdout || `${error}`,
-  }))
-  return stdout
-}
-
 // TypeScript can write a type into a declaration only if it has a name there.
 test.each([
-  ['client', () => consumerFolder, ['dom'], 'all.createPlantClient(undefined as never)'],
-  ['domain', () => folder, [], 'all.createPlantUseCases(undefined as never)'],
-  ['json', () => folder, [], 'all'],
+  ['client', consumerFolder, ['dom'], 'all.createPlantClient(undefined as never)'],
+  ['domain', folder, [], 'all.createPlantUseCases(undefined as never)'],
+  ['json', folder, [], 'all'],
 ])(
   '%s needs no types of Node or after es2022, and names its own',
   async (name, cwd, lib, made) => {
@@ -201,8 +178,8 @@ export const results = undefined as unknown as Results<typeof all>`
       types: [],
     }
 
-    expect(await compile(cwd(), { [file]: code }, options)).toBe('')
-    const emitted = join(cwd(), 'emitted', `emitted-${name}.d.ts`)
+    expect(await compile(cwd, { [file]: code }, options)).toBe('')
+    const emitted = join(cwd, 'emitted', `emitted-${name}.d.ts`)
     expect(readFileSync(emitted, 'utf8')).not.toMatch(/\bany\b/)
   },
 )
@@ -219,12 +196,9 @@ test('npm installs the program and two more, and runs none of their scripts', ()
 
 test('the program contains its libraries and their terms', () => {
   const { source, tarball } = program
-  const packed = run('tar', '-tzf', tarball).trim().split('\n')
   const built = globSync('dist/**/*.*', { cwd: source })
-  const contained = packed.map(file => file.replace('package/', ''))
   const shipped = built.filter(file => !file.endsWith('.map'))
-  const expected = ['LICENSE', 'README.md', 'package.json', ...shipped]
-  expect(contained.sort()).toEqual(expected.sort())
+  expect(filesIn(tarball)).toEqual([...ofEvery, ...shipped].sort())
 
   // The comments of esbuild say where each part came from.
   const code = shipped.filter(file => /^(?!.*docs\/).*\.js$/.test(file))
