@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import {
   chmodSync,
   copyFileSync,
@@ -53,7 +54,7 @@ export function makeFolder(place: string) {
   const node = `node-${platform}@${process.versions.node}`
   const npm = ['npm', 'pack', node, '--prefer-offline', '--loglevel=error']
   unpack(lib, npm, '--transform=s|.*/||', 'package/bin/node', 'package/LICENSE')
-  const parts = [...partsOf(lib), ...copyLibatomic(lib)]
+  const parts = [...partsOf(lib), copyLibatomic(lib)]
   rmSync(join(lib, 'LICENSE'))
 
   const start = join(folder, 'bin/plant-store')
@@ -115,13 +116,11 @@ function partsOf(lib: string): readonly Part[] {
  * Copies libatomic, which Node needs and small systems lack. It comes from Debian's
  * package, and needs a much older glibc than Node does.
  */
-function copyLibatomic(lib: string): readonly Part[] {
+function copyLibatomic(lib: string): Part {
   const libraries = librariesOf(join(lib, 'node'))
   const library = libraries.find(path => path.endsWith('/libatomic.so.1'))
-  if (library === undefined) {
-    return []
-  }
+  assert(library, 'Node needs libatomic')
   copyFileSync(library, join(lib, 'libatomic.so.1'))
   const license = 'GPL-3.0-or-later WITH GCC-exception-3.1'
-  return [{ type: 'deb/debian', ...debianPackageOf(library), license }]
+  return { type: 'deb/debian', ...debianPackageOf(library), license }
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readManifest } from './run.ts'
@@ -19,17 +20,10 @@ const line = `${'-'.repeat(80)}\n\n`
 /** Returns the libraries inside the packed program. */
 export function bundledParts(terms: string): readonly Part[] {
   return terms.split(line).map(block => {
-    const { groups } =
-      /^(?<name>\S+) (?<version>\S+) \((?<license>[^\n]+)\)\n(?<text>.*)$/s.exec(block) ??
-      {}
-    if (groups === undefined) {
-      throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
-    }
-    return {
-      ...(groups as Omit<Part, 'type'>),
-      type: 'npm',
-      text: `${groups['text']}`.trim(),
-    }
+    const parsed = /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block)
+    assert(parsed, `these terms have no title: ${block.slice(0, 100)}`)
+    const [, name = '', version = '', license = '', text = ''] = parsed
+    return { type: 'npm', name, version, license, text: text.trim() }
   })
 }
 
@@ -51,19 +45,18 @@ export const toTerms = (parts: readonly Part[]): string =>
  * number, so that builds are reproducible.
  */
 export function toSbom(version: string, parts: readonly Part[]): string {
-  const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }
+  const self = toComponent({ type: 'npm', name: 'plant-store', version, license: 'MIT' })
   const sbom = {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
     version: 1,
-    metadata: { component: { ...toComponent(self), type: 'application' } },
+    metadata: { component: { ...self, type: 'application' } },
     components: parts.map(toComponent),
   }
   return `${JSON.stringify(sbom, null, 2)}\n`
 }
 
-function toComponent(part: Omit<Part, 'type' | 'text'> & { readonly type: string }) {
-  const { type, name, version, license } = part
+function toComponent({ type, name, version, license }: Omit<Part, 'text'>) {
   const path = name.split('/').map(encodeURIComponent).join('/')
   const purl = `pkg:${type}/${path}@${encodeURIComponent(version)}`
   const licenses = [{ expression: license }]
