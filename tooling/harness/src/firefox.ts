@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { launch } from './program.ts'
@@ -70,19 +71,14 @@ interface Result {
 
 /**
  * Returns a function that sends a command of the protocol, and resolves to its result.
+ * One command is sent at a time, and nothing else is answered.
  */
 function createSend(socket: WebSocket) {
-  const waiting = new Map<number, PromiseWithResolvers<Result>>()
-  socket.addEventListener('message', ({ data }) => {
-    const { id, result, message } = JSON.parse(data)
-    const { resolve, reject } = waiting.get(id) ?? {}
-    message === undefined ? resolve?.(result) : reject?.(new Error(message))
-  })
-  return (method: string, params: object): Promise<Result> => {
-    const answer = Promise.withResolvers<Result>()
-    const id = waiting.size
-    waiting.set(id, answer)
-    socket.send(JSON.stringify({ id, method, params }))
-    return answer.promise
+  return async (method: string, params: object): Promise<Result> => {
+    socket.send(JSON.stringify({ id: 1, method, params }))
+    const [{ data }] = await once(socket, 'message')
+    const { result, message } = JSON.parse(data)
+    assert(message === undefined, `${method}: ${message}`)
+    return result
   }
 }
