@@ -1,14 +1,13 @@
 import {
   globSync,
   mkdirSync,
-  mkdtempSync,
+  mkdtempDisposableSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { drawPackages, manifestsOf, readImports } from './imports.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -43,8 +42,8 @@ test.each([
     'what is imported is declared: packages/domain/src/a.ts → fastify',
   ],
 ])('%s is noticed', async (_, files: Readonly<Record<string, string>>, fault) => {
-  const planted = mkdtempSync(join(tmpdir(), 'plant-store-'))
-  onTestFinished(() => rmSync(planted, { recursive: true }))
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-'))
+  const planted = folder.path
   for (const [name, code] of Object.entries(files)) {
     const file = join(planted, 'packages', name)
     mkdirSync(dirname(file), { recursive: true })
