@@ -33,7 +33,8 @@ export function createErrorHandler(logger: FailureLog) {
       .code(status)
       .headers(headers)
       .type('application/json')
-      // Without it, Fastify would add a charset.
+      // Without it, Fastify would add a charset. `finishAnswers` removes it, but does not
+      // run for a target that cannot be routed.
       .serializer(JSON.stringify)
       .send({ error: body.error, message })
   }
