@@ -145,7 +145,7 @@ function printError(error: unknown, isJson: boolean): number {
       error instanceof NoStoreError
         ? ': set DATABASE_URL, change to the folder of the server, or start the server first'
         : ''
-    process.stderr.write(errorLine(messageOf(error) + advice, isJson))
+    writeError(messageOf(error) + advice, isJson)
   }
   return exitCode
 }
@@ -160,7 +160,7 @@ function printUsageError(error: CommanderError, isJson: boolean): number {
   // Commander has printed the help, because the command was missing.
   if (code !== 'commander.help') {
     const words = message.replace(/^error: /, '')
-    process.stderr.write(errorLine(`${words} (see --help)`, isJson))
+    writeError(`${words} (see --help)`, isJson)
   }
   return exitCodes.usage
 }
@@ -175,8 +175,8 @@ function exitCodeOf(error: unknown): number {
   return exitCodes.failed
 }
 
-function errorLine(words: string, isJson: boolean): string {
+function writeError(words: string, isJson: boolean): void {
   const message = words.trim().replaceAll(/\s*\n\s*/g, ' ')
   const line = isJson ? JSON.stringify({ error: message }) : `plant-store: ${message}`
-  return `${printable(line)}\n`
+  process.stderr.write(`${printable(line)}\n`)
 }
