@@ -57,5 +57,5 @@ export function removeOldBackups(
 
 /** Returns the end of a name, which sorts by time, whatever the store was called. */
 function timeIn(name: string): string {
-  return namePattern.exec(name)?.[0] ?? ''
+  return name.slice(name.search(namePattern))
 }
