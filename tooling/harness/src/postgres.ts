@@ -248,13 +248,12 @@ function testDatabase(url: URL, schema: string, drop: () => Promise<unknown>) {
 export async function query(
   connectionString: string,
   sql: string,
-  values: readonly unknown[] = [],
 ): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString })
   client.on('error', () => {})
   await client.connect()
   try {
-    return (await client.query(sql, [...values])).rows
+    return (await client.query(sql)).rows
   } finally {
     await client.end()
   }
