@@ -26,8 +26,7 @@ write no log, have no index of tags, and take ids up to 2^53 only.`
 /** Returns what the figures were measured on. */
 export function describeMachine(): string {
   const memory = Math.round(totalmem() / 2 ** 30)
-  const { platform, arch, versions } = process
   const sqlite = new Database(':memory:').prepare('select sqlite_version()').pluck().get()
-  return `${availableParallelism()} cores and ${memory} GiB of memory (${platform}, ${arch}), Node ${versions.node}, SQLite ${sqlite}, Bun ${bun.version}. Every answer
+  return `${availableParallelism()} cores and ${memory} GiB of memory (${process.platform}, ${process.arch}), Node ${process.versions.node}, SQLite ${sqlite}, Bun ${bun.version}. Every answer
 was a 200, and afterwards every store contained all plants that it had answered for.`
 }

@@ -93,9 +93,10 @@ async function countFsyncs(): Promise<string> {
     const counts = [connections, requests, fsyncs].map(formatInteger)
     rows.push([...counts, formatDecimal(requests / fsyncs)])
   }
-  const words =
-    'Counted with strace, which slows the server down. A single client waits for an fsync each time.\nMany share theirs.'
-  return `${words}\n\n${table(rows)}`
+  return `Counted with strace, which slows the server down. A single client waits for an fsync each time.
+Many share theirs.
+
+${table(rows)}`
 }
 
 const scattered = (number: number) =>
@@ -141,6 +142,6 @@ async function importFiles({ plantsInFile }: Effort): Promise<string> {
     rows.push([title, seconds, shellSeconds && ratioOf(seconds, shellSeconds)])
     shellSeconds ||= seconds
   }
-  const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
-  return `${words}\n\n${table(rows)}`
+  const plants = formatInteger(plantsInFile)
+  return `${plants} plants into an empty store, medians of ${rounds}:\n\n${table(rows)}`
 }
