@@ -6,7 +6,6 @@ import { createRandom } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId, type WebhookEvent } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
-import { Counter } from './counter.ts'
 import {
   type History,
   isPossible,
@@ -44,7 +43,7 @@ export type Listener = Awaited<ReturnType<typeof startListener>>
 export async function startListener(seed: number) {
   const random = createRandom(seed)
   const heard = new Map<string, Announced>()
-  const received = new Counter()
+  let received = 0
   let isKind = false
   const fails = (chance: number) => !isKind && random.chance(chance)
   const server = createServer(async (request, response) => {
@@ -64,7 +63,7 @@ export async function startListener(seed: number) {
     )
     const key = `${announced.path} ${announced.webhookId}`
     heard.set(key, heard.get(key) ?? announced)
-    received.add()
+    received++
     if (fails(0.02)) {
       request.socket.destroy()
     } else {
@@ -75,8 +74,8 @@ export async function startListener(seed: number) {
     url: `http://127.0.0.1:${await listenLocally(server)}`,
     /** The deliveries in their order, once for each webhook and `webhook-id`. */
     heard,
-    /** Counts the deliveries received, with those that came twice. */
-    received,
+    /** Returns how many deliveries came, with those that came twice. */
+    received: () => received,
     /** Receives everything from now on. */
     beKind() {
       isKind = true

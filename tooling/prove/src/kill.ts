@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { launchServer, temporaryFolder } from '@plant-store/harness'
+import { launchServer, temporaryFolder, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { type Client, jsonOf } from '@plant-store/http/testing'
 import {
@@ -11,7 +11,6 @@ import {
   faultsOf,
   startListener,
 } from './announcements.ts'
-import { Counter } from './counter.ts'
 import { History, type Text, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -82,15 +81,17 @@ export async function runKills(
     }
 
     const load = startLoad(program, history, random, BigInt(round) * idsOfRound)
-    const moment = random.chance(0.5)
-      ? listener.received.after(1 + random.below(200))
-      : load.answers.after(1 + random.below(answersOfRound))
+    const [count, most] = random.chance(0.5)
+      ? [listener.received, 200]
+      : [load.answers, answersOfRound]
+    const enough = count() + 1 + random.below(most)
     // Not later, so that the round ends on a busy machine.
-    await Promise.race([moment, sleep(deliveryTimeoutMs, undefined, { ref: false })])
+    const isMoment = () => count() >= enough
+    await until('the moment', isMoment, deliveryTimeoutMs).catch(() => {})
     // The pause moves the kill from between two answers into the middle of a commit.
     await sleep(random.below(20))
     const ending = await program.end('SIGKILL')
-    const faults = await load.end()
+    const faults = await load.ended
     if (ending !== 'SIGKILL') {
       faults.push(`it ended before it was killed: ${ending}`)
     }
@@ -107,7 +108,7 @@ export async function runKills(
     `${figure(refused)} refused`,
     `${figure(counts.unknown)} cut off`,
     `${figure(heard)} changes heard by 2 webhooks`,
-    `${figure(listener.received.count - heard)} deliveries repeated`,
+    `${figure(listener.received() - heard)} deliveries repeated`,
   ]
   return { tried: tried.join(', '), times: rounds, failures }
 }
@@ -120,11 +121,10 @@ function startLoad(
   firstId: bigint,
 ) {
   const act = recorded(operations, history)
-  const answers = new Counter()
+  let answers = 0
   const faults: string[] = []
   const cutBatches: Batch[] = []
   let nextId = firstId
-  let isOver = false
 
   const actOnce = async () => {
     const text = newText(random)
@@ -142,30 +142,26 @@ function startLoad(
     if (counted !== length) {
       cutBatches.push(batch)
     }
-    return counted !== undefined
+    return counted > 0
   }
   // Until the program is killed, or has given enough answers.
   const work = async () => {
-    while (!isOver && answers.count < answersOfRound) {
+    while (answers < answersOfRound) {
       const isAnswered = random.chance(0.02) ? await sendBatch() : await actOnce()
       if (!isAnswered) {
         return
       }
-      answers.add()
+      answers++
     }
   }
   const working = Array.from({ length: clients }, () =>
     work().catch(error => faults.push(error.message)),
   )
   return {
-    answers,
+    answers: () => answers,
     cutBatches,
-    /** Waits for the clients after the kill. Returns what is wrong with the answers. */
-    async end() {
-      isOver = true
-      await Promise.all(working)
-      return faults
-    },
+    /** Resolves after the kill, to what is wrong with the answers. */
+    ended: Promise.all(working).then(() => faults),
   }
 }
 
@@ -180,28 +176,24 @@ type Batch = readonly { readonly id: bigint; readonly text: Text }[]
 
 /**
  * Sends a batch of creates, which are all done if it counts all as created. Resolves to
- * how many plants of it exist, or to `undefined` without an answer.
+ * how many plants of it exist, which is 0 without an answer.
  */
-async function send(
-  client: Client,
-  batch: Batch,
-  history: History,
-): Promise<number | undefined> {
+async function send(client: Client, batch: Batch, history: History): Promise<number> {
   const lines = batch.map(({ id, text }) => `{"id":${id},${toValue(text).slice(1)}`)
   const headers = { 'content-type': 'application/x-ndjson' }
   const answered = client
     .ask('POST', '/plants/batch', { body: lines.join('\n'), headers })
-    .then(answer => (answer.status === 200 ? jsonOf(answer) : undefined))
-    .catch(() => undefined) as Promise<Record<string, bigint> | undefined>
-  const isDone = answered.then(counts => Number(counts?.['created']) === batch.length)
+    .then(jsonOf)
+    .catch(() => ({})) as Promise<{ created?: bigint; existing?: bigint }>
+  const isDone = answered.then(({ created }) => Number(created) === batch.length)
   const asked = batch.map(({ id, text }) =>
     history.perform({ id, kind: 'create', written: toValue(text) }, async () => ({
       is: (await isDone) ? 'done' : 'unknown',
     })),
   )
   await Promise.all(asked)
-  const counts = await answered
-  return counts && Number(counts['created']) + Number(counts['existing'])
+  const { created = 0n, existing = 0n } = await answered
+  return Number(created + existing)
 }
 
 /** Sends batches again. Returns a failure for each that does not exist completely then. */
