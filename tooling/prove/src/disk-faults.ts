@@ -11,7 +11,7 @@ import {
   until,
 } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { History, kinds, toValue } from './history.ts'
+import { History, kinds } from './history.ts'
 import { readStore } from './kill.ts'
 import { recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -172,19 +172,16 @@ async function fillDisk(folder: string, programs: Programs): Promise<string[]> {
   const ballast = join(folder, 'ballast')
   writeFileSync(ballast, Buffer.alloc(1024 * 1024, 1))
   const databaseUrl = `file:${join(place, 'plants.db')}`
-  const kept = new Map<bigint, string>()
+  const history = new History()
   {
     // A pass that copies the log finds no space either.
     await using program = await startProgram({ databaseUrl, command: programs.server })
     const { operations } = program
+    const act = recorded(operations, history)
     let id = 0n
     const create = async (repeated: number) => {
       id += 1n
-      const text = { name: `${id} `.repeat(repeated) }
-      const { is } = await operations.act('create', id, text)
-      if (is === 'done') {
-        kept.set(id, toValue(text))
-      }
+      const { is } = await act('create', id, { name: `${id} `.repeat(repeated) })
       return is
     }
     while ((await create(8_000)) === 'done' && id < 1_000n) {}
@@ -210,11 +207,6 @@ async function fillDisk(folder: string, programs: Programs): Promise<string[]> {
     }
   }
   await using program = await startProgram({ databaseUrl })
-  for (const [id, value] of kept) {
-    const { is, seen } = await program.operations.act('read', id)
-    if (seen !== value) {
-      failures.push(`plant ${id} is ${is}`)
-    }
-  }
+  failures.push(...history.settle(await readStore(program.operations)))
   return failures
 }
