@@ -69,17 +69,6 @@ export function runModels(
   )
 }
 
-function listOf(
-  plants: ReadonlyMap<bigint, Value>,
-  after: bigint,
-  tag: string | undefined,
-): (readonly [bigint, Value])[] {
-  return [...plants]
-    .filter(([id]) => id > after)
-    .filter(([, value]) => tag === undefined || JSON.parse(value).tag === tag)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-}
-
 /** Runs operations one after another, each compared with a Map. */
 function sequentialModel(store: Operations) {
   let base = 0n
@@ -94,7 +83,11 @@ function sequentialModel(store: Operations) {
       const act = recorded(store, history)
       const checkList = async (after: bigint, limit: number, tag?: string) => {
         const found = await store.list(after, limit, tag)
-        const expected = listOf(plants, after, tag).slice(0, limit)
+        const expected = [...plants]
+          .filter(([id]) => id > after)
+          .filter(([, value]) => tag === undefined || JSON.parse(value).tag === tag)
+          .sort(([a], [b]) => Number(a - b))
+          .slice(0, limit)
         // Other runs have larger ids.
         const ofThisRun = found?.filter(([id]) => id < base + BigInt(idsOfRun))
         assert.deepEqual(ofThisRun, expected, `the list after ${after} of tag ${tag}`)

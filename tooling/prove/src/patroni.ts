@@ -41,19 +41,17 @@ export async function startNode(folder: string, name: string, etcdPort: number) 
   const file = join(place, 'patroni.yml')
   writeFileSync(file, JSON.stringify(configuration, null, 2))
   const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])
-  const postmaster = () => {
-    const pidFile = join(place, 'data', 'postmaster.pid')
-    return existsSync(pidFile)
-      ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])]
-      : []
-  }
+  const pidFile = join(place, 'data', 'postmaster.pid')
   /**
    * Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves
    * to their number.
    */
   const kill = async () => {
-    const ownPids = patroni.isRunning() ? [patroni.pid] : []
-    const pids = new Set(descendants([...ownPids, ...postmaster()]))
+    const roots = patroni.isRunning() ? [patroni.pid] : []
+    if (existsSync(pidFile)) {
+      roots.push(Number.parseInt(readFileSync(pidFile, 'utf8'), 10))
+    }
+    const pids = new Set(descendants(roots))
     for (const pid of pids) {
       try {
         process.kill(pid, 'SIGKILL')

@@ -197,18 +197,21 @@ function serving(
           .map(line => line.split(' ') as [string, string]),
       )
       for (const [, id = '', version] of said.matchAll(/"name":"p(\d+)v(\d+)/g)) {
-        const [, kept = -1] = /v(\d+)/.exec(found.get(id) ?? '') ?? []
-        if (Number(kept) < Number(version)) {
+        const isKept = versionOf(found.get(id)) >= Number(version)
+        if (!isKept) {
           return `plant ${id}, version ${version}, is lost`
         }
       }
       const wrong = [...found].find(
-        ([id, name]) => name !== nameOf(Number(id), Number(/v(\d+)/.exec(name)?.[1])),
+        ([id, name]) => name !== nameOf(Number(id), versionOf(name)),
       )
       return wrong && `plant ${wrong[0]} is not what was sent`
     },
   }
 }
+
+/** Returns NaN without a name that has one. */
+const versionOf = (name = '') => Number(/v(\d+)/.exec(name)?.[1])
 
 const nameOf = (id: number, version: number) =>
   `p${id}v${version}-${'x'.repeat((id * 37 + version * 911) % 3_000)}`
@@ -424,11 +427,8 @@ async function readOnce(
       writeFileSync(join(place.path, basename(path)), content)
     }
     const file = join(place.path, basename(scene.file))
-    try {
-      seen.set(key, existsSync(file) ? await scene.read(file) : undefined)
-    } catch (error) {
-      seen.set(key, error as Error)
-    }
+    const read = async () => (existsSync(file) ? await scene.read(file) : undefined)
+    seen.set(key, await read().catch((error: Error) => error))
   }
   return seen.get(key)
 }

@@ -114,10 +114,11 @@ interface File {
   readonly writes: Write[]
 }
 
-/** The file or folder that a descriptor is open on. */
+/** The path that a descriptor is open on. */
 interface Opened {
-  readonly file?: File
-  readonly folder?: string
+  readonly path: string
+  /** `undefined` for a folder. */
+  readonly file: File | undefined
   readonly appends: boolean
   position: number
 }
@@ -176,9 +177,9 @@ export class RecordedDisk {
     return
   }
 
-  #beginSync(call: Call, { file, folder = '' }: Opened): void {
+  #beginSync(call: Call, { path, file }: Opened): void {
     const changes: readonly Change[] =
-      file?.writes ?? this.#nameChanges.filter(({ folders }) => folders.includes(folder))
+      file?.writes ?? this.#nameChanges.filter(({ folders }) => folders.includes(path))
     // Only earlier calls.
     const doneChanges = changes.filter(({ state }) => state === 'done')
     this.#changesOf.set(call, doneChanges)
@@ -285,11 +286,7 @@ export class RecordedDisk {
       file?.writes.push({ offset: 0, data: undefined, state: 'done' })
     }
     const appends = flags.includes('O_APPEND')
-    this.#opened.set(descriptor, {
-      ...(file ? { file } : { folder: path }),
-      position: 0,
-      appends,
-    })
+    this.#opened.set(descriptor, { path, file, appends, position: 0 })
   }
 
   #changeNames(
