@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listenLocally, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
@@ -28,7 +28,8 @@ const events: Readonly<Record<string, readonly WebhookEvent[]>> = {
 
 type Announced = ReturnType<typeof readDelivery>
 
-function readDelivery(path: string, webhookId: string, body: string) {
+function readDelivery({ url: path, headers }: IncomingMessage, body: string) {
+  const webhookId = `${headers['webhook-id']}`
   const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] ?? '')
   const event = webhookId.split('_', 1)[0] as WebhookEvent
   return { path, webhookId, id, event, value: toValue(JSON.parse(body)) }
@@ -56,11 +57,7 @@ export async function startListener(seed: number) {
       await sleep(random.below(50))
     }
     // Received all the same: whether the answer arrives is another matter.
-    const announced = readDelivery(
-      `${request.url}`,
-      `${request.headers['webhook-id']}`,
-      body,
-    )
+    const announced = readDelivery(request, body)
     const key = `${announced.path} ${announced.webhookId}`
     heard.set(key, heard.get(key) ?? announced)
     received++

@@ -7,6 +7,8 @@ import { readStore } from '../src/kill.ts'
 import { recorded } from '../src/operations.ts'
 import { startProgram } from '../src/program.ts'
 
+const preload = fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url))
+
 test('a defect in the writer thread ends the program, and loses no answer', async () => {
   using folder = temporaryFolder()
   const databaseUrl = `file:${join(folder.path, 'plants.db')}`
@@ -14,7 +16,7 @@ test('a defect in the writer thread ends the program, and loses no answer', asyn
   {
     await using program = await startProgram({
       databaseUrl,
-      preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
+      preload,
     })
     const act = recorded(program.operations, history)
     const wellUnderWay = Promise.withResolvers<void>()
@@ -58,7 +60,7 @@ test('a server ends as well when nobody reads its log any more', async () => {
   await using server = await startServer({
     databaseUrl: `file:${join(folder.path, 'plants.db')}`,
     environment: { LOG_LEVEL: 'info' },
-    preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
+    preload,
   })
   server.process.stdout.destroy()
   expect(await server.end('SIGUSR2')).toBe(1)
