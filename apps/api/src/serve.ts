@@ -57,7 +57,7 @@ export async function serve(commandLine: string): Promise<void> {
 }
 
 /** The configuration may be what is invalid, so the format of the log is read here. */
-function writeFailure(error: unknown): void {
+function writeFailure(error: unknown) {
   const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
   const lines = messageOf(error)
     .split('\n')
@@ -65,11 +65,7 @@ function writeFailure(error: unknown): void {
   process.stderr.write(lines.join(''))
 }
 
-async function serveUntilSignal(
-  config: Config,
-  log: ProcessLog,
-  commandLine: string,
-): Promise<void> {
+async function serveUntilSignal(config: Config, log: ProcessLog, commandLine: string) {
   const { logger } = log
   for (const misspelt of misspeltSettings(process.env)) {
     logger.warn(misspelt, 'an environment variable has almost the name of a setting')
@@ -104,7 +100,7 @@ async function serveUntilSignal(
 async function waitForStop(
   { shutdownDelayMs, shutdownTimeoutMs }: Config,
   { logger, exit }: ProcessLog,
-): Promise<void> {
+) {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   // SIGHUP means that the terminal or the session has ended. Further signals are ignored:
   // terminals and package managers send the same one twice.
@@ -123,7 +119,7 @@ async function waitForStop(
  * Reports to systemd that the service has started. Node cannot write to the datagram
  * socket that it listens on.
  */
-async function notifySystemd(logger: Logger): Promise<void> {
+async function notifySystemd(logger: Logger) {
   const { execFile } = await import('node:child_process')
   execFile('systemd-notify', ['--ready'], error => {
     if (error !== null) {
@@ -133,7 +129,7 @@ async function notifySystemd(logger: Logger): Promise<void> {
 }
 
 /** Writes to the terminal, because others may read the log. */
-function showFirstToken(token: string, url: string, makeToken: string): void {
+function showFirstToken(token: string, url: string, makeToken: string) {
   process.stderr.write(`
 This is the first access token. It is shown only once, because the store keeps only its hash:
 

@@ -93,7 +93,7 @@ export const networkList = listOf(
   text => isIP(text) !== 0 || isNetwork(text),
 )
 
-function isNetwork(text: string): boolean {
+function isNetwork(text: string) {
   // With a network of all addresses, every client could choose its own.
   const hasAllAddresses = /\/0+$/.test(text)
   const isCidr =
@@ -110,7 +110,7 @@ export const originList = listOf(
  * Whether a text has the form in which browsers and apps send an origin, of any scheme.
  * Origins are compared as text.
  */
-function isOrigin(text: string): boolean {
+function isOrigin(text: string) {
   const url = URL.parse(text)
   const isNamed = url !== null && url.host !== '' && !text.includes('*')
   return isNamed && text === `${url.protocol}//${url.host}`
@@ -128,7 +128,7 @@ export const tokenList = listOf(
  * Refuses quotation marks, because some programs keep those of a file of variables. A
  * claim is compared to the letter, so no token would have them.
  */
-function isClaim(text: string): boolean {
+function isClaim(text: string) {
   return text !== '' && !/[\s"'`]/.test(text)
 }
 

@@ -46,7 +46,7 @@ export function readSetting<Value>(
 }
 
 /** Reads a file in UTF-8, perhaps with a byte order mark. */
-function readSecret(variable: string, file: string): string {
+function readSecret(variable: string, file: string) {
   try {
     // A pipe could keep the start waiting forever.
     if (!statSync(file).isFile()) {

@@ -117,7 +117,7 @@ async function printHelp(error: unknown): Promise<never> {
 /**
  * Makes commander throw instead of ending the process, so that `run` sets the exit code.
  */
-function throwInsteadOfExiting(command: CommandUnknownOpts): void {
+function throwInsteadOfExiting(command: CommandUnknownOpts) {
   command.exitOverride().configureOutput({
     writeOut: text => {
       helpText += text
@@ -151,7 +151,7 @@ function printError(error: unknown, isJson: boolean): number {
 }
 
 /** Prints what is wrong with the arguments, and returns the exit code. */
-function printUsageError(error: CommanderError, isJson: boolean): number {
+function printUsageError(error: CommanderError, isJson: boolean) {
   const { code, exitCode, message } = error
   // Help that was asked for is no error.
   if (exitCode === 0) {
@@ -165,7 +165,7 @@ function printUsageError(error: CommanderError, isJson: boolean): number {
   return exitCodes.usage
 }
 
-function exitCodeOf(error: unknown): number {
+function exitCodeOf(error: unknown) {
   if (error instanceof StoreInUseError) {
     return exitCodes.inUse
   }
@@ -175,7 +175,7 @@ function exitCodeOf(error: unknown): number {
   return exitCodes.failed
 }
 
-function writeError(words: string, isJson: boolean): void {
+function writeError(words: string, isJson: boolean) {
   const message = words.trim().replaceAll(/\s*\n\s*/g, ' ')
   const line = isJson ? JSON.stringify({ error: message }) : `plant-store: ${message}`
   process.stderr.write(`${printable(line)}\n`)

@@ -73,7 +73,7 @@ function make({ id, wanted }: Change, base: StoredPlant | undefined) {
 }
 
 /** Returns whether two states of a plant have the same values, or both are none. */
-function isSamePlant(a: Plant | undefined, b: Plant | undefined): boolean {
+function isSamePlant(a: Plant | undefined, b: Plant | undefined) {
   const names = Object.keys({ ...a, ...b }) as (keyof Plant)[]
   return names.every(name => toText(a?.[name]) === toText(b?.[name]))
 }

@@ -8,7 +8,7 @@ export function copyText(text: string): void {
   document.removeEventListener('copy', onCopy, { capture: true })
 }
 
-function put(event: ClipboardEvent, text: string): void {
+function put(event: ClipboardEvent, text: string) {
   event.clipboardData?.setData('text/plain', text)
   event.preventDefault()
   event.stopImmediatePropagation()

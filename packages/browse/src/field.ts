@@ -94,7 +94,7 @@ export function createOptionalTextField(
 }
 
 /** Returns what a user may not see or want in an edited text, `''` for nothing. */
-function warningOf(text: string, original: string, isNew: boolean): string {
+function warningOf(text: string, original: string, isNew: boolean) {
   if (original.includes('\r')) {
     return 'The stored text has other line breaks than LF. It is saved with LF.'
   }

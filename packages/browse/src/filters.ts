@@ -65,7 +65,7 @@ export function showFilters(place: Place, onShow: (place: Place) => void): void 
 }
 
 /** Returns the text for a value, `''` if there is none. */
-function toInput(name: string, value: string): string {
+function toInput(name: string, value: string) {
   if (name !== 'after' || !/^-?\d+$/.test(value)) {
     return value
   }
@@ -116,7 +116,7 @@ function toParameter(name: string, text: string): string | undefined {
 }
 
 /** Folds the fields into a button, on a phone only. */
-function setFolded(isFolded: boolean): void {
+function setFolded(isFolded: boolean) {
   fold.ariaExpanded = `${!isFolded}`
 }
 

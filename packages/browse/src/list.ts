@@ -86,7 +86,7 @@ export class List {
   }
 
   /** Shows a list. If its reading was ended, what has ended it decides what is shown. */
-  async #read(place: Place, onFailure: () => void): Promise<void> {
+  async #read(place: Place, onFailure: () => void) {
     this.#reading.abort()
     const reading = new AbortController()
     this.#reading = reading
@@ -140,7 +140,7 @@ export class List {
     return progress
   }
 
-  #showStatus(text: string, isBusy = false, canStop = false): void {
+  #showStatus(text: string, isBusy = false, canStop = false) {
     rowsLine.textContent = text
     totalLine.textContent = ''
     range.textContent = ''
@@ -148,7 +148,7 @@ export class List {
     stop.hidden = !canStop
   }
 
-  #refuse(place: Place, error: unknown): void {
+  #refuse(place: Place, error: unknown) {
     const words = messageOf(error)
     if (token() === '') {
       // The user has closed the question for a token. "Try again" would only ask it
@@ -162,7 +162,7 @@ export class List {
     })
   }
 
-  #showEnd(place: Place, progress: Progress): void {
+  #showEnd(place: Place, progress: Progress) {
     const { rowCount, hasMore, after } = progress
     const rows = rowCount === 1 ? '1 row' : `${rowCount} rows`
     this.#showStatus(`${rows}, ${hasMore ? 'more follow' : 'no more'}`)
@@ -197,7 +197,7 @@ function toParameters(query: object, { after, rowCount }: Progress): PlantListQu
   return { ...query, ...page } as unknown as PlantListQuery
 }
 
-function toSearchProgress({ after, rowCount }: Progress): string {
+function toSearchProgress({ after, rowCount }: Progress) {
   return after === ''
     ? `${rowCount} found`
     : `Looked up to id ${after}, ${rowCount} found`
@@ -209,7 +209,7 @@ function toSearchProgress({ after, rowCount }: Progress): string {
  *
  * @param rowsBefore the number of rows on the pages before, if it is known
  */
-function showTotal(progress: Progress, rowsBefore: number | undefined): void {
+function showTotal(progress: Progress, rowsBefore: number | undefined) {
   const { total, rowCount } = progress
   if (total === '') {
     return
@@ -223,6 +223,6 @@ function showTotal(progress: Progress, rowsBefore: number | undefined): void {
   }
 }
 
-function toCount(count: number): string {
+function toCount(count: number) {
   return count.toLocaleString('en')
 }

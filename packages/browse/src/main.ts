@@ -43,7 +43,7 @@ let opening = new AbortController()
 let isLeaving = false
 
 /** Shows the place of the URL, once the user has agreed to leave what was typed. */
-async function show(): Promise<void> {
+async function show() {
   await historyRest()
   if (isLeaving) {
     return
@@ -60,7 +60,7 @@ async function show(): Promise<void> {
 }
 
 /** Closes all forms, the uppermost first. Resolves to whether the user has agreed. */
-async function leaveForms(): Promise<boolean> {
+async function leaveForms() {
   isLeaving = true
   try {
     for (const form of forms.toReversed()) {
@@ -74,7 +74,7 @@ async function leaveForms(): Promise<boolean> {
   }
 }
 
-async function showPlace(place: Place): Promise<void> {
+async function showPlace(place: Place) {
   const isNew = noteVisit(place)
   const listPlace = toList(place)
   showFilters(listPlace, go)
@@ -97,7 +97,7 @@ async function showPlace(place: Place): Promise<void> {
 }
 
 /** Goes to a place, or reads the list again if it is already there. */
-async function go(place: Place, pagesBefore: readonly string[] = []): Promise<void> {
+async function go(place: Place, pagesBefore: readonly string[] = []) {
   await historyRest()
   if (!isInUrl(place)) {
     addVisit(place, pagesBefore)
@@ -115,7 +115,7 @@ async function go(place: Place, pagesBefore: readonly string[] = []): Promise<vo
  * Goes where a link of the page leads. Browsers differ in what they do for a link to the
  * place that is shown.
  */
-function followLink(event: MouseEvent): void {
+function followLink(event: MouseEvent) {
   const href = (event.target as Element).closest('a')?.getAttribute('href')
   const isForBrowser = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey
   if (!href?.startsWith('#') || isForBrowser || event.defaultPrevented) {
@@ -127,12 +127,12 @@ function followLink(event: MouseEvent): void {
 }
 
 /** Names what the tab shows: a plant, or the filters of the list. */
-function showTitle(text: string): void {
+function showTitle(text: string) {
   document.title = `${text} – Plant Store`
 }
 
 /** Opens the form of the place's plant. */
-async function showPlant(place: Place): Promise<void> {
+async function showPlant(place: Place) {
   opening.abort()
   opening = new AbortController()
   const { plant } = place
@@ -155,11 +155,7 @@ async function showPlant(place: Place): Promise<void> {
 }
 
 /** Opens the form of a plant, or of a new one, unless the user has gone elsewhere. */
-async function openPlant(
-  place: Place,
-  id: bigint | undefined,
-  signal: AbortSignal,
-): Promise<void> {
+async function openPlant(place: Place, id: bigint | undefined, signal: AbortSignal) {
   try {
     const [stored, { PlantForm }] = await Promise.all([
       id === undefined ? undefined : readPlant(id, signal),
@@ -221,7 +217,7 @@ function openForm(Form: typeof PlantForm, opened: StoredPlant | undefined): Plan
 }
 
 /** Shows another plant in the same entry of the tab's history, so that Back closes it. */
-async function stepTo(id: bigint): Promise<void> {
+async function stepTo(id: bigint) {
   const place = { ...placeOfUrl(), plant: `${id}` }
   if (await leaveForms()) {
     formOfUrl = undefined
@@ -230,7 +226,7 @@ async function stepTo(id: bigint): Promise<void> {
   }
 }
 
-function showGone(place: Place, id: bigint): void {
+function showGone(place: Place, id: bigint) {
   const row = findRow(id)
   const neighbour = neighbourOf(id)
   refuse(`There is no plant ${id}.`)
@@ -241,7 +237,7 @@ function showGone(place: Place, id: bigint): void {
   }
 }
 
-function showUnread(place: Place, id: bigint | undefined, reason: string): void {
+function showUnread(place: Place, id: bigint | undefined, reason: string) {
   if (!failRow(id, `Not opened: ${reason}`)) {
     refuse(`${toTitle(id)}: ${reason}`)
   }
@@ -251,13 +247,13 @@ function showUnread(place: Place, id: bigint | undefined, reason: string): void 
   }
 }
 
-async function refreshList(idToFocus: bigint | undefined): Promise<void> {
+async function refreshList(idToFocus: bigint | undefined) {
   await list.refresh()
   focusRow(idToFocus)
 }
 
 /** Leaves the place of a form that has ended, unless the browser has already left it. */
-function leavePlaceOf(form: PlantForm): void {
+function leavePlaceOf(form: PlantForm) {
   if (formOfUrl?.form !== form) {
     return
   }
@@ -268,12 +264,12 @@ function leavePlaceOf(form: PlantForm): void {
   }
 }
 
-async function leaveRecord(place: Place): Promise<void> {
+async function leaveRecord(place: Place) {
   await leaveFor(toList(place))
   await show()
 }
 
-async function leaveAndSignOut(): Promise<void> {
+async function leaveAndSignOut() {
   const titles = forms.filter(form => form.isUnsaved).map(form => form.title)
   if (titles.length > 0) {
     const { askToDiscard } = await loadForms()
@@ -286,7 +282,7 @@ async function leaveAndSignOut(): Promise<void> {
 }
 
 /** Leaves nothing on the page of what a token could see, and shows the place again. */
-async function forget(): Promise<void> {
+async function forget() {
   for (const form of forms) {
     form.discard()
   }

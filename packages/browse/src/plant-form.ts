@@ -120,7 +120,7 @@ export class PlantForm {
     this.#end('over')
   }
 
-  async #close(): Promise<void> {
+  async #close() {
     if (await this.leave()) {
       this.#options.onClose(this.#base !== this.#options.opened)
     }
@@ -130,17 +130,17 @@ export class PlantForm {
     return Object.values(this.#fields).filter(field => field !== undefined)
   }
 
-  #isEdited(): boolean {
+  #isEdited() {
     return this.#typedNow() !== this.#untouched
   }
 
-  #setReadOnly(isReadOnly: boolean): void {
+  #setReadOnly(isReadOnly: boolean) {
     for (const field of this.#allFields) {
       field.setReadOnly(isReadOnly)
     }
   }
 
-  #end(state: 'hidden' | 'over'): void {
+  #end(state: 'hidden' | 'over') {
     this.state = state
     removeDialog(this.#dialog)
   }
@@ -196,7 +196,7 @@ export class PlantForm {
     return element('div', { className: 'tools' }, ...copies, ...steps)
   }
 
-  #save(): void {
+  #save() {
     if (!this.#canSave || this.#isSending) {
       return
     }
@@ -206,7 +206,7 @@ export class PlantForm {
     }
   }
 
-  async #delete(): Promise<void> {
+  async #delete() {
     if (this.#base === undefined || this.#isSending) {
       return
     }
@@ -238,12 +238,12 @@ export class PlantForm {
     return { ...base, ...typed } as Plant
   }
 
-  #typedNow(): string {
+  #typedNow() {
     return this.#allFields.map(field => field.state()).join('')
   }
 
   /** Makes a change, until it is made, given up, or the form has to be edited. */
-  async #make(change: Change): Promise<void> {
+  async #make(change: Change) {
     let base = this.#base
     try {
       for (;;) {
@@ -282,7 +282,7 @@ export class PlantForm {
    * Ends the form, or goes on if something was typed while the change was sent. A page
    * cannot hold back all that a phone's keyboard or an extension writes.
    */
-  #finish(change: Change, stored: StoredPlant | undefined, hasMore: boolean): void {
+  #finish(change: Change, stored: StoredPlant | undefined, hasMore: boolean) {
     if (hasMore && stored !== undefined) {
       this.#base = stored
       this.#fields.id?.setReadOnly(true)
@@ -293,7 +293,7 @@ export class PlantForm {
     this.#options.onDone(change)
   }
 
-  #fail(reason: string, lateReason = `${this.title}: ${reason}`): void {
+  #fail(reason: string, lateReason = `${this.title}: ${reason}`) {
     this.#alert.replaceChildren(reason)
     if (this.state !== 'shown') {
       keepUnsaved(this, lateReason)
@@ -301,7 +301,7 @@ export class PlantForm {
   }
 
   /** Asks about a conflict. Only what the question shows can be overwritten. */
-  async #asksToGoAhead(change: Change, now: StoredPlant | undefined): Promise<boolean> {
+  async #asksToGoAhead(change: Change, now: StoredPlant | undefined) {
     const opened = this.#base
     if (opened === undefined) {
       this.#failBecauseTaken(change.id)
@@ -333,7 +333,7 @@ export class PlantForm {
     return answer === goAhead
   }
 
-  #failBecauseTaken(id: bigint): void {
+  #failBecauseTaken(id: bigint) {
     const link = element('a', { href: toLink(id), translate: false }, `id ${id} exists`)
     link.onclick = event => {
       event.preventDefault()
@@ -361,6 +361,6 @@ function toLabel({ name }: Plant): HTMLElement {
 }
 
 /** Returns the fragment of a plant, without the list that it was opened from. */
-function toLink(id: bigint): string {
+function toLink(id: bigint) {
   return toFragment({ plant: `${id}`, parameters: new Map() })
 }

@@ -36,7 +36,7 @@ export function hasOtherToken(): boolean {
   return token() !== tokenInMemory
 }
 
-function keepToken(text: string): void {
+function keepToken(text: string) {
   document.body.classList.remove('may-only-read')
   tokenInMemory = text
   text === '' ? storage?.removeItem(key) : storage?.setItem(key, text)
@@ -44,7 +44,7 @@ function keepToken(text: string): void {
 }
 
 /** Shows the button that signs in, or the one that signs out. */
-function showSession(): void {
+function showSession() {
   document.body.classList.toggle('signed-in', token() !== '')
 }
 
@@ -102,7 +102,7 @@ export async function signedIn<Result>(call: () => Promise<Result>): Promise<Res
 }
 
 /** @throws the error if no other token would help */
-function noteRefusal(error: unknown, tokenSent: string): void {
+function noteRefusal(error: unknown, tokenSent: string) {
   const isForbidden = isRefused(error, 403)
   if (!isForbidden && !isRefused(error, 401)) {
     throw error
@@ -115,7 +115,7 @@ function noteRefusal(error: unknown, tokenSent: string): void {
 let question: Promise<boolean> | undefined
 
 /** Resolves to whether a token was given. Calls that ask together share one dialog. */
-function askToken(refusal: string): Promise<boolean> {
+function askToken(refusal: string) {
   question ??= openSignIn(refusal).finally(() => {
     question = undefined
   })

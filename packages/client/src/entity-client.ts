@@ -258,7 +258,7 @@ function readTotal(field: string | null): { readonly total?: Total } {
  * Returns whether an error says that there is no item. Each entity has its own number for
  * it.
  */
-function isMissing(error: unknown): boolean {
+function isMissing(error: unknown) {
   return (
     error instanceof RefusedError &&
     error.status === 404 &&

@@ -66,6 +66,6 @@ export async function readPage<
   return { items, next: last.id }
 }
 
-function bytesOf(items: readonly object[]): number {
+function bytesOf(items: readonly object[]) {
   return items.reduce<number>((sum, item) => sum + textBytes(item), 0)
 }

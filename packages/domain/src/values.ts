@@ -132,7 +132,7 @@ export function textBytes(value: object): number {
   return bytes
 }
 
-function utf8Bytes(text: string): number {
+function utf8Bytes(text: string) {
   // Most texts are ASCII, in which a search is faster than the loop.
   const firstOther = text.search(/[\x80-\uffff]/)
   if (firstOther === -1) {

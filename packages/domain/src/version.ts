@@ -34,7 +34,7 @@ export function isMet(
   return doesMatch && doesDiffer
 }
 
-function isAmong(versions: Versions, version: Version | undefined): boolean {
+function isAmong(versions: Versions, version: Version | undefined) {
   if (version === undefined) {
     return false
   }

@@ -154,7 +154,7 @@ function watchVersion(
 }
 
 /** Returns the affected rows of a single change. */
-function onlyOne([affectedRows]: readonly number[]): number {
+function onlyOne([affectedRows]: readonly number[]) {
   assert(affectedRows !== undefined, 'the group has an outcome for its change')
   return affectedRows
 }

@@ -49,7 +49,7 @@ const urlForms =
   'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database'
 
 /** @param path percent-encoded, as it follows `file:` */
-function parseFilePath(path: string): string {
+function parseFilePath(path: string) {
   const shellWord = /^~[^/]*|\$(?:\w+|\{\w+\})/.exec(path)?.[0]
   if (shellWord !== undefined) {
     throw new Error(
@@ -73,7 +73,7 @@ function parseFilePath(path: string): string {
 }
 
 /** @throws Error that does not show the text, which may be a password */
-function requireDecodable(text: string): void {
+function requireDecodable(text: string) {
   try {
     decodeURIComponent(text)
   } catch {
@@ -193,7 +193,7 @@ function hostsOf(authority: string, host?: string, port?: string) {
   }))
 }
 
-function requireKnownParameters(parameters: Readonly<Record<string, string>>): void {
+function requireKnownParameters(parameters: Readonly<Record<string, string>>) {
   for (const [name, value] of Object.entries(parameters)) {
     if (!serverParameters.includes(name)) {
       throw new Error(
@@ -217,7 +217,7 @@ export function storageName(url: string): string {
 }
 
 /** Returns a host as URLs have it. */
-function nameOf({ host, port }: Record<'host' | 'port', string>): string {
+function nameOf({ host, port }: Record<'host' | 'port', string>) {
   const name = host.includes(':') ? `[${host}]` : encodeURIComponent(host)
   return port === '' ? name : `${name}:${port}`
 }

@@ -191,7 +191,7 @@ interface StorePlan {
   readonly otherSchemas?: readonly string[]
 }
 
-function nameInPlan(url: string, { schema, otherSchemas = [] }: StorePlan): string {
+function nameInPlan(url: string, { schema, otherSchemas = [] }: StorePlan) {
   let name = storageName(url)
   if (schema !== undefined) {
     name += ` in the schema ${schema}`
@@ -202,7 +202,7 @@ function nameInPlan(url: string, { schema, otherSchemas = [] }: StorePlan): stri
   return name
 }
 
-function fileOf(url: string): string {
+function fileOf(url: string) {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') {
     return followLinks(resolve(location.file))
@@ -218,7 +218,7 @@ function fileOf(url: string): string {
  * @throws NoStoreError, or Error if it is not a file, or if the system does not say, such
  *   as for want of permission
  */
-function requireStore(url: string): void {
+function requireStore(url: string) {
   const location = parseStoreUrl(url)
   if (location.kind === 'postgres') {
     return

@@ -37,7 +37,7 @@ export function finishAnswers(app: FastifyInstance, budget: Budget): void {
  * Forbids to keep what the store says. The files of /browse and /docs, and failures, have
  * a Cache-Control of their own.
  */
-function keepFromCaches(reply: FastifyReply): void {
+function keepFromCaches(reply: FastifyReply) {
   if (!reply.hasHeader('cache-control')) {
     reply.header('cache-control', 'no-store')
     reply.header('x-content-type-options', 'nosniff')

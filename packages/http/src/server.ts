@@ -176,6 +176,6 @@ const noValidator = () => undefined as never
 
 const noQuery = Object.freeze({})
 
-function withoutLastSlash(text: string): string {
+function withoutLastSlash(text: string) {
   return text.replace(/\/$/, '')
 }

@@ -45,7 +45,7 @@ export function readWithPlainNames(
   return reread
 }
 
-function markAbsentFrom(text: string): string {
+function markAbsentFrom(text: string) {
   let mark: string
   do {
     mark = Math.random().toString(36)
@@ -54,11 +54,7 @@ function markAbsentFrom(text: string): string {
 }
 
 /** Replaces each escaped name by the mark and its index. */
-function withStandIns(
-  text: string,
-  escapedNames: readonly EscapedName[],
-  mark: string,
-): string {
+function withStandIns(text: string, escapedNames: readonly EscapedName[], mark: string) {
   let plain = ''
   let copiedUntil = 0
   for (const [index, { start, end }] of escapedNames.entries()) {

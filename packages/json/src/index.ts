@@ -82,7 +82,7 @@ const zero = 0x30
 const levelsMax = 200_000
 
 /** @throws SyntaxError if a text has too many levels */
-function checkLevels(text: string): void {
+function checkLevels(text: string) {
   // A shorter text has fewer levels.
   if (text.length <= levelsMax) {
     return
@@ -109,7 +109,7 @@ function checkLevels(text: string): void {
   }
 }
 
-function levelChangeOf(code: number): number {
+function levelChangeOf(code: number) {
   switch (code) {
     case openBrace:
     case openBracket:
@@ -173,7 +173,7 @@ class LossScanner {
   }
 
   /** Reads what begins at a position, and returns the position after it. */
-  #readToken(at: number): number {
+  #readToken(at: number) {
     const code = this.#text.charCodeAt(at)
     switch (code) {
       case quote:
@@ -199,7 +199,7 @@ class LossScanner {
     return at + 1
   }
 
-  #readString(at: number): number {
+  #readString(at: number) {
     const end = endOfString(this.#text, at)
     if (this.#isNameExpected) {
       this.#isNameExpected = false
@@ -208,7 +208,7 @@ class LossScanner {
     return end + 1
   }
 
-  #readName(start: number, lastQuote: number): void {
+  #readName(start: number, lastQuote: number) {
     let name = this.#text.slice(start + 1, lastQuote)
     if (name.includes('\\')) {
       const end = lastQuote + 1
@@ -220,7 +220,7 @@ class LossScanner {
     this.#name = name
   }
 
-  #open(names: Names | null): void {
+  #open(names: Names | null) {
     if (this.#depth > 0) {
       this.#enclosing.push(this.#names)
     }
@@ -229,19 +229,19 @@ class LossScanner {
     this.#depth += 1
   }
 
-  #close(): void {
+  #close() {
     this.#names = this.#enclosing.pop() ?? null
     this.#depth -= 1
   }
 
-  #passComma(): void {
+  #passComma() {
     this.#isNameExpected = this.#names !== null
     if (this.#depth < this.#recordDepth) {
       this.#recordIndex += 1
     }
   }
 
-  #readNumber(at: number): number {
+  #readNumber(at: number) {
     const end = endOfNumber(this.#text, at)
     const isMemberOfRecord = this.#depth === this.#recordDepth && this.#names !== null
     if (isMemberOfRecord) {
@@ -256,14 +256,14 @@ class LossScanner {
   }
 }
 
-function isStartOfNumber(code: number): boolean {
+function isStartOfNumber(code: number) {
   return code === minus || (code >= zero && code <= nine)
 }
 
 /**
  * Returns the position of the last quotation mark of a string, or -1 if it never ends.
  */
-function endOfString(text: string, start: number): number {
+function endOfString(text: string, start: number) {
   let end = text.indexOf('"', start + 1)
   while (isEscaped(text, end)) {
     end = text.indexOf('"', end + 1)
@@ -272,7 +272,7 @@ function endOfString(text: string, start: number): number {
 }
 
 /** Whether an odd number of backslashes stands before a position. */
-function isEscaped(text: string, at: number): boolean {
+function isEscaped(text: string, at: number) {
   let backslashes = 0
   while (text.charCodeAt(at - 1 - backslashes) === backslash) {
     backslashes += 1
@@ -280,7 +280,7 @@ function isEscaped(text: string, at: number): boolean {
   return backslashes % 2 === 1
 }
 
-function endOfNumber(text: string, start: number): number {
+function endOfNumber(text: string, start: number) {
   let end = start + 1
   while (end < text.length && !isAfterNumber(text.charCodeAt(end))) {
     end += 1
@@ -289,7 +289,7 @@ function endOfNumber(text: string, start: number): number {
 }
 
 /** In valid JSON only white space, `,`, `]` or `}` follows a number. */
-function isAfterNumber(code: number): boolean {
+function isAfterNumber(code: number) {
   return code <= 0x20 || code === comma || code === closeBracket || code === closeBrace
 }
 
@@ -315,7 +315,7 @@ function withName(names: Names, name: string, at: number): Names {
 }
 
 /** Quotes the beginning of a name for a message. */
-function quoted(name: string): string {
+function quoted(name: string) {
   if (name.length > quotedLengthMax) {
     return JSON.stringify(`${name.slice(0, quotedLengthMax)}…`)
   }
@@ -355,7 +355,7 @@ function exactInteger(source: string): bigint | undefined {
 }
 
 /** A regular expression for this would take the square of the length. */
-function countTrailingZeros(digits: string): number {
+function countTrailingZeros(digits: string) {
   let count = 0
   while (digits.charCodeAt(digits.length - 1 - count) === zero) {
     count += 1

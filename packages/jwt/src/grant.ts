@@ -59,6 +59,6 @@ function grantedIn({
   return [[], scp === undefined ? source : `${source}: "scp" is not read`]
 }
 
-function isGiven(claim: unknown): boolean {
+function isGiven(claim: unknown) {
   return claim !== undefined && claim !== null
 }

@@ -126,7 +126,7 @@ function unavailable(): AccessError {
  * Resolves to the body at a URL. Follows no redirect. `fetch` would refuse header
  * sections above 16 KiB.
  */
-async function get(href: string, headers: Headers, signal: AbortSignal): Promise<string> {
+async function get(href: string, headers: Headers, signal: AbortSignal) {
   const client = href.startsWith('https:') ? https : http
   const request = client.get(href, {
     headers: { ...Object.fromEntries(headers), connection: 'close' },

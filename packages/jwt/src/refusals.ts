@@ -20,7 +20,7 @@ export function refusalOf(error: errors.JOSEError): AccessError {
   return invalidToken(`the access token is not valid: ${faultOf(error, payload)}`, holder)
 }
 
-function faultOf(error: errors.JOSEError, payload: JWTPayload): string {
+function faultOf(error: errors.JOSEError, payload: JWTPayload) {
   if (error instanceof errors.JWKSNoMatchingKey) {
     return 'no key of the identity provider fits its header'
   }
@@ -78,7 +78,7 @@ export function attempt<Result>(
 const quotedLengthMax = 200
 
 /** Returns a claim for a message. */
-function quoted(claim: unknown): string {
+function quoted(claim: unknown) {
   const text = JSON.stringify(claim)
   if (text.length > quotedLengthMax) {
     return `${text.slice(0, quotedLengthMax)}…`

@@ -70,6 +70,6 @@ function outcomeOf(answer: PostAnswer): AttemptOutcome {
 const reasonCharsMax = 200
 
 /** Returns a reason for logs and terminals. A listener can influence it. */
-function shortReason({ message }: Error): string {
+function shortReason({ message }: Error) {
   return message.slice(0, reasonCharsMax).replaceAll(/\p{C}/gu, '?')
 }

@@ -132,7 +132,7 @@ export class Courier {
     return claiming.catch(passOverOutage)
   }
 
-  #beginRound(claim: Claim, askedAtMs: number, signals: CourierSignals): void {
+  #beginRound(claim: Claim, askedAtMs: number, signals: CourierSignals) {
     const textBytesOfClaim = claim.deliveries.reduce(
       (sum, { plant }) => sum + textBytes(plant),
       0,
@@ -191,7 +191,7 @@ export class Courier {
    * Reports after the store has answered, because it may fail. It may also have kept
    * nothing: the lease may be lost, or the webhook may be removed already.
    */
-  async #settle(claim: Claim, outcome: ClaimOutcome | 'gone'): Promise<void> {
+  async #settle(claim: Claim, outcome: ClaimOutcome | 'gone') {
     const { outbox, webhooks, report } = this.#options
     const webhook = claim.webhook.id
     if (outcome === 'gone') {
@@ -224,7 +224,7 @@ export class Courier {
    * Stops webhooks with too many deliveries, if it is time to count them. One that was
    * just started again may still have too many, so only an increase stops it.
    */
-  async #limitOutboxIfDue(): Promise<void> {
+  async #limitOutboxIfDue() {
     if (this.#clock.elapsed() < this.#countAtMs) {
       return
     }

@@ -34,6 +34,6 @@ export function failedAttempt(
 }
 
 /** Adds up to a fifth, so that what failed together is not repeated together. */
-function withJitter(ms: number): number {
+function withJitter(ms: number) {
   return Math.round(ms * (1 + Math.random() / 5))
 }

@@ -70,7 +70,7 @@ export async function measure(
 }
 
 /** Returns the processor time of all threads of a process. */
-function processorSeconds(pid: number): number {
+function processorSeconds(pid: number) {
   // The second field is the name of the program, and no server has one with a space.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')
   // Linux counts hundredths of a second, whatever its clock rate.

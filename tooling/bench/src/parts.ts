@@ -43,7 +43,7 @@ async function inTurns<Measurable, Result>(
   return results
 }
 
-async function compare(effort: Effort, request: string): Promise<string> {
+async function compare(effort: Effort, request: string) {
   // The durability modes differ only in writes, so reads are measured in one of them.
   const [compared, plants] =
     request === 'create' ? [contestants, 0] : [contestants.slice(0, 3), storedPlants]
@@ -75,7 +75,7 @@ async function compare(effort: Effort, request: string): Promise<string> {
 }
 
 /** @throws Error if a single client got an answer without an fsync of its own */
-async function countFsyncs(): Promise<string> {
+async function countFsyncs() {
   await using running = await start(contestants[0])
   const rows = [['connections', 'creates', 'fsyncs', 'creates per fsync']]
   for (const connections of [1, 64]) {
@@ -111,7 +111,7 @@ const files: Readonly<Record<string, (number: number) => string>> = {
   'scattered.ndjson': number => toLine(scattered(number), number, 500),
 }
 
-async function importFiles({ plantsInFile }: Effort): Promise<string> {
+async function importFiles({ plantsInFile }: Effort) {
   using folder = temporaryFolder()
   const at = (name: string) => join(folder.path, name)
   for (const [name, line] of Object.entries(files)) {

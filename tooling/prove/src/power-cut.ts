@@ -276,7 +276,7 @@ async function copying(
 const isDamaged = ({ message }: Error) => `it is damaged: ${message}`
 
 /** Makes a store like that of a killed server, whose last changes are only in its log. */
-async function makeStore(file: string, name: string): Promise<void> {
+async function makeStore(file: string, name: string) {
   using open = temporaryFolder()
   const source = join(open.path, 'plants.db')
   await using storage = await openStorage({ url: `file:${source}` })
@@ -294,7 +294,7 @@ async function makeStore(file: string, name: string): Promise<void> {
  * Overwrites the first page. The log has pages of plants, and not the first, with which
  * SQLite could open the store.
  */
-function damage(file: string): void {
+function damage(file: string) {
   const database = new Database(file)
   database.pragma('wal_checkpoint(truncate)')
   database.exec("update plants set name = replace(name, 'old', 'odd')")
@@ -311,7 +311,7 @@ function damage(file: string): void {
  * Opens the store with the program. A server starts where nothing can be read yet: it
  * makes the tables.
  */
-async function readStore(file: string): Promise<string> {
+async function readStore(file: string) {
   const url = `file:${file}`
   const read = async () => {
     await using reader = await openReader(url)
@@ -329,7 +329,7 @@ async function readStore(file: string): Promise<string> {
   return content
 }
 
-async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<void> {
+async function cutScene(scene: Scene, random: Random, tally: Tally) {
   using recorded = temporaryFolder()
   const calls = join(recorded.path, 'calls')
   const folder = dirname(scene.file)

@@ -177,7 +177,7 @@ export class RecordedDisk {
     return
   }
 
-  #beginSync(call: Call, { path, file }: Opened): void {
+  #beginSync(call: Call, { path, file }: Opened) {
     const changes: readonly Change[] =
       file?.writes ?? this.#nameChanges.filter(({ folders }) => folders.includes(path))
     // Only earlier calls.
@@ -185,7 +185,7 @@ export class RecordedDisk {
     this.#changesOf.set(call, doneChanges)
   }
 
-  #beginWrite(call: Call, opened: Opened): void {
+  #beginWrite(call: Call, opened: Opened) {
     const { name, args, result } = call
     if (name === 'pwrite64') {
       this.#write(call, opened, Number(args[3]), bytesOf(args.slice(1, 2)))
@@ -200,7 +200,7 @@ export class RecordedDisk {
     }
   }
 
-  #write(call: Call, { file }: Opened, offset: number, bytes?: Buffer): void {
+  #write(call: Call, { file }: Opened, offset: number, bytes?: Buffer) {
     const data = bytes?.subarray(0, call.result)
     const change: Write = { offset, data, state: 'begun' }
     file?.writes.push(change)
@@ -225,7 +225,7 @@ export class RecordedDisk {
     }
   }
 
-  #endNaming(call: Call): void {
+  #endNaming(call: Call) {
     const { name, args, result } = call
     if (name === 'close') {
       this.#opened.delete(args[0] ?? '')
@@ -241,24 +241,24 @@ export class RecordedDisk {
   }
 
   /** @throws Error if a call that the recording does not know is about the folder */
-  #assertUntouched({ name, args }: Call): void {
+  #assertUntouched({ name, args }: Call) {
     const texts = args.filter(each => each.startsWith('"'))
     const isTouched = texts.some(each => this.#isOurs(pathOf(each)))
     const isOpened = this.#opened.has(args[0] ?? '')
     assert(!(isTouched || isOpened), `the recording does not know ${name}`)
   }
 
-  #isOurs(path: string): boolean {
+  #isOurs(path: string) {
     return path === this.#folder || path.startsWith(`${this.#folder}/`)
   }
 
-  #unlink(path: string): void {
+  #unlink(path: string) {
     if (this.#isOurs(path)) {
       this.#changeNames([path], names => names.delete(path))
     }
   }
 
-  #giveName(from: string, to: string, isInstead: boolean): void {
+  #giveName(from: string, to: string, isInstead: boolean) {
     if (!this.#isOurs(to)) {
       return
     }
@@ -273,7 +273,7 @@ export class RecordedDisk {
     })
   }
 
-  #open(path: string, flags: string, descriptor: string): void {
+  #open(path: string, flags: string, descriptor: string) {
     if (!this.#isOurs(path)) {
       return
     }
@@ -289,18 +289,14 @@ export class RecordedDisk {
     this.#opened.set(descriptor, { path, file, appends, position: 0 })
   }
 
-  #changeNames(
-    paths: readonly string[],
-    apply: NameChange['apply'],
-    created?: File,
-  ): void {
+  #changeNames(paths: readonly string[], apply: NameChange['apply'], created?: File) {
     apply(this.#names)
     const folders = paths.map(each => dirname(each))
     this.#nameChanges.push({ folders, created, apply, state: 'done' })
   }
 
   /** Applies the names, and the writes to a file, that are durable with all before them. */
-  #settle(file: File | undefined): void {
+  #settle(file: File | undefined) {
     while (this.#nameChanges[0]?.state === 'durable') {
       this.#nameChanges.shift()?.apply(this.#durableNames)
     }
@@ -359,12 +355,7 @@ function contentOf({ content, writes }: File, keeps: () => boolean): Buffer {
 }
 
 /** Copies those sectors of a write that are kept. Returns where the last of them ends. */
-function copySectors(
-  data: Buffer,
-  image: Buffer,
-  offset: number,
-  isKept: () => boolean,
-): number {
+function copySectors(data: Buffer, image: Buffer, offset: number, isKept: () => boolean) {
   let end = 0
   let from = 0
   while (from < data.length) {

@@ -11,7 +11,7 @@ export function copyDocuments(from: string, to: string): void {
 }
 
 /** Returns the page with plain text for each link to a file that the folder lacks. */
-function withLinksInside(page: string, folder: string): string {
+function withLinksInside(page: string, folder: string) {
   // The files of `deploy` are at the top of the release folder.
   const moved = page.replaceAll('](../deploy/', '](../')
   return moved.replace(/\[([^\]]*)\]\(([^)#:]+)(?:#[^)]*)?\)/g, (link, text, path) =>

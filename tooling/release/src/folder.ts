@@ -72,7 +72,7 @@ export function makeFolder(place: string) {
 }
 
 /** Returns the folder of a package that another one uses. */
-function folderOf(name: string, user: string): string {
+function folderOf(name: string, user: string) {
   const require = createRequire(join(user, 'package.json'))
   return dirname(require.resolve(`${name}/package.json`))
 }

@@ -39,7 +39,7 @@ export function copyInto(root: string, file: string, to = file): void {
   copyFileSync(file, join(root, to))
 }
 
-function write(root: string, path: string, text: string, mode = 0o644): void {
+function write(root: string, path: string, text: string, mode = 0o644) {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), text, { mode })
 }

@@ -48,7 +48,7 @@ if (values.image) {
 }
 
 /** Writes the SHA-256 of a file beside it, and says its size. */
-function finish(file: string): void {
+function finish(file: string) {
   writeFileSync(`${file}.sha256`, runIn(out, 'sha256sum', basename(file)))
   console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`)
 }

@@ -54,7 +54,7 @@ export async function startHttpThreads(
  * No thread listens any more before one closes a connection. Its client reconnects, and a
  * thread that stops listening would reset the new connection.
  */
-async function stopAll(threads: readonly StartedThread[]): Promise<void> {
+async function stopAll(threads: readonly StartedThread[]) {
   await Promise.all(threads.map(({ calls }) => calls.stopListening()))
   await Promise.all(threads.map(({ calls }) => calls.stop.asEvent()))
   await Promise.all(threads.map(({ ended }) => ended))

@@ -21,7 +21,7 @@ export async function findPort({ host, port }: Config): Promise<number> {
   return (probe.address() as AddressInfo).port
 }
 
-function refusalOf(cause: unknown): string {
+function refusalOf(cause: unknown) {
   const reason = messageOf(cause).replace(/^listen \w+: /, '')
   if (['EADDRINUSE', 'EACCES'].includes(codeOf(cause))) {
     return `cannot listen on PORT: ${reason}`

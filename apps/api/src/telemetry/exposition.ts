@@ -18,7 +18,7 @@ export function writeMetrics(samplesOfThreads: readonly Samples[]): string {
   return sections.join('\n')
 }
 
-function writeLabels(labels: Labels): string {
+function writeLabels(labels: Labels) {
   const pairs = Object.entries(labels).map(([name, value]) => {
     const text = `${value}`.replaceAll(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')
     return `${name}="${text}"`

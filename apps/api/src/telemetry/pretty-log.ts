@@ -31,7 +31,7 @@ export function prettyLines(lines: string): string {
   return lines.replaceAll(/([^\n]+)\n/g, (_, line) => prettyLine(line))
 }
 
-function prettyLine(line: string): string {
+function prettyLine(line: string) {
   try {
     return prettify(JSON.parse(line, printableValue)) ?? ''
   } catch {

@@ -94,7 +94,7 @@ const priorities: Readonly<Record<string, number>> = {
  * Escapes what a terminal would obey and JSON may contain. The texts in the lines keep
  * their meaning.
  */
-function printableLines(lines: string): string {
+function printableLines(lines: string) {
   return lines.replaceAll(/[\x7f-\uffff]+/g, printable)
 }
 

@@ -54,7 +54,7 @@ export class StoreLog {
   }
 
   /** @param reason why the store fails, or `undefined` if it works again */
-  #note(thread: number, reason: string | undefined): void {
+  #note(thread: number, reason: string | undefined) {
     if (reason === undefined) {
       this.#recover(thread)
       return
@@ -67,7 +67,7 @@ export class StoreLog {
     this.#reason = reason
   }
 
-  #recover(thread: number): void {
+  #recover(thread: number) {
     const wasFailing = this.#failingThreads.delete(thread)
     if (wasFailing && this.#failingThreads.size === 0) {
       this.#loggedReasons.clear()

@@ -136,7 +136,7 @@ function traceUseCase(tracer: Tracer, name: string, useCase: UseCase): UseCase {
 }
 
 /** A broken rule is the client's fault, not the store's. */
-function recordFailure(span: Span, error: unknown): void {
+function recordFailure(span: Span, error: unknown) {
   const code = isDomainError(error) ? error.code : 'unknown'
   if (code === 'unknown' || code.startsWith('store-')) {
     span.setStatus({ code: SpanStatusCode.ERROR })

@@ -123,7 +123,7 @@ export const check = new Command('check')
     file === undefined ? checkStore(output) : checkFile(file, output),
   )
 
-async function checkStore(output: Output): Promise<void> {
+async function checkStore(output: Output) {
   const url = storeUrl()
   const report = await inspectStore(url).catch(throwWithAdvice)
   if (report.bytes === undefined) {
@@ -147,7 +147,7 @@ async function describeLastBackup(url: string) {
   }
 }
 
-async function checkFile(file: string, output: Output): Promise<void> {
+async function checkFile(file: string, output: Output) {
   // The usual advice is to use export --damaged, but that would read the store.
   const report = await inspectStore(pathToFileURL(file).href).catch(error => {
     const advice = isDamage(error) ? ': use an older backup' : ''
@@ -172,7 +172,7 @@ async function withProgress<Report>(
   })
 }
 
-function describe({ store, bytes, schemaVersion, counts }: StoreReport): string {
+function describe({ store, bytes, schemaVersion, counts }: StoreReport) {
   let contents = countedAll(counts)
   if (bytes !== undefined) {
     contents += ` in ${counted(bytes, 'byte')}`

@@ -54,7 +54,7 @@ store.`,
 type Options = ReturnType<typeof exportPlants.opts>
 
 /** Returns whether GET /plants would select the plant. */
-function isSelected(plant: Plant, { tag = plant.tag, nameContains }: Options): boolean {
+function isSelected(plant: Plant, { tag = plant.tag, nameContains }: Options) {
   if (plant.tag !== tag) {
     return false
   }
@@ -62,7 +62,7 @@ function isSelected(plant: Plant, { tag = plant.tag, nameContains }: Options): b
 }
 
 /** Reads the text to search for, in lower case. */
-function searchedText(text: string): string {
+function searchedText(text: string) {
   if (text === '') {
     throw new InvalidArgumentError('It must have at least one character.')
   }
@@ -70,11 +70,11 @@ function searchedText(text: string): string {
 }
 
 /** Both databases change A to Z only. */
-function lowerCase(text: string): string {
+function lowerCase(text: string) {
   return text.replaceAll(/[A-Z]/g, letter => letter.toLowerCase())
 }
 
-async function runExport(file: string, options: Options): Promise<void> {
+async function runExport(file: string, options: Options) {
   const { damaged, json } = options
   using interruption = new Interruption()
   const url = storeUrl()

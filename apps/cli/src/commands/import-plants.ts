@@ -61,7 +61,7 @@ such, or written again with --replace. --dry-run does not look for ids in the st
 type Options = ReturnType<typeof importPlants.opts>
 
 /** @throws CommandError if the import was interrupted */
-async function runImport(from: string, options: Options): Promise<void> {
+async function runImport(from: string, options: Options) {
   const { dryRun, json } = options
   using interruption = new Interruption()
   const { signal } = interruption
@@ -132,7 +132,7 @@ async function importEntries(
   parts: AsyncIterable<readonly Entry[]>,
   storePlants: ReturnType<typeof storing> | undefined,
   result: ImportResult,
-): Promise<void> {
+) {
   try {
     // Parts are stored one at a time. While the next one is parsed, servers can write
     // to a store in a file.

@@ -70,7 +70,7 @@ export class ImportResult implements Disposable {
   }
 
   /** The first ones replace the file of an earlier import. */
-  #writeRejects(rejected: readonly Rejected[]): void {
+  #writeRejects(rejected: readonly Rejected[]) {
     const lines = rejected.map(each => this.#reader.rejectsLine(each))
     if (this.#rejects === undefined) {
       // Opening an old file would follow a link, which another user can put there.
@@ -119,7 +119,7 @@ export class ImportResult implements Disposable {
     return words + this.#describeRejects()
   }
 
-  #describeRejects(): string {
+  #describeRejects() {
     const { rejected } = this.counts
     if (rejected === 0) {
       return ''
@@ -134,7 +134,7 @@ export class ImportResult implements Disposable {
  *
  * @throws Error with the reason
  */
-function tryToReplace(file: string): void {
+function tryToReplace(file: string) {
   const stat = lstatSync(file, { throwIfNoEntry: false })
   if (stat?.isSymbolicLink()) {
     throw new Error('it is a link: name the file that it leads to')

@@ -33,10 +33,7 @@ const idReading: ItemReading<PlantId> = {
 /** Removals that are sent at the same time share a commit. */
 const removalsMax = 1_000
 
-async function runRemove(
-  from: string,
-  options: ReturnType<typeof removePlants.opts>,
-): Promise<void> {
+async function runRemove(from: string, options: ReturnType<typeof removePlants.opts>) {
   const { dryRun = false, announce, json } = options
   using interruption = new Interruption()
   const { signal } = interruption

@@ -54,7 +54,7 @@ docs/settings.md lists all settings. Requests need an access token: see plant-st
     }
   })
 
-function describePlan({ store, versionBefore, schemaVersion }: OpeningPlan): string {
+function describePlan({ store, versionBefore, schemaVersion }: OpeningPlan) {
   if (versionBefore === undefined) {
     return `The settings are fine. A start would create a new store at ${store}.`
   }

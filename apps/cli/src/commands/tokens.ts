@@ -98,12 +98,12 @@ export const token = new Command('token')
   .addCommand(listTokens)
   .addCommand(revokeToken)
 
-function describeExpiry(token: AccessToken): string {
+function describeExpiry(token: AccessToken) {
   const ending = isExpired(token) ? ' (expired)' : ''
   return minute(token.expiresAt, 'never') + ending
 }
 
-function tokenName(text: string): string {
+function tokenName(text: string) {
   if (isTokenName(text)) {
     return text
   }

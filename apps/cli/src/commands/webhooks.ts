@@ -207,7 +207,7 @@ async function changeWebhook(
 const noWebhook = (id: string) =>
   new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
 
-function webhookUrl(text: string, allowsPrivate: boolean): string {
+function webhookUrl(text: string, allowsPrivate: boolean) {
   try {
     return parseWebhookUrl(text, allowsPrivate)
   } catch (error) {

@@ -56,6 +56,6 @@ export function removeOldBackups(
 }
 
 /** Returns the end of a name, which sorts by time, whatever the store was called. */
-function timeIn(name: string): string {
+function timeIn(name: string) {
   return name.slice(name.search(namePattern))
 }

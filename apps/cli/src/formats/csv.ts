@@ -204,7 +204,7 @@ class CsvReader<Item> implements Reader<Item> {
     return record.lines
   }
 
-  #fits({ isPadded }: Dialect, record: CsvRecord | undefined): boolean {
+  #fits({ isPadded }: Dialect, record: CsvRecord | undefined) {
     if (record === undefined || record.fault !== undefined) {
       return false
     }
@@ -303,7 +303,7 @@ class CsvReader<Item> implements Reader<Item> {
   }
 
   /** @param bytesLeft how long the rest of the piece is, which begins with the fault */
-  #faultOf(error: unknown, bytesLeft: number): string {
+  #faultOf(error: unknown, bytesLeft: number) {
     const { lineBytesMax } = this.#reading
     const fault = faults[codeOf(error)] ?? messageOf(error)
     // No more lines are awaited for a quote that is not closed.
@@ -313,7 +313,7 @@ class CsvReader<Item> implements Reader<Item> {
     return fault
   }
 
-  #countLines(lines: Buffer): void {
+  #countLines(lines: Buffer) {
     let at = 0
     while (at < lines.length) {
       at = endOfLine(lines, at, this.#reading.lineEnd)
@@ -336,7 +336,7 @@ function columnNamed(name: string | undefined): Column | undefined {
 }
 
 /** Returns whether a line has nothing but blanks and separators. */
-function isWithoutContent(raw: Buffer, candidates: string): boolean {
+function isWithoutContent(raw: Buffer, candidates: string) {
   return raw.every(
     byte => byte <= blank || candidates.includes(String.fromCharCode(byte)),
   )

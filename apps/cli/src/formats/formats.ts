@@ -111,7 +111,7 @@ function notOnOneLine(from: string, content: string, filter: string): CommandErr
 }
 
 /** Returns whether the object that JSON begins with goes on in the next line. */
-function isPretty(text: string, beginning: Buffer): boolean {
+function isPretty(text: string, beginning: Buffer) {
   const lineEnd = String.fromCharCode(lineEndOf(beginning))
   const lines = text.split(lineEnd).map(line => line.trim())
   const [first = '', second = ''] = lines.filter(line => line !== '')

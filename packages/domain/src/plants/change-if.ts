@@ -82,7 +82,7 @@ export function conditionFailed(
   return new DomainError('condition-failed', `plant ${id} ${problem}`)
 }
 
-function conditionProblem({ matches, differs }: Condition, version: Version): string {
+function conditionProblem({ matches, differs }: Condition, version: Version) {
   if (!isMet({ matches }, version)) {
     return 'does not have the expected version: read it again'
   }

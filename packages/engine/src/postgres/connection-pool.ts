@@ -106,7 +106,7 @@ export class ConnectionPool implements AsyncDisposable {
   }
 
   /** Called after a failure, because the server may have become read-only. */
-  #forgetHost(): void {
+  #forgetHost() {
     this.#host = undefined
   }
 
@@ -133,7 +133,7 @@ export class ConnectionPool implements AsyncDisposable {
     return results.slice(0, -1)
   }
 
-  #begin(mode = ''): string {
+  #begin(mode = '') {
     return this.#settings === undefined
       ? `begin ${mode}`
       : `begin ${mode}; ${this.#settings}`

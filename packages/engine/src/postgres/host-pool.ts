@@ -143,7 +143,7 @@ export class HostPool {
   }
 
   /** Lets transactions wait for the connections that there are. */
-  #holdSize(): void {
+  #holdSize() {
     const { options, totalCount } = this.#pool
     options.max = Math.max(1, totalCount)
     this.#growTimer ??= setTimeout(() => {
@@ -157,7 +157,7 @@ export class HostPool {
  * Returns whether the role, the database, the server or pgbouncer has as many connections
  * as it may have.
  */
-function isConnectionLimit(error: unknown): boolean {
+function isConnectionLimit(error: unknown) {
   const { code, message } = error as pg.DatabaseError
   return code === tooManyConnections || message.startsWith('no more connections allowed')
 }

@@ -150,7 +150,7 @@ async function migrateOnce(
 }
 
 /** @throws Error if the server's guarantees are weaker than the store's */
-async function checkServer(connection: Connection): Promise<void> {
+async function checkServer(connection: Connection) {
   const settings = await connection.askRow<{ encoding: string; fsync: string | null }>(
     `select current_setting('server_encoding') as encoding,
       current_setting('fsync', true) as fsync`,

@@ -93,7 +93,7 @@ export function stepsOf(
   return steps
 }
 
-function byPlace(a: PlacedChange, b: PlacedChange): number {
+function byPlace(a: PlacedChange, b: PlacedChange) {
   const byTable = a.section - b.section || a.table - b.table
   if (byTable !== 0 || a.value === b.value) {
     return byTable

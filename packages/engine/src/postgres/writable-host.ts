@@ -57,7 +57,7 @@ export async function findWritableHost(
   return host
 }
 
-function describe(error: Error): string {
+function describe(error: Error) {
   // pg's messages name internal details.
   if (error.message.startsWith('Unknown authenticationOk')) {
     return 'it requires another authentication than a password or a certificate, such as GSS'

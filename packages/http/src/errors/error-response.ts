@@ -61,7 +61,7 @@ function challenge({ code, message, scope }: AccessError): RequestError['headers
 }
 
 /** Returns a quoted-string (RFC 9110, 5.6.4) in ASCII on one line. */
-function quoted(text: string): string {
+function quoted(text: string) {
   return `"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
 

@@ -119,7 +119,7 @@ export async function* readParts(
   yield part
 }
 
-function addLine(bytes: Buffer, line: number, { plants, faults }: Part): void {
+function addLine(bytes: Buffer, line: number, { plants, faults }: Part) {
   try {
     plants.push({ line, plant: parsePlant(readJson(bytes, 'line')) })
   } catch (error) {
@@ -200,7 +200,7 @@ export class PartRoom {
    * Admits one part a turn of the event loop. Other requests of this thread run between,
    * and the batch of the part asks for its next one before others are admitted.
    */
-  async #admitAll(): Promise<void> {
+  async #admitAll() {
     while (this.#waiting.length > 0) {
       await nextTurn()
       const isTurnOfOldest = this.#admittedParts % partsPerTurn === 0

@@ -74,7 +74,7 @@ const reads = { config: { scope: 'plants:read' } } as const
 const writes = { config: { scope: 'plants:write' } } as const
 
 /** The schemas of POST and PUT write the plant that a handler returns without its id. */
-function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
+function addRoutes(routes: Routes, options: PlantRoutesOptions) {
   const { plants, limits, readPage } = options
 
   routes.post('/plants', { ...writes, schema: createSchema }, async request => {
@@ -144,7 +144,7 @@ function addRoutes(routes: Routes, options: PlantRoutesOptions): void {
   )
 }
 
-function addBatchRoute(routes: Routes, options: PlantRoutesOptions): void {
+function addBatchRoute(routes: Routes, options: PlantRoutesOptions) {
   const { plants, unannounced } = options
   const createLines = createBatches(options)
 

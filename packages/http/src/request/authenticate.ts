@@ -90,7 +90,7 @@ export function createAuthentication(gate: Gate): Authenticate {
   }
 }
 
-function noteHolder(request: AuthenticatedRequest, holder: Holder): void {
+function noteHolder(request: AuthenticatedRequest, holder: Holder) {
   factsOf(request).holderName = holder.name
 }
 
@@ -102,7 +102,7 @@ function rethrowUnlessAnyScope(
   thrown: unknown,
   request: AuthenticatedRequest,
   scope: Scope | 'any',
-): void {
+) {
   if (isDomainError(thrown)) {
     // The store cannot be asked. Nothing was changed, which its own error would not say.
     const message = 'access cannot be checked at the moment: try again later'

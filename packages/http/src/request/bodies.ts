@@ -114,7 +114,7 @@ function faultOfFields(
   return undefined
 }
 
-function isUtf8Type(contentType = '', mediaType: string): boolean {
+function isUtf8Type(contentType = '', mediaType: string) {
   // Most clients send only this, which needs no parser.
   if (contentType === mediaType) {
     return true

@@ -21,7 +21,7 @@ export function checkHeaderSections(app: FastifyInstance): void {
 }
 
 /** Refuses other versions, which Node parses but does not implement. */
-function checkVersion({ raw }: FastifyRequest): void {
+function checkVersion({ raw }: FastifyRequest) {
   if (raw.httpVersion !== '1.1' && raw.httpVersion !== '1.0') {
     throw new RequestError('bad-request', 'the HTTP version must be 1.0 or 1.1')
   }
@@ -31,7 +31,7 @@ function checkVersion({ raw }: FastifyRequest): void {
  * Refuses too many fields, because Node 24 drops those above its limit without a word. A
  * condition could be among them.
  */
-function checkFieldCount({ raw }: FastifyRequest): void {
+function checkFieldCount({ raw }: FastifyRequest) {
   if (raw.rawHeaders.length > 2 * headerFieldsMax) {
     const message = `there are more than ${headerFieldsMax} header fields`
     throw new RequestError('headers-too-large', message, { connection: 'close' })
@@ -42,7 +42,7 @@ function checkFieldCount({ raw }: FastifyRequest): void {
  * Requires Host once, as a host with or without a port (RFC 9112, 3.2). Node joins
  * several, and no host has a comma. The host of an absolute target must be one too.
  */
-function checkHost({ headers, raw, originalUrl }: FastifyRequest): void {
+function checkHost({ headers, raw, originalUrl }: FastifyRequest) {
   const { host } = headers
   if (host === undefined && raw.httpVersion !== '1.0') {
     throw new RequestError('bad-host', 'the header field host is missing')
@@ -63,7 +63,7 @@ function checkHost({ headers, raw, originalUrl }: FastifyRequest): void {
 /** `uri-host [ ":" port ]` (RFC 3986, 3.2.2). The host may be empty. */
 const hostPattern = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})*)(?::\d*)?$/i
 
-function isHost(text: string): boolean {
+function isHost(text: string) {
   // Most hosts are a name or an address of IPv4, which need no groups.
   if (!text.startsWith('[')) {
     return hostPattern.test(text)
@@ -75,7 +75,7 @@ function isHost(text: string): boolean {
  * Requires chunked as the last transfer coding. With any other, the end of the body is
  * unknown (RFC 9112, 6.3).
  */
-function checkFraming({ headers }: FastifyRequest): void {
+function checkFraming({ headers }: FastifyRequest) {
   const codings = headers['transfer-encoding']
   if (codings === undefined) {
     return
@@ -88,7 +88,7 @@ function checkFraming({ headers }: FastifyRequest): void {
   }
 }
 
-function checkExpectation(request: FastifyRequest): void {
+function checkExpectation(request: FastifyRequest) {
   const expectation = expectationOf(request)
   if (expectation === undefined || expectation.toLowerCase() === '100-continue') {
     return

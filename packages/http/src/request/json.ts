@@ -38,7 +38,7 @@ export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
 }
 
 /** Whether text begins with the mark of UTF-16, or with an ASCII character in UTF-16. */
-function isUtf16(bytes: Buffer): boolean {
+function isUtf16(bytes: Buffer) {
   const [first, second] = bytes
   const hasMark =
     (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)

@@ -100,7 +100,7 @@ export function authorityOf(target: string): string | undefined {
 }
 
 /** Whether a target means the server as a whole (RFC 9112, 3.2.4). */
-function isAboutServer(method: string | undefined, target: string): boolean {
+function isAboutServer(method: string | undefined, target: string) {
   const isWithoutPath = absoluteForm.exec(target)?.[2] === ''
   return target === '*' || (method === 'OPTIONS' && isWithoutPath)
 }

@@ -51,7 +51,7 @@ export function readQuery(url: string, names: readonly string[]) {
 
 const nameAndValue = /^([^=]*)=?(.*)$/s
 
-function decode(text: string): string {
+function decode(text: string) {
   // Node reads other bytes as Latin-1, which may not be what the client sent.
   if (/[^\x21-\x7e]/.test(text)) {
     throw new RequestError(

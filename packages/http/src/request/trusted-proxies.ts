@@ -34,7 +34,7 @@ export function clientOf({
  * Removes the port that some proxies write behind an address in X-Forwarded-For, and the
  * brackets of IPv6.
  */
-function withoutPort(text: string): string {
+function withoutPort(text: string) {
   const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? []
   return ipv6 ?? ipv4 ?? text
 }

@@ -60,7 +60,7 @@ function addPage(
   name: string,
   { files, policy }: typeof docs,
   folder: URL,
-): void {
+) {
   const ofDocument = {
     'content-security-policy': policy,
     'cross-origin-opener-policy': 'same-origin',

@@ -22,13 +22,13 @@ type Receiving = Readable & { [arriving]?: Body }
 export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 
 // All bodies share these functions, because closures would cost every request memory.
-function onData(this: Receiving, chunk: Buffer): void {
+function onData(this: Receiving, chunk: Buffer) {
   this[arriving]?.add(chunk)
 }
-function onEnd(this: Receiving): void {
+function onEnd(this: Receiving) {
   this[arriving]?.end()
 }
-function onError(this: Receiving): void {
+function onError(this: Receiving) {
   // The connection was reset, for example.
   this[arriving]?.fail(new RequestError('bad-request', 'the body ended early'))
 }
@@ -175,7 +175,7 @@ export class Body {
     return taken
   }
 
-  #append(chunk: Buffer): void {
+  #append(chunk: Buffer) {
     const length = this.length + chunk.length
     if (this.length === 0) {
       // Most bodies have one chunk, which need not be copied.
@@ -192,7 +192,7 @@ export class Body {
     this.#setHeld()
   }
 
-  #setHeld(): void {
+  #setHeld() {
     try {
       const bytes = this.length > countedBytesMin ? 2 * this.length : 0
       this.#budget?.setHeld(this.#response, bytes)
@@ -202,7 +202,7 @@ export class Body {
   }
 
   /** Tells its reader that there is more. */
-  #tell(): void {
+  #tell() {
     const onMore = this.#onMore
     this.#onMore = undefined
     onMore?.()

@@ -154,7 +154,7 @@ export class Connection {
   }
 
   /** Lets a request wait for those before it. */
-  #wait(response: ServerResponse): void {
+  #wait(response: ServerResponse) {
     this.waiting.push(response)
     this.#all.waitingCount++
     const isTooFarAhead = this.waiting.length > waitingPerConnection
@@ -164,7 +164,7 @@ export class Connection {
     this.note(0)
   }
 
-  #begin(response: ServerResponse): void {
+  #begin(response: ServerResponse) {
     this.current = response
     response.on('close', this.#beginNext)
   }

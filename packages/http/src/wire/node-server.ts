@@ -123,6 +123,6 @@ export function createNodeServer(
 }
 
 /** Whether a late request is not at fault. */
-function isExcused({ current, waiting, isExemptFromTimeouts }: Connection): boolean {
+function isExcused({ current, waiting, isExemptFromTimeouts }: Connection) {
   return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
 }

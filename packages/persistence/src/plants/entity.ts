@@ -49,10 +49,7 @@ function named(suffix: string, statements: object) {
   return Object.fromEntries(entries.map(([name, each]) => [name + suffix, each]))
 }
 
-async function createTable(
-  db: Kysely<unknown>,
-  { name, int64, tableOptions }: Dialect,
-): Promise<void> {
+async function createTable(db: Kysely<unknown>, { name, int64, tableOptions }: Dialect) {
   // The default is for rows that other programs insert. It is random, so that no plant
   // that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
@@ -76,7 +73,7 @@ async function createTable(
  * Does for an index what `orderByBytes` does for columns, which a view on plants would
  * keep from changing.
  */
-async function orderTagsByBytes(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
+async function orderTagsByBytes(db: Kysely<unknown>, { name }: Dialect) {
   if (name === 'postgres') {
     await sql`drop index if exists plants_by_tag`.execute(db)
     await sql`

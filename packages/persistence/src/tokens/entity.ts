@@ -19,10 +19,7 @@ export const tokens: Entity<TokenRepository> = {
   },
 }
 
-async function createTable(
-  db: Kysely<unknown>,
-  { int64, tableOptions }: Dialect,
-): Promise<void> {
+async function createTable(db: Kysely<unknown>, { int64, tableOptions }: Dialect) {
   await sql`
     create table access_tokens (
       name text not null primary key, hash text not null unique, scopes text not null,

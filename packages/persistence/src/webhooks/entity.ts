@@ -26,7 +26,7 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
 /**
  * A webhook of an earlier release hears only of new plants, as all its deliveries are.
  */
-async function addEvents(db: Kysely<unknown>): Promise<void> {
+async function addEvents(db: Kysely<unknown>) {
   await sql`
     alter table webhooks add column events text default 'added' not null`.execute(db)
   await sql`
@@ -37,10 +37,7 @@ async function addEvents(db: Kysely<unknown>): Promise<void> {
     where next_at > 0`.execute(db)
 }
 
-async function createTables(
-  db: Kysely<unknown>,
-  { name, int64, tableOptions }: Dialect,
-): Promise<void> {
+async function createTables(db: Kysely<unknown>, { name, int64, tableOptions }: Dialect) {
   const countedUp = name === 'sqlite' ? sql`` : sql`generated always as identity`
   await sql`
     create table webhooks (

@@ -67,7 +67,7 @@ async function answersFit(
 const read = ({ body }: Answer) => readExactly(`${body}`) as Record<string, unknown>
 
 /** @throws AssertionError if the answer does not fit the validity of the request */
-function assertFits({ isValid, headers }: DrawnRequest, { status, body }: Answer): void {
+function assertFits({ isValid, headers }: DrawnRequest, { status, body }: Answer) {
   const isTaken = `${body}`.includes('"error":40003')
   const isConditional = 'if-match' in headers || 'if-none-match' in headers
   const hasFailed = status === 412 && isConditional

@@ -74,7 +74,7 @@ export async function runOverload({ scale, programs }: Circumstances): Promise<F
 const openFiles = ({ pid }: Program) => readdirSync(`/proc/${pid}/fd`).length
 
 /** Returns the largest memory of a program since the healthy client was answered. */
-function peakMemoryMib({ pid }: Program): number {
+function peakMemoryMib({ pid }: Program) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1_024)
 }
@@ -95,7 +95,7 @@ async function startHealthyClient(program: TestedProgram, load: Load) {
 }
 
 /** Waits until connections are gone and answers are quick again. */
-async function recovery(program: TestedProgram, filesBefore: number): Promise<void> {
+async function recovery(program: TestedProgram, filesBefore: number) {
   // Connections of well-behaved clients may still be open.
   const areGone = () => openFiles(program) <= filesBefore + 20
   await until('connections to go', areGone, recoveryMsMax)

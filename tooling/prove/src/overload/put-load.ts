@@ -74,7 +74,7 @@ function connectionsTo(url: string, load: Load) {
 }
 
 /** Sends what a load says on its connections, and waits for the answers. */
-async function send(connections: Connections, load: Load): Promise<void> {
+async function send(connections: Connections, load: Load) {
   const { sockets } = connections
   const { seconds = 4, everyMs = seconds * 1_000 } = load
   const sendOnAll = (part: 'first' | 'second' | 'again') => {
@@ -102,7 +102,7 @@ async function send(connections: Connections, load: Load): Promise<void> {
 }
 
 /** Sends without end, on one new connection after another for each of the load's. */
-async function flood({ open }: Connections, load: Load): Promise<void> {
+async function flood({ open }: Connections, load: Load) {
   const { connections: length, seconds = 4 } = load
   const endMs = performance.now() + seconds * 1_000
   const isOver = () => performance.now() >= endMs
