@@ -1,14 +1,8 @@
-/** Returns pseudo-random numbers, the same for the same seed. */
-export interface Random {
-  /** An integer from 0 and below `bound`. */
-  below(bound: number): number
-  /** Whether something with this chance (0…1) happens. */
-  chance(probability: number): boolean
-  pick<Item>(items: readonly Item[]): Item
-}
+/** A source of pseudo-random numbers. */
+export type Random = ReturnType<typeof createRandom>
 
-/** splitmix32. */
-export function createRandom(seed: number): Random {
+/** Returns a source that is the same for the same seed (splitmix32). */
+export function createRandom(seed: number) {
   let state = seed >>> 0
   const next = () => {
     state = (state + 0x9e3779b9) >>> 0
@@ -20,9 +14,12 @@ export function createRandom(seed: number): Random {
   }
   const below = (bound: number) => Math.floor((next() / 2 ** 32) * bound)
   return {
+    /** Returns an integer from 0 and below `bound`. */
     below,
-    chance: probability => next() / 2 ** 32 < probability,
-    pick: items => items[below(items.length)] as never,
+    /** Returns whether something with this chance (0…1) happens. */
+    chance: (probability: number) => next() / 2 ** 32 < probability,
+    // The index is that of an item.
+    pick: <Item>(items: readonly Item[]) => items[below(items.length)] as Item,
   }
 }
 
