@@ -10,9 +10,7 @@ declare module 'vitest' {
 }
 
 /** Provides one browser for all test files (`globalSetup`), and closes it afterwards. */
-export default async function setUp(
-  project: TestProject,
-): Promise<(() => Promise<void>) | undefined> {
+export default async function setUp(project: TestProject) {
   if (!hasBrowser) {
     project.provide('browserEndpoint', '')
     return undefined
