@@ -13,7 +13,7 @@ declare module 'vitest' {
 export default async function setUp(project: TestProject) {
   if (!hasBrowser) {
     project.provide('browserEndpoint', '')
-    return undefined
+    return
   }
   const server = await startBrowserServer()
   project.provide('browserEndpoint', server.wsEndpoint())
