@@ -37,7 +37,7 @@ export async function serve(commandLine: string): Promise<void> {
   // The threads need it. With V8's defaults, pages of long texts pile up to several times
   // the memory in use.
   setFlagsFromString('--initial-old-space-size=32')
-  setFlagsFromString('--heap-growing-percent=50')
+  setFlagsFromString('--heap-growing-percent=30')
   let log: ProcessLog | undefined
   try {
     const config = readConfig(process.env)
