@@ -151,33 +151,6 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
   const listUrl = operationUrl(options, options.path)
   const itemUrl = (id: Item['id']) => `${listUrl}/${id}`
 
-  /**
-   * Resolves to the item as it is now if a lost answer may explain the failure of a
-   * change.
-   *
-   * @throws the failure if it may not, or if the item cannot be read
-   */
-  async function itemAfter(failure: unknown, id: Item['id'], callOptions: CallOptions) {
-    if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
-      throw failure
-    }
-    if (isMissing(failure)) {
-      return 'missing'
-    }
-    if (failure.number !== errorNumbers['condition-failed']) {
-      throw failure
-    }
-    try {
-      return await client.readVersioned(id, callOptions)
-    } catch (error) {
-      callOptions.signal?.throwIfAborted()
-      if (isMissing(error)) {
-        return 'missing'
-      }
-      throw failure
-    }
-  }
-
   const client: EntityClient<Item, Query> = {
     ...createReads(send, listUrl, options),
     async create(input, { signal } = {}) {
@@ -210,7 +183,7 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
       const request = { ...changeOf(callOptions), url: itemUrl(id), read } as const
       const body = writeJsonRecord(rest)
       return send({ ...request, method: 'PUT', body }).catch(async error => {
-        const current = await itemAfter(error, id, callOptions)
+        const current = await itemAfter(error, client, id, callOptions)
         if (current !== 'missing' && isSame(current.item, item)) {
           return { ...current, created: callOptions.ifNoneMatch === '*' }
         }
@@ -221,7 +194,7 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
       const id = parseId(input)
       const request = { ...changeOf(callOptions), url: itemUrl(id), read() {} } as const
       await send({ ...request, method: 'DELETE' }).catch(async error => {
-        const current = await itemAfter(error, id, callOptions)
+        const current = await itemAfter(error, client, id, callOptions)
         if (current !== 'missing') {
           throw error
         }
@@ -252,6 +225,37 @@ function readTotal(field: string | null): { readonly total?: Total } {
     return {}
   }
   return { total: field.endsWith('+') ? `${totalMax}+` : Number(field) }
+}
+
+/**
+ * Resolves to the item as it is now if a lost answer may explain the failure of a change.
+ *
+ * @throws the failure if it may not, or if the item cannot be read
+ */
+async function itemAfter<Item extends Identified>(
+  failure: unknown,
+  client: Pick<EntityClient<Item, never>, 'readVersioned'>,
+  id: bigint,
+  options: CallOptions,
+) {
+  if (!(failure instanceof RefusedError && failure.mayHaveChanged)) {
+    throw failure
+  }
+  if (isMissing(failure)) {
+    return 'missing'
+  }
+  if (failure.number !== errorNumbers['condition-failed']) {
+    throw failure
+  }
+  try {
+    return await client.readVersioned(id, options)
+  } catch (error) {
+    options.signal?.throwIfAborted()
+    if (isMissing(error)) {
+      return 'missing'
+    }
+    throw failure
+  }
 }
 
 /**

@@ -84,7 +84,8 @@ export function compileEntities(entities: Entities, dialect: Dialect) {
       () => sql<{ version: bigint }>`select version from schema_version`,
     ),
     /**
-     * Changes no row. It needs the right to change one, and a server that accepts changes.
+     * Changes no row. It needs the right to change one, and a server that accepts
+     * changes.
      */
     probeWrite: dialect.change(
       'barrier',

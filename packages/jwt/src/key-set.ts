@@ -53,8 +53,8 @@ export function openKeySet(url: URL, options: KeySetOptions) {
   refresh()
   return {
     /**
-     * Returns the keys of the latest fetch while they may be used, and refreshes them when
-     * they get old. The object is another after each fetch, even of equal keys.
+     * Returns the keys of the latest fetch while they may be used, and refreshes them
+     * when they get old. The object is another after each fetch, even of equal keys.
      */
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)

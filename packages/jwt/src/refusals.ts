@@ -10,8 +10,8 @@ export function invalidToken(message: string, holder?: string): AccessError {
 export function refusalOf(error: errors.JOSEError): AccessError {
   const isOfClaim =
     error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed
-  // Anybody can write a subject into a forged token, so it counts only if the signature is
-  // right. jose judges claims only after the signature.
+  // Anybody can write a subject into a forged token, so it counts only if the signature
+  // is right. jose judges claims only after the signature.
   const payload: JWTPayload = isOfClaim ? error.payload : {}
   const holder = typeof payload.sub === 'string' ? payload.sub : undefined
   if (error instanceof errors.JWTExpired) {

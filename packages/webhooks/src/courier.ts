@@ -65,8 +65,8 @@ export class Courier {
   readonly #limits: CourierLimits
   readonly #clock: CourierClock
   /**
-   * The defect that ended a round, if one did. `run` rejects with it once the other rounds
-   * have ended.
+   * The defect that ended a round, if one did. `run` rejects with it once the other
+   * rounds have ended.
    */
   #defect: unknown
   /** The rounds in progress. They never reject. */

@@ -65,7 +65,7 @@ export async function startProxy(databaseUrl: string) {
     tamper(by = withoutFault) {
       tamper = by
     },
-    /** Lets so many more pieces of answers through. */
+    /** Lets this many more pieces of answers pass. */
     swallowAnswersAfter(pieces: number) {
       answersLeft = pieces
     },

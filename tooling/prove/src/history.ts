@@ -48,7 +48,10 @@ export interface Outcome {
   readonly created?: boolean
 }
 
-/** Returns the state after an operation on a plant, and its outcome. `undefined` is no plant. */
+/**
+ * Returns the state after an operation on a plant, and its outcome. `undefined` is no
+ * plant.
+ */
 export function takeEffect(
   kind: Kind,
   before: Value | undefined,

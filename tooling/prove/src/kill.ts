@@ -196,7 +196,9 @@ async function send(client: Client, batch: Batch, history: History): Promise<num
   return Number(created + existing)
 }
 
-/** Sends batches again. Returns a failure for each that does not exist completely then. */
+/**
+ * Sends batches again. Returns a failure for each that does not exist completely then.
+ */
 async function sendAgain(client: Client, batches: readonly Batch[], history: History) {
   const failures: string[] = []
   for (const batch of batches) {

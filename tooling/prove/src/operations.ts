@@ -28,8 +28,8 @@ const isConditional = (kind: Kind) => kind.endsWith('If')
 let conditions = 0
 
 /**
- * Returns the header field of a condition. Every other time it has two tags, which a store
- * may judge differently.
+ * Returns the header field of a condition. Every other time it has two tags, which a
+ * store may judge differently.
  */
 function conditionOf(
   kind: Kind,

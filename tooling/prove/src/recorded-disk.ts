@@ -295,7 +295,9 @@ export class RecordedDisk {
     this.#nameChanges.push({ folders, created, apply, state: 'done' })
   }
 
-  /** Applies the names, and the writes to a file, that are durable with all before them. */
+  /**
+   * Applies the names, and the writes to a file, that are durable with all before them.
+   */
   #settle(file: File | undefined) {
     while (this.#nameChanges[0]?.state === 'durable') {
       this.#nameChanges.shift()?.apply(this.#durableNames)

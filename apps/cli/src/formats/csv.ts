@@ -282,8 +282,8 @@ class CsvReader<Item> implements Reader<Item> {
           cast: (field, { quoting }) => (field === '' && !quoting ? undefined : field),
           on_record(fields: CsvRecord['fields'], { bytes }) {
             const end = start + bytes
-            // A record of several lines may be too long because its quote is not closed. A
-            // single line that is too long is rejected later, as a line.
+            // A record of several lines may be too long because its quote is not closed.
+            // A single line that is too long is rejected later, as a line.
             const hasSeveralLines = endOfLine(piece, at, lineEnd) < end
             if (end - at > lineBytesMax && hasSeveralLines) {
               throw new Error(unclosed)

@@ -37,7 +37,9 @@ export interface Server {
 }
 
 interface HostListeners {
-  /** Called when a connection failed, or all ended: the host may be the primary no more. */
+  /**
+   * Called when a connection failed, or all ended: the host may be the primary no more.
+   */
   readonly onLost: () => void
   readonly onWarning: WarningListener
 }

@@ -4,9 +4,10 @@ import type { PostgresOptions } from '../types.ts'
 /**
  * Returns the SQL by which sessions of the store differ from the defaults of the server,
  * the database and the role. The settings last for the connection, or behind a pooler by
- * transaction for the transaction that they are made in. With them a commit is on disk and on the
- * synchronous standbys, and the warning of a commit that is not on a standby arrives. If
- * row-level security would hide rows, statements fail instead of leaving them out.
+ * transaction for the transaction that they are made in. With them a commit is on disk
+ * and on the synchronous standbys, and the warning of a commit that is not on a standby
+ * arrives. If row-level security would hide rows, statements fail instead of leaving them
+ * out.
  */
 export function settingsQuery({
   poolMode,

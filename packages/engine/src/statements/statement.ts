@@ -108,7 +108,8 @@ export function compile<Values>(
   build: Build<Values>,
   compiler: QueryExecutorProvider,
 ): Pick<Statement, 'sql' | 'parameters'> {
-  // The value of a placeholder is a symbol with the name. The statement declares its type.
+  // The value of a placeholder is a symbol with the name. The statement declares its
+  // type.
   const query = build(name => sql.val(Symbol(name)) as RawBuilder<never>)
   const { sql: text, parameters } =
     'isRawBuilder' in query ? query.compile(compiler) : query.compile()

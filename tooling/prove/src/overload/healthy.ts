@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A well-behaved client of a server, until it gets SIGTERM. It is a process of its own, so
- * that it never waits for the one that makes the load. It writes how it was served to
+ * A well-behaved client of a server, until it gets SIGTERM. It is a process of its own,
+ * so that it never waits for the one that makes the load. It writes how it was served to
  * standard output, and what is wrong with it to standard error, a line each.
  */
 
@@ -47,7 +47,9 @@ async function ask(method: string, path: string, body: string | null = null) {
   }
 }
 
-/** Returns how long each thread of the server has waited for a processor so far, in ms. */
+/**
+ * Returns how long each thread of the server has waited for a processor so far, in ms.
+ */
 function processorWaits(): number[] {
   const threads = `/proc/${pid}/task`
   return readdirSync(threads).map(id => {
