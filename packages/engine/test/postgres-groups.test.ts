@@ -113,6 +113,7 @@ async function findTornGroups(
       storage,
       faultAt(number),
     )
+    expect(messages, 'messages that could have a fault').toBeGreaterThan(0)
     const storedIds = await readIds()
     const isWhole = storedIds === idsAfter || (storedIds === idsBefore && !hasSucceeded)
     if (!isWhole) {
