@@ -48,7 +48,7 @@ test('serve --check says what a start would do, and changes nothing', async () =
   const fine = await check({ ...overruled, LOGLEVEL: 'warn' }, ...options)
   const faults = { PORT: `${port}`, DATABASE_URL: 'file:/dev/null' }
   const faulty = await check(faults)
-  // As a script writes them whose variables are not set.
+  // A script writes this if its variables are not set.
   const withEmptyOptions = await check(faults, '--port', '', '--database', '')
 
   expect(fine).toEqual({

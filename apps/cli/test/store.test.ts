@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { nextBackup } from '../src/files/backup-folder.ts'
 import { Place } from './place.ts'
 
-// What commands say of a store. Others test what they do to it.
+// These tests check what commands say of a store. Others test what they do to it.
 
 let place: Place
 beforeEach(async () => {

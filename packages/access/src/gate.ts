@@ -69,7 +69,7 @@ const rememberedTokensMax = 10_000
 /** The least time between two records of a token's use. */
 const markUsedEveryMs = 60_000
 
-/** What is known of a token. */
+/** A token that was found in the store, and when. */
 interface Known {
   readonly hash: TokenHash
   readonly token: AccessToken

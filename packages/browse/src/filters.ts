@@ -55,7 +55,7 @@ export function showFilters(place: Place, onShow: (place: Place) => void): void 
     }
     input.placeholder = isShown ? '' : toCell(value).textContent
     clear.hidden = value === undefined
-    // What the input shows of the value. An edited text differs from it.
+    // The text as the input shows it. An edited text differs from it.
     input.defaultValue = input.value
   }
   shownPlace = place

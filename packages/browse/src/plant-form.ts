@@ -55,7 +55,7 @@ export class PlantForm {
   state: 'shown' | 'hidden' | 'over' = 'shown'
   /** The plant as the store had it when it was read, or saved from here. */
   #base: StoredPlant | undefined
-  /** What was in the fields when they were new. */
+  /** The contents of the fields when they were new. */
   readonly #untouched: string
   /** Whether a change waits for the answer of the store. */
   #isSending = false

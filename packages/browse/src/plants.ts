@@ -19,7 +19,7 @@ export function toTitle(id: bigint | undefined): string {
   return id === undefined ? 'New plant' : `Plant ${id}`
 }
 
-/** What a field says about its member. */
+/** The hint below the field of a member. */
 export const hints: Members<string> = {
   id: 'A whole number that no other plant has. It cannot be changed later.',
   name: 'Any text, also of several lines.',

@@ -67,7 +67,7 @@ export function compare(...all: readonly State[]) {
   const states = all.filter(([, plant]) => plant !== undefined)
   const heads = states.map(([head]) => element('th', { scope: 'col' }, head))
   const head = element('tr', {}, element('td'), ...heads)
-  // Also the members that only a newer page knows.
+  // This includes members that only a newer page knows.
   const { id: _, ...members } = Object.assign({}, ...states.map(([, plant]) => plant))
   const names = Object.keys(members) as (keyof Plant)[]
   const isShown = (name: keyof Plant) =>

@@ -15,7 +15,7 @@ import { startStore } from './store.ts'
 export type PlantParts = Readonly<Parameters<typeof plant>>
 
 interface Options {
-  /** What the store has, by default one plant. */
+  /** The plants in the store. By default, it has one. */
   readonly plants?: readonly PlantParts[]
   /** The fragment. */
   readonly place?: string
@@ -53,7 +53,7 @@ async function startShared() {
   return { store, context, kept: context.pages(), token: store.token() }
 }
 
-/** What follows is of the tab and the store of the test that runs. */
+/** These variables belong to the test that runs: its tab and its store. */
 export let page: Page
 export let store: Awaited<ReturnType<typeof startStore>>
 /** A token that may change plants. */

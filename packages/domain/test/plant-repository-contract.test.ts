@@ -38,8 +38,8 @@ function storingId(damage: (id: bigint) => bigint): Break {
 }
 
 /**
- * What a database, a driver or a cache does to an adapter. All other faults are made by
- * `pnpm mutate`, which breaks the repository in memory.
+ * The faults of an adapter that come from a database, a driver or a cache. All others are
+ * made by `pnpm mutate`, which breaks the repository in memory.
  */
 const breaks: Readonly<Record<string, Break>> = {
   'rounds ids to JavaScript numbers': storingId(id => BigInt(Number(id))),

@@ -682,7 +682,7 @@ test('the locks of an open store outlast all that reads it', async () => {
     await look(url)
   }
 
-  // To close any descriptor of a file drops all locks that this process has on it.
+  // Closing any descriptor of a file drops all locks that this process has on it.
   const write = `new (require('better-sqlite3'))('${file}', { timeout: 0 }).exec('pragma locking_mode = exclusive; begin exclusive')`
   const options = { encoding: 'utf8', cwd: import.meta.dirname } as const
   const { stderr } = spawnSync(process.execPath, ['-e', write], options)

@@ -21,7 +21,7 @@ test.each([
   expect(storageName(url)).toBe(name)
 })
 
-/** What the driver gets for each host. */
+/** The parameters that the driver gets for a host. */
 type HostParameters = Readonly<Record<string, string>>
 
 test.each<{

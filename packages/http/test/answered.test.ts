@@ -155,7 +155,7 @@ test('a request id that is sent is kept in the answer and the log', async () => 
 
   assertFailure(answer, 40001)
   expect(answer.headers.get('x-request-id')).toBe(reqId)
-  // Also an answer about the body names the plant of the path.
+  // The line names the plant of the path, although the error is in the body.
   await expect
     .poll(() => shared.answered.find(line => line.reqId === reqId))
     .toMatchObject({ error: 40001, plantId: '7' })

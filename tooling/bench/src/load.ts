@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Running, token } from './contestants.ts'
 import { countPlants, run } from './plants.ts'
 
-/** What wrk measures, as `wrk.lua` writes it. */
+/** The figures of wrk, as `wrk.lua` writes them. */
 interface WrkRun {
   readonly requests: number
   readonly perSecond: number

@@ -1,4 +1,4 @@
-/** What each metric tells. */
+/** The help of each metric. */
 export const metrics = {
   plant_store_build_info: 'Always 1, labelled with the version of the program.',
   plant_store_ready: 'Whether the store works: 1 or 0.',

@@ -131,7 +131,7 @@ function complaintsOf(page: Page, url: string): string[] {
   return complaints
 }
 
-/** What the page keeps for its tab, and for every tab. */
+/** Returns the texts that the page keeps for its tab, and those for every tab. */
 const keptBy = (page: Page) =>
   page.evaluate<string[]>(
     '[sessionStorage, localStorage].map(kept => Object.values(kept).join())',

@@ -5,7 +5,7 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { create, token } from '../ask.ts'
 
-// As `pnpm dev` of CONTRIBUTING.md serves.
+// `pnpm dev` of CONTRIBUTING.md serves like this.
 test('the server runs from its sources, and reads nothing from a build', async () => {
   const folder = temporaryFolder()
   const preload = join(folder, 'refuse-builds.mjs')
