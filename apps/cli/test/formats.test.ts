@@ -267,6 +267,7 @@ test.each(
     ',,\nid,name,tag\n,,\n1,a,x\n  \n,,': '4 {"id":1,"name":"a","tag":"x"}',
     'sep=;\n\nid;name\n;\n1;a\n': '5 {"id":1,"name":"a"}',
     'id;name\r1;"a;b\nc\rd,e"\r': '2 {"id":1,"name":"a;b\\nc\\rd,e"}',
+    'id;"b\nc";name\n1;x;a\n': '3 {"id":1,"name":"a"}',
     'id,name\n1, a \n': '2 {"id":1,"name":" a "}',
     'id, name\n1, " a " \n': '2 {"id":1,"name":" a "}',
   }),

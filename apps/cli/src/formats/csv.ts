@@ -193,12 +193,15 @@ class CsvReader<Item> implements Reader<Item> {
       record: this.#split(piece, dialect, isLast, 1).records[0],
     }))
     const fitting = readings.find(({ dialect, record }) => this.#fits(dialect, record))
-    // If none is a header, an error says what is wrong with the first.
-    const { dialect, record } = fitting ?? readings[0] ?? {}
-    // There is no record yet if a quote is still open.
-    if (dialect === undefined || record === undefined) {
+    // There is no record yet if a quote is still open. With another separator, the same
+    // quote may be a fault.
+    const mayFitLater = readings.some(({ record }) => record === undefined)
+    if (fitting === undefined && mayFitLater) {
       return undefined
     }
+    // If none is a header, an error says what is wrong with the first.
+    const { dialect, record } = fitting ?? readings[0] ?? {}
+    assert(dialect !== undefined && record !== undefined, 'a line has a record')
     const columns = this.#columnsOf(record)
     this.#header = { ...dialect, columns, raw: record.raw }
     return record.lines
