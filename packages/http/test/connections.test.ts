@@ -418,6 +418,26 @@ test('a client that was refused is read no further than a packet or two', async 
   expect(both.served.bytesRead).toBeLessThan(256 * 1024)
 })
 
+test('a client that was refused is read until one more body has arrived', async () => {
+  using inserts = pausedInserts()
+  await using service = await startService({ plants: inserts.plants })
+  const { socket, served } = await service.connect()
+  socket.resume().write(plantRequest(service.client, plant))
+  await inserts.begun
+  timeOut(service)
+  socket.write(health)
+  await service.client.ask('GET', '/healthz')
+  // Only what is read ends the connection, not its time limit.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+
+  inserts.resume()
+  await once(socket, 'end')
+  socket.end(longBodyHead + ' '.repeat(200_000))
+  await once(served, 'close')
+
+  expect(served.bytesRead).toBeGreaterThan(200_000)
+})
+
 const answeredOrCut = (socket: Socket) =>
   new Promise<unknown>(resolve => socket.once('data', resolve).once('close', resolve))
 
