@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type Change, compileEntities, postgresDialect } from '@plant-store/engine'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Step, stepsOf } from '../src/postgres/steps.ts'
+import { runGroup, type Step, stepsOf } from '../src/postgres/steps.ts'
 import { valuesOf } from '../src/statements/statement.ts'
 import { entities, note } from './notes.ts'
 
@@ -70,6 +70,16 @@ describe('the steps of a group', () => {
   ])('are $count for $changes', ({ count, group }) => {
     expect(stepsOf(compiled, group)).toHaveLength(count)
   })
+})
+
+test('a change affects as many rows as its statement returns for its key', async () => {
+  const rows = [{ id: 1n, rows: 7 }, { id: 2n }]
+  const pool = { run: async () => [{ rows, rowCount: rows.length }] }
+  const group = [3, 2, 1].map(id => changeOf('notes.insert', note(id)))
+
+  const affectedRows = await runGroup(pool as never, compiled, group)
+
+  expect(affectedRows).toEqual([0, 1, 7])
 })
 
 interface LockedRow {
