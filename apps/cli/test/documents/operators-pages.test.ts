@@ -115,7 +115,7 @@ test('what a person wrote is erased from the store and its backups', async () =>
   const filesBefore = filesWith('Ada Lovelace', 'data', 'backup')
 
   runs('remove found.ndjson')
-  runs('rm /backup', { '/backup': 'backup' })
+  runs('backup --keep 1 /backup', { '/backup': 'backup' })
 
   expect(filesBefore).toHaveLength(2)
   expect(filesWith('Ada Lovelace', 'data', 'backup')).toEqual([])
