@@ -135,9 +135,13 @@ export function changeOf(
   { parameters }: ChangeStatement,
   values: object,
 ): Change {
-  const change: [string, ...Value[]] = [name]
+  // `push` would take memory for 16 more values.
+  const change = new Array<Value>(parameters.length + 1) as [string, ...Value[]]
+  change[0] = name
+  let index = 1
   for (const parameter of parameters) {
-    change.push(valueNamed(values, parameter))
+    change[index] = valueNamed(values, parameter)
+    index += 1
   }
   return change
 }
