@@ -141,5 +141,6 @@ function withForm(error: AccessError, authorization: string | undefined): Access
  * quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
-  return /^bearer +([^ ].*)/is.exec(authorization)?.[1]
+  const token = authorization.replace(/^bearer +(?=[^ ])/i, '')
+  return token === authorization ? undefined : token
 }
