@@ -62,21 +62,22 @@ export function readWhole(
   bodyBytesMax: number,
   done: Done,
 ): void {
-  const length = Math.max(body.length, Number(request.headers['content-length'] ?? 0))
-  if (length > bodyBytesMax) {
-    const message = `the body is longer than ${bodyBytesMax} bytes`
-    body.error ??= new RequestError('body-too-large', message)
+  const announcedLength = Number(request.headers['content-length'] ?? 0)
+  const readOn = () => {
+    if (Math.max(body.length, announcedLength) > bodyBytesMax) {
+      const message = `the body is longer than ${bodyBytesMax} bytes`
+      body.error ??= new RequestError('body-too-large', message)
+    }
+    if (body.error !== undefined) {
+      body.drop()
+      done(body.error)
+    } else if (body.isEnded) {
+      done(null, body.take(body.length))
+    } else {
+      body.waitForMore(Number.POSITIVE_INFINITY, readOn)
+    }
   }
-  if (body.error !== undefined) {
-    body.drop()
-    done(body.error)
-  } else if (body.isEnded) {
-    done(null, body.take(body.length))
-  } else {
-    body.waitForMore(Number.POSITIVE_INFINITY, () =>
-      readWhole(request, body, bodyBytesMax, done),
-    )
-  }
+  readOn()
 }
 
 export const linesMediaType = 'application/x-ndjson'
