@@ -17,10 +17,7 @@ export class Distribution {
 
   observe(value: number): void {
     let bucket = 0
-    for (const bound of this.#bounds) {
-      if (value <= bound) {
-        break
-      }
+    while (value > (this.#bounds[bucket] ?? Number.POSITIVE_INFINITY)) {
       bucket++
     }
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
