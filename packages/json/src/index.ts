@@ -20,7 +20,7 @@ export function parseJsonRecord(text: string): unknown {
   const value: unknown = JSON.parse(text)
   const scanner = new LossScanner(text, value)
   scanner.scan()
-  if (scanner.escapedNames.length === 0) {
+  if (scanner.escapedNames === undefined) {
     return value
   }
 
@@ -137,11 +137,11 @@ const quotedLengthMax = 100
  */
 class LossScanner {
   /** The names with a backslash, in their order. */
-  readonly escapedNames: EscapedName[] = []
+  escapedNames: EscapedName[] | undefined
 
   readonly #text: string
-  /** The records that V8 made of the text, in its order. */
-  readonly #records: readonly unknown[]
+  /** The record that V8 made of the text, or its array of records. */
+  readonly #value: unknown
   /** How deep the members of a record are: 1, or 2 in an array of records. */
   readonly #recordDepth: number
   /** The record that the walk has reached. */
@@ -151,7 +151,7 @@ class LossScanner {
   /** The names of the object or array that is open, `null` for an array. */
   #names: Names | null = null
   /** The same of each object and array around it, the outermost first. */
-  readonly #enclosing: (Names | null)[] = []
+  #enclosing: (Names | null)[] | undefined
   /** Whether the next string is the name of a member. */
   #isNameExpected = false
   /** The name that was read last. */
@@ -159,9 +159,8 @@ class LossScanner {
 
   constructor(text: string, value: unknown) {
     this.#text = text
-    const isList = Array.isArray(value)
-    this.#records = isList ? value : [value]
-    this.#recordDepth = isList ? 2 : 1
+    this.#value = value
+    this.#recordDepth = Array.isArray(value) ? 2 : 1
   }
 
   /** @throws SyntaxError if an object has a name twice */
@@ -213,6 +212,7 @@ class LossScanner {
     if (name.includes('\\')) {
       const end = lastQuote + 1
       name = JSON.parse(this.#text.slice(start, end))
+      this.escapedNames ??= []
       this.escapedNames.push({ name, start, end })
     }
     // A name is expected only in an object, which has a list.
@@ -222,6 +222,7 @@ class LossScanner {
 
   #open(names: Names | null) {
     if (this.#depth > 0) {
+      this.#enclosing ??= []
       this.#enclosing.push(this.#names)
     }
     this.#names = names
@@ -230,7 +231,7 @@ class LossScanner {
   }
 
   #close() {
-    this.#names = this.#enclosing.pop() ?? null
+    this.#names = this.#enclosing?.pop() ?? null
     this.#depth -= 1
   }
 
@@ -247,9 +248,11 @@ class LossScanner {
     if (isMemberOfRecord) {
       const integer = exactInteger(this.#text.slice(at, end))
       if (integer !== undefined) {
+        const value = this.#value
+        const record = Array.isArray(value) ? value[this.#recordIndex] : value
         // V8 made an object of these braces.
-        const record = this.#records[this.#recordIndex] as Record<string, unknown>
-        record[this.#name] = integer
+        const members = record as Record<string, unknown>
+        members[this.#name] = integer
       }
     }
     return end
