@@ -10,7 +10,7 @@ export default defineConfig(({ mode }) =>
       // They pack, install and build.
       testTimeout: 240_000,
       hookTimeout: 180_000,
-      // Not beside browsers.
+      // They do not run beside browsers.
       sequence: { groupOrder: 1 },
     },
   }),

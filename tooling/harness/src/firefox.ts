@@ -62,7 +62,7 @@ export async function startFirefox() {
   }
 }
 
-/** What the commands resolve to that are used here. */
+/** The results of the commands that are used here. */
 interface Result {
   readonly contexts: readonly [{ readonly context: string }]
   readonly result: { readonly value: unknown }

@@ -94,7 +94,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   }
 }
 
-/** Makes the files of a server in a folder, and returns where they and its programs are. */
+/** Makes the files of a server, and returns where they and its programs are. */
 async function makeFiles(folder: string, user: ReturnType<typeof userOf>) {
   const programs = programsFor(folder, user)
   const data = join(folder, 'data')

@@ -159,7 +159,7 @@ test.each([
   expect({ stdout, stderr }).toEqual({ stdout: `${program} check\n`, stderr: '' })
 })
 
-// At night the whole release is made again.
+// The proof at night makes the whole release again.
 test('an archive is the same again, elsewhere and under another umask', () => {
   const archiveOf = (umask: number) => {
     const umaskBefore = process.umask(umask)
