@@ -12,7 +12,7 @@ import {
   jsonOf,
   toJson,
 } from '@plant-store/http/testing'
-import { type ExpectStatic, expect, test } from 'vitest'
+import { type ExpectStatic, expect, test, vi } from 'vitest'
 import { PartRoom, readParts } from '../src/plants/batch.ts'
 import {
   pausedInserts,
@@ -134,12 +134,15 @@ test.concurrent('a broken batch is refused and logged once its inserts have ende
 
   const broken = once(service.app.server, 'clientError')
   batch.sendRaw('no size\r\n')
+  const onAnswer = vi.fn()
+  const answering = batch.answer().finally(onAnswer)
   await broken
   for (let n = 0; n < 10; n++) {
     await service.client.ask('GET', '/healthz')
   }
+  expect(onAnswer, 'while it inserts').not.toHaveBeenCalled()
   inserts.resume()
-  const answer = await batch.answer()
+  const answer = await answering
 
   assertFailure(answer, 40000, mayHaveCreated)
   const isPositive = (count: number) => count > 0
