@@ -45,6 +45,8 @@ test('each thread reports the warnings and commits of its own changes', async ()
 
   await storage.notes.insert(note(4))
   await attached.notes.insert(note(5))
+  // PostgreSQL stores no U+0000.
+  await expect(attached.notes.insert(note(6, '\0'))).rejects.toThrow()
 
   expect(warnings).toEqual(['database must be vacuumed within 995 transactions'])
   expect(onCommit.mock.calls).toEqual([[{ changes: 1, ms: expect.any(Number) }]])
