@@ -77,6 +77,8 @@ test('integers are exact when they are typed, saved, listed and in the URL', {
     await save(id)
   }
   await expect.poll(ids).toEqual(all.map(id => `${id}`))
+  const head = page.getByRole('columnheader', { name: 'id' })
+  expect(await head.evaluate(cell => getComputedStyle(cell).textAlign)).toBe('right')
   const { plants } = await store.plants.list({ limit: 9 })
   expect(plants).toEqual(all.map(id => plant(id, `plant ${id}`)))
 
