@@ -22,7 +22,7 @@ export function readExactly(text: string): unknown {
 const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
 /** Returns JSON with exact ids, which `JSON.stringify` refuses to write. */
-export function toJson(value: object): string {
+export function toJson(value: unknown): string {
   return JSON.stringify(value, (_name, member) =>
     typeof member === 'bigint' ? rawJSON(`${member}`) : member,
   )

@@ -11,7 +11,9 @@ interface Parts {
   readonly path: Readonly<Record<string, unknown>>
   readonly query: Readonly<Record<string, unknown>>
   readonly header: Readonly<Record<string, string>>
-  readonly body: string | undefined
+  readonly body?: string
+  /** Whether the description calls the request valid. */
+  readonly isValid: boolean
 }
 
 const harmlessHeaders: readonly Readonly<Record<string, string>>[] = [
@@ -41,32 +43,33 @@ export function drawRequest(
     path: fc.record(textsIn('path')),
     query: fc.record(textsIn('query'), { requiredKeys: [] }).map(withoutCount),
     header: fc.constantFrom(...harmlessHeaders),
-    // Unknown members are valid, because the schemas are open.
-    body: bodies
-      ? bodies.right.map(value =>
-          toJson({ ...(value as object), 'x-other': [1, { deep: null }] }),
-        )
-      : fc.constant(undefined),
+    ...(bodies && {
+      // Unknown members are valid, because the schemas are open.
+      body: bodies.right.map(value =>
+        toJson({ ...(value as object), 'x-other': [1, { deep: null }] }),
+      ),
+    }),
+    isValid: fc.constant(true),
   })
 
   const wrongs = drawn
     .filter(parameter => parameter.in !== 'header')
     .map(({ in: place, name, wrongText }) =>
       fc.tuple(valid, wrongText).map(([parts, text]) => {
-        const spoilt = { ...parts, [place]: { ...parts[place], [name]: text } }
-        return write(template, spoilt, false)
+        const spoilt = { ...parts[place], [name]: text }
+        return { ...parts, [place]: spoilt, isValid: false }
       }),
     )
   if (bodies) {
-    const wrong = fc.tuple(valid, bodies.wrong).map(([parts, value]) => {
-      const body = toJson({ value }).slice('{"value":'.length, -1)
-      return write(template, { ...parts, body }, false)
-    })
+    const wrong = fc
+      .tuple(valid, bodies.wrong)
+      .map(([parts, value]) => ({ ...parts, body: toJson(value), isValid: false }))
     wrongs.push(wrong)
   }
-  const weight = Math.max(1, wrongs.length)
-  const sound = valid.map(parts => write(template, parts, true))
-  return fc.oneof({ weight, arbitrary: sound }, ...wrongs)
+  const weight = 1 + wrongs.length
+  return fc
+    .oneof({ weight, arbitrary: valid }, ...wrongs)
+    .map(parts => write(template, parts))
 }
 
 /** A schema cannot say that a search has no count. */
@@ -77,14 +80,13 @@ function withoutCount(drawn: Parts['query']): Parts['query'] {
 
 export type DrawnRequest = ReturnType<typeof write>
 
-/** Returns a request, and whether the description calls it valid. */
-function write(template: string, parts: Parts, isValid: boolean) {
+/** Returns a request with the target and the header fields that its parts make. */
+function write(template: string, parts: Parts) {
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(`${parts.path[name]}`),
   )
   const query = Object.entries(parts.query).map(
     ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
   )
-  const path = `${filled}?${query.join('&')}`
-  return { path, body: parts.body, headers: parts.header, isValid }
+  return { ...parts, path: `${filled}?${query.join('&')}`, headers: parts.header }
 }
