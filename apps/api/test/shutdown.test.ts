@@ -31,8 +31,8 @@ const [program, balanced] = await Promise.all([
     {
       HTTP_THREADS: '2',
       SHUTDOWN_DELAY: '200ms',
-      // A batch that never ends is answered in 4 s, before the fetch of keys gives up.
-      SHUTDOWN_TIMEOUT: '8s',
+      // A batch that never ends is answered in 3 s, before the fetch of keys gives up.
+      SHUTDOWN_TIMEOUT: '6s',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       ...settingsOf(provider.url),
     },
