@@ -47,8 +47,8 @@ export const longPages = 4 * checkpointPages
 const heldReason = 'its WAL is full, as another program reads an old state of the store'
 
 /**
- * How long the writer waits for the pass of the thread or of another process. After that,
- * it copies the pages itself.
+ * How long the writer tries to make a pass while the thread or another process makes one.
+ * After that, it goes on without, and tries again before a later transaction.
  */
 const passTimeoutMs = 5_000
 

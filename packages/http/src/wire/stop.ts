@@ -72,8 +72,9 @@ export async function stopListening(server: Server): Promise<void> {
 }
 
 /**
- * Closes a server: answers every request that has arrived on a connection that it has
- * accepted, and closes each after its answer. Cuts clients that seem to read nothing for
+ * Closes a server: answers the request of each connection that was given to Fastify, or is
+ * the next to arrive, and closes the connection after it. Requests that wait behind another
+ * are dropped. Cuts clients that seem to read nothing for
  * a second, and all others after the timeout.
  *
  * @returns the number of connections closed with a request unanswered
