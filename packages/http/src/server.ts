@@ -141,7 +141,7 @@ function createFastify(options: ServerOptions): FastifyInstance {
       ),
     // `createNodeServer` handles errors of clients.
     clientErrorHandler: () => {},
-    // Requests sent before the shutdown are still answered.
+    // A connection's next request is still answered, as its last.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: limits.headerBytesMax,

@@ -30,8 +30,8 @@ export interface HttpThread {
   stopListening(): Promise<void>
   samples(): Samples
   /**
-   * Answers the requests that have arrived and ends the thread, with code 1 if one stays
-   * unanswered.
+   * Answers the first request that has arrived on each connection and ends the thread,
+   * with code 1 if one stays unanswered.
    */
   stop(): void
 }

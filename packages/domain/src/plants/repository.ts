@@ -10,9 +10,10 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * `store-unavailable`.
  *
  * Changes of one id take effect one after another, those of one caller in the order of
- * its calls, even if it does not await them. Only those of `insertAll` and `saveAll` may
- * be overtaken by calls after them. A pool of connections breaks this: changes
- * of one id then need one connection, or a queue.
+ * its calls, even if it does not await them. `insertAll` and `saveAll` have that order
+ * among themselves: await them before another change of their ids, and what precedes
+ * them. A pool of connections breaks this: changes of one id then need one connection, or
+ * a queue.
  *
  * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise of this
  * port.

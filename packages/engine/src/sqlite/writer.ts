@@ -47,8 +47,8 @@ const transactionBytesMax = 16 * 1024 * 1024
 const rowBytes = 192
 
 /**
- * The pause after a full transaction. Another process tries every 100 ms to get the lock,
- * so it succeeds after a few pauses.
+ * The pause after a transaction that wrote the most. Another process tries every 100 ms
+ * to get the lock, so it succeeds after a few pauses.
  */
 const pauseMs = 30
 
@@ -195,7 +195,7 @@ export class Writer {
     }
   }
 
-  /** Commits a transaction and answers its groups. Returns whether it took all it may. */
+  /** Commits a transaction and answers its groups. Returns whether it wrote the most. */
   #commitOnce() {
     this.#arrivals.begin()
     try {

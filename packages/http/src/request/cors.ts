@@ -13,8 +13,8 @@ const exposedHeaders = `etag, link, total-count, www-authenticate, retry-after, 
 const preflightSeconds = '7200'
 
 /**
- * Lets pages of these origins call the service (CORS, Fetch standard). It wraps
- * everything that can fail, because a page can read an error only with these headers.
+ * Lets pages of these origins call the service (CORS, Fetch standard). It wraps all that
+ * sees a request, because a page can read an error only with these headers.
  * Pages send the token themselves, so credentials stay off.
  *
  * @param origins as browsers write them: scheme, host, and port if it is not the default
