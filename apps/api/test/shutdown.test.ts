@@ -100,7 +100,7 @@ test('a stop under load answers all, although partners hang or are missing', asy
   const answerToBatch = batch.answer(undefined)
   const first = await Promise.race([waiting, answerToBatch])
   const { body } = await answerToBatch
-  // The server waits a second for a client that was refused early, and keeps open.
+  // The server would wait a second for this client to close its connection.
   batch[Symbol.dispose]()
   expect(await ended).toBe(0)
 

@@ -86,7 +86,7 @@ vitestTest(
     }
     const signIn = `sessionStorage.setItem('/ token', '${store.token()}')`
 
-    /** Opens a page as one who signed in on a page that holds nothing else. */
+    /** Signs in on a page that shows nothing of the store, and opens another. */
     const openSignedIn = async (path: string) => {
       await open('/browse/page.css')
       await evaluate(signIn)
@@ -105,8 +105,8 @@ vitestTest(
       await until(afterBack)
     }
 
-    // This page has no secret, and proves that Firefox keeps what it may. It keeps not
-    // each one: the request of the next page may count as one that still loads.
+    // This page has no secret, and proves that Firefox keeps what it may. It does not
+    // always: the request of the next page may count as one that still loads.
     const isKept = async () => {
       await openSignedIn('/browse/forms.js')
       await evaluate('self.isKept = true')

@@ -77,6 +77,7 @@ test('a change affects as many rows as its statement returns for its key', async
   const pool = { run: async () => [{ rows, rowCount: rows.length }] }
   const group = [3, 2, 1].map(id => changeOf('notes.insert', note(id)))
 
+  // A group needs nothing of a pool but `run`.
   const affectedRows = await runGroup(pool as never, compiled, group)
 
   expect(affectedRows).toEqual([0, 1, 7])

@@ -141,7 +141,7 @@ function createFastify(options: ServerOptions): FastifyInstance {
       ),
     // `createNodeServer` handles errors of clients.
     clientErrorHandler: () => {},
-    // A connection's next request is still answered, as its last.
+    // Each connection gets one more answer, which says that it is the last.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: limits.headerBytesMax,

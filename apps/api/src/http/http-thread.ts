@@ -30,8 +30,8 @@ export interface HttpThread {
   stopListening(): Promise<void>
   samples(): Samples
   /**
-   * Answers the first request that has arrived on each connection and ends the thread,
-   * with code 1 if one stays unanswered.
+   * Gives each connection one more answer and ends the thread, with code 1 if a request
+   * stays unanswered.
    */
   stop(): void
 }

@@ -44,7 +44,7 @@ export async function startHttpThreads(
     listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
     /** Resolves once `/readyz` fails in all of them. All else still works. */
     leave: () => all(started.map(({ calls }) => calls.leave())),
-    /** Answers the first request on each connection, and ends the threads. */
+    /** Gives each connection one more answer, and ends the threads. */
     stop: () => stopAll(started),
     samples: started.map(({ calls }) => calls.samples),
   }

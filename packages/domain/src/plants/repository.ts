@@ -10,10 +10,9 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * `store-unavailable`.
  *
  * Changes of one id take effect one after another, those of one caller in the order of
- * its calls, even if it does not await them. `insertAll` and `saveAll` have that order
- * among themselves: await them before another change of their ids, and what precedes
- * them. A pool of connections breaks this: changes of one id then need one connection, or
- * a queue.
+ * its calls, even if it does not await them. A pool of connections breaks this: changes
+ * of one id then need one connection, or a queue. `insertAll` and `saveAll` have no such
+ * order: await what must come first.
  *
  * `plantRepositoryContract` of `@plant-store/domain/testing` tests each promise of this
  * port.

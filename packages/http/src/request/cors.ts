@@ -14,8 +14,8 @@ const preflightSeconds = '7200'
 
 /**
  * Lets pages of these origins call the service (CORS, Fetch standard). It wraps all that
- * sees a request, because a page can read an error only with these headers.
- * Pages send the token themselves, so credentials stay off.
+ * sees a request, because a page can read an error only with these headers. Pages send
+ * the token themselves, so credentials stay off.
  *
  * @param origins as browsers write them: scheme, host, and port if it is not the default
  */

@@ -72,10 +72,10 @@ export async function stopListening(server: Server): Promise<void> {
 }
 
 /**
- * Closes a server: answers the request of each connection that was given to Fastify, or is
- * the next to arrive, and closes the connection after it. Requests that wait behind another
- * are dropped. Cuts clients that seem to read nothing for
- * a second, and all others after the timeout.
+ * Closes a server: answers one more request on each connection, which is the one that
+ * Fastify has or the next to arrive, and closes the connection after it. Requests that
+ * wait behind that one are dropped. Cuts clients that seem to read nothing for a second,
+ * and all others after the timeout.
  *
  * @returns the number of connections closed with a request unanswered
  */

@@ -184,7 +184,7 @@ export const loads: Readonly<Record<string, Load>> = {
   ),
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),
-  // Those of one token hold memory, and must not refuse clients who read little.
+  // They hold memory for one token, and must not refuse clients who read little.
   'unfinished lines beside readers': {
     connections: 40,
     first: batch + chunks(' '.repeat(2 ** 20 - 10)),
