@@ -34,7 +34,7 @@ export const failures = {
   'condition-failed': [41201, 'What is stored does not meet If-Match or If-None-Match'],
   'body-too-large': [
     41301,
-    'The body, or a line of it, is larger than the limit in `message`, by default 1 MiB',
+    'The body, a line of it, or its chunk extensions are too large',
   ],
   'unsupported-media-type': [
     41501,
