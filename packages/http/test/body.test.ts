@@ -41,12 +41,14 @@ test.each([
   expect(body.hasRoom).toBe(true)
 })
 
+const noRoom = new RequestError('too-many-bytes', 'full')
+
 test('a body ends with its first error', () => {
   const { stream, body, send, done } = begin()
 
   send(3)
   stream.emit('error', new Error('aborted'))
-  body.fail(new RequestError('too-many-bytes', 'full'))
+  body.endEarly(noRoom)
 
   const badRequest = expect.objectContaining({ code: 'bad-request' })
   expect(done.mock.calls).toEqual([[badRequest]])
@@ -86,9 +88,9 @@ test('a body has room for 16 KiB and a packet until it is read', () => {
 })
 
 function createBudget() {
-  const hold = vi.fn<(bytes: number) => void>()
-  const setHeld: Budget['setHeld'] = (_response, bytes) => hold(bytes)
-  return { hold, budget: { free: () => 0, setHeld } }
+  const hold = vi.fn()
+  const budget: Budget = { free: () => 0, setHeld: (_response, bytes) => hold(bytes) }
+  return { hold, budget }
 }
 
 test('bytes above 16 KiB are counted twice until they are dropped', () => {

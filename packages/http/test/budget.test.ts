@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
@@ -12,16 +11,9 @@ import {
 } from '@plant-store/http/testing'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/wire/budget.ts'
-import { getRequest, type Service, startService } from './memory-service.ts'
+import { askWithoutReading, type Service, startService } from './memory-service.ts'
 
 const mib = 2 ** 20
-
-/** A client that asks, and takes no more of the answer than its beginning. */
-async function askWithoutReading(service: Service, path: string) {
-  const socket = service.open()
-  socket.write(getRequest(service, path))
-  await once(socket, 'readable')
-}
 
 /**
  * Resolves once the server has read this many bytes of the connection that was opened

@@ -90,12 +90,14 @@ async function startBusy(plants: Partial<PlantRepository> = {}) {
   }
 }
 
+type Busy = Awaited<ReturnType<typeof startBusy>>
+
 describe('a connection with a slow request', () => {
   test.each([
     {
       why: 'sends rubbish',
       // Every packet is one more error to Node's parser.
-      send: async ({ service, wire }: Awaited<ReturnType<typeof startBusy>>) => {
+      send: async ({ service, wire }: Busy) => {
         for (const rubbish of ['rubbish', 'more rubbish']) {
           const refused = once(service.app.server, 'clientError')
           wire.send(`${rubbish}\r\n\r\n`)
@@ -106,7 +108,7 @@ describe('a connection with a slow request', () => {
     },
     {
       why: 'is late with the next, of which the rest is ignored',
-      send: async ({ service, wire }: Awaited<ReturnType<typeof startBusy>>) => {
+      send: async ({ service, wire }: Busy) => {
         wire.send('POST /plants HTTP/1.1\r\nhost: h\r\n')
         timeOut(service)
         wire.send('content-length: 2\r\n\r\n{}')
@@ -240,10 +242,10 @@ describe('a client that is silent beyond the limit', () => {
       // The batch goes on.
       const lines = isBatch ? `${plant}\n`.repeat(1_000) : plant
       const length = isBatch ? 1_000_000 : plant.length
-      const fields = [`content-type: ${mediaType}`, `content-length: ${length}`]
       const head = bareRequest(client.asked(request), [
         ...hostAndToken(client),
-        ...fields,
+        `content-type: ${mediaType}`,
+        `content-length: ${length}`,
       ])
       both.socket.write(head + lines)
       await inserts.begun
@@ -262,8 +264,7 @@ describe('a client that is silent beyond the limit', () => {
       return admitted.promise
     }
     await using service = await startService({ gate })
-    const both = await service.connect()
-    const { socket, served } = both
+    const { socket, served } = await service.connect()
     const request = plantRequest(service.client, plant, ['expect: 100-continue'])
     socket.write(request.subarray(0, -plant.length))
     await asked.promise

@@ -174,6 +174,14 @@ export function getRequest({ tokens }: Service, path: string): string {
   return `GET ${path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`
 }
 
+/** Opens a client that asks, and takes no more of the answer than its beginning. */
+export async function askWithoutReading(service: Service, path: string) {
+  const socket = service.open()
+  socket.write(getRequest(service, path))
+  await once(socket, 'readable')
+  return socket
+}
+
 /** Returns inserts that wait until they are resumed, at the latest by the disposal. */
 export function pausedInserts(onInsert = () => {}) {
   const beginning = Promise.withResolvers<void>()

@@ -6,7 +6,12 @@ import { assertFailure, assertSuccess, plantRequest } from '@plant-store/http/te
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/wire/node-server.ts'
 import { prepareStop } from '../src/wire/stop.ts'
-import { getRequest, pausedInserts, startService, versioned } from './memory-service.ts'
+import {
+  askWithoutReading,
+  pausedInserts,
+  startService,
+  versioned,
+} from './memory-service.ts'
 
 const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const healthRequest = { method: 'GET', target: '/healthz' }
@@ -89,12 +94,8 @@ test('connections in the backlog are served when listening has stopped', async (
 test('a stop waits for a client that reads, and hardly for a silent one', async () => {
   const find = async () => versioned(longPlant(1n, 8 * mib))
   await using service = await startService({ plants: { find } })
-  const silent = service.open()
-  silent.write(getRequest(service, '/plants/1'))
-  await once(silent, 'readable')
-  const reader = service.open()
-  reader.write(getRequest(service, '/plants/1'))
-  await once(reader, 'readable')
+  await askWithoutReading(service, '/plants/1')
+  const reader = await askWithoutReading(service, '/plants/1')
 
   const beganAt = performance.now()
   const stopped = stopServer(service.app, 60_000)

@@ -29,30 +29,35 @@ export function acceptBodies(
     done()
   })
   app.addContentTypeParser([mediaType, '*'], (request, stream, done) => {
+    // Fastify parses only a request that has a body.
     const body = bodyOf(stream) as Body
-    const waitsForContinue = expectationOf(request) !== undefined
     const fault = faultOfFields(request, mediaType)
     if (fault === undefined) {
-      body.startCounting(budget, waitsForContinue)
+      body.startCounting(budget, expectationOf(request) !== undefined)
       take(request, body, done)
       return
     }
-    const refuse = () => {
+    onceBegun(request, body, () => {
       const isEmpty = body.isEnded && body.length === 0
       done(isEmpty ? null : (body.error ?? fault))
-    }
-    // A proxy from HTTP/2 turns a request without a body into one with an empty body in
-    // chunks, of any media type. A client that waits for 100 Continue has a body, and
-    // sends none of it before.
-    const mayBeEmpty =
-      !waitsForContinue && request.headers['transfer-encoding'] !== undefined
-    const hasBegun = body.length > 0 || body.isEnded || body.error !== undefined
-    if (mayBeEmpty && !hasBegun) {
-      body.waitForMore(countedBytesMin, refuse)
-    } else {
-      refuse()
-    }
+    })
   })
+}
+
+/**
+ * Calls back once a body has begun or ended. One in chunks may be empty: a proxy from
+ * HTTP/2 makes it of no body, whatever the media type. A client that waits for 100
+ * Continue has a body, and sends none of it before.
+ */
+function onceBegun(request: FastifyRequest, body: Body, callBack: () => void) {
+  const isInChunks = request.headers['transfer-encoding'] !== undefined
+  const mayBeEmpty = isInChunks && expectationOf(request) === undefined
+  const hasBegun = body.length > 0 || body.isEnded || body.error !== undefined
+  if (mayBeEmpty && !hasBegun) {
+    body.waitForMore(countedBytesMin, callBack)
+  } else {
+    callBack()
+  }
 }
 
 /** Hands over a body once all of it has arrived. */

@@ -24,11 +24,11 @@ export async function* readLines(
   ending: AbortSignal,
 ) {
   const late = () =>
-    body.fail(
+    body.endEarly(
       new RequestError('request-timeout', 'a line of the body did not arrive in time'),
     )
   const stop = () =>
-    body.fail(new RequestError('draining', 'the server is shutting down'))
+    body.endEarly(new RequestError('draining', 'the server is shutting down'))
   body.isTimedByReader = true
   using _stopping = addAbortListener(ending, stop)
   let timer = setTimeout(late, requestTimeoutMs)

@@ -30,7 +30,7 @@ function onEnd(this: Receiving) {
 }
 function onError(this: Receiving) {
   // The connection was reset, for example.
-  this[arriving]?.fail(new RequestError('bad-request', 'the body ended early'))
+  this[arriving]?.endEarly(new RequestError('bad-request', 'the body ended early'))
 }
 
 const nothing: Buffer = Buffer.alloc(0)
@@ -47,8 +47,7 @@ const nothing: Buffer = Buffer.alloc(0)
  *   bytes in order, once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
  *
- * A body ends once, whole or with an error. It must never hold more than its room and
- * one packet.
+ * A body ends once, whole or early. It must never hold more than its room and one packet.
  */
 export class Body {
   /** The number of bytes that have arrived and are not taken yet. */
@@ -57,7 +56,7 @@ export class Body {
   isTimedByReader = false
   /** Whether all has arrived. */
   isEnded = false
-  /** The error that ended it early. */
+  /** Why it is refused: for example, it ended early, or the memory has no room for it. */
   error: RequestError | undefined
   readonly #response: ServerResponse
   readonly #carrier: Carrier
@@ -103,7 +102,8 @@ export class Body {
     this.#tell()
   }
 
-  fail(error: RequestError): void {
+  /** Ends it with an error, unless all has arrived or it has one. */
+  endEarly(error: RequestError): void {
     if (this.isEnded || this.error !== undefined) {
       return
     }
@@ -197,7 +197,7 @@ export class Body {
       const bytes = this.length > countedBytesMin ? 2 * this.length : 0
       this.#budget?.setHeld(this.#response, bytes)
     } catch (error) {
-      this.fail(error as RequestError)
+      this.endEarly(error as RequestError)
     }
   }
 

@@ -102,10 +102,7 @@ export class Connections {
 
 export class Connection {
   readonly socket: Socket
-  /**
-   * The response to the request that is being answered. Once a refusal has left, that to
-   * the first request behind it, which gets no answer.
-   */
+  /** The response to the request that is being answered. */
   current: ServerResponse | undefined
   /** The responses to the requests behind it. */
   readonly waiting: ServerResponse[] = []
@@ -114,16 +111,24 @@ export class Connection {
   readonly #all: Connections
   /** Sends the last answer, and ends the connection. */
   #sendRefusal: (() => void) | undefined
-  /** Whether a request that arrived after the refusal ends the reading. */
-  #isReadingOver = false
+  /**
+   * How many requests were dropped behind the refusal. Those that arrived before it left
+   * no longer count once it has.
+   */
+  #droppedRequests = 0
 
   constructor(socket: Socket, all: Connections) {
     this.socket = socket
     this.#all = all
   }
 
-  /** Takes a request whose header section has arrived. */
-  receive(response: ServerResponse): void {
+  /**
+   * Handles a request whose header section has arrived, at once or in its turn. Drops it
+   * behind a refusal.
+   *
+   * @param response the answer to it, not yet begun
+   */
+  addRequest(response: ServerResponse): void {
     const { headers, httpVersion } = response.req
     const hasBody =
       headers['content-length'] !== undefined ||
@@ -140,9 +145,7 @@ export class Connection {
     if (this.#sendRefusal !== undefined) {
       // The refusal is the last answer, so this request gets none.
       body?.drop()
-      // Once the refusal has left, the body of one more request is read, and dropped.
-      this.#isReadingOver = this.current !== undefined
-      this.current ??= response
+      this.#droppedRequests++
     } else if (this.current === undefined) {
       this.readBytes = 0
       this.#begin(response)
@@ -224,7 +227,9 @@ export class Connection {
     if (this.#isResting || this.#all.isTurnFull) {
       return false
     }
-    if (this.#isReadingOver || this.waiting.length > 0) {
+    // The first request behind a refusal is read to its end, because its client may send
+    // all of it before it reads the refusal.
+    if (this.#droppedRequests > 1 || this.waiting.length > 0) {
       return false
     }
     const body = this.current && bodyOf(this.current.req)
@@ -262,12 +267,13 @@ export class Connection {
       }
       socket.end()
       // Reads on for a while, because closing with unread bytes could lose the answer.
+      this.#droppedRequests = 0
       socket.resume()
       const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
       socket.once('close', () => clearTimeout(cut))
     }
     if (isInBody) {
-      bodyOf(last.req)?.fail(error)
+      bodyOf(last.req)?.endEarly(error)
     }
     if (this.current === undefined) {
       this.#sendRefusal()

@@ -82,7 +82,7 @@ export function createNodeServer(
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.on(event, ({ socket }, response) =>
-      connections.open.get(socket)?.receive(response),
+      connections.open.get(socket)?.addRequest(response),
     )
   }
   server.on('timeout', (socket: Socket) => {

@@ -26,8 +26,9 @@ const lookEveryMs = 50
 const acceptTimeoutMs = 500
 
 /**
- * Resolves once clients know that their connection ends, because Fastify says so in every
- * answer from now on. A hook calls it before the server closes.
+ * Has each answer that has not begun say that it is the last on its connection. Fastify
+ * says so itself for requests that it gets from now on. Resolves after the grace, or once
+ * no connection is open. A hook calls it before the server closes.
  */
 export async function prepareStop(server: Server): Promise<void> {
   const closeAt = performance.now() + idleGraceMs
@@ -105,8 +106,7 @@ export async function stopServer(
   }, lookEveryMs)
   const cutting = setTimeout(() => {
     for (const { socket, current } of open.values()) {
-      // A request on a refused connection gets no answer.
-      if (socket.writable && current?.req.complete && !current.writableEnded) {
+      if (current?.req.complete && !current.writableEnded) {
         unanswered++
       }
       socket.destroy()
