@@ -120,3 +120,15 @@ test('a whole body is counted until its answer has left', () => {
 
   expect(hold).toHaveBeenLastCalledWith(40_000)
 })
+
+test('a body that was whole before it is counted needs room, too', () => {
+  const { stream, body, send } = createBody()
+  const { hold, budget } = createBudget()
+  hold.mockThrow(noRoom)
+
+  send(20_000)
+  stream.emit('end')
+  body.startCounting(budget, false)
+
+  expect(body.error).toBe(noRoom)
+})

@@ -197,7 +197,7 @@ export class Body {
       const bytes = this.length > countedBytesMin ? 2 * this.length : 0
       this.#budget?.setHeld(this.#response, bytes)
     } catch (error) {
-      this.endEarly(error as RequestError)
+      this.error ??= error as RequestError
     }
   }
 
