@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { RequestError } from '../errors/error-numbers.ts'
 
-/** Shorter bodies and answers are not counted: every connection may have one. */
+/**
+ * Bodies of up to this length, and shorter answers, are not counted: every connection may
+ * have one.
+ */
 export const countedBytesMin = 16 * 1024
 
 /** Bounds the memory that requests hold together. */
