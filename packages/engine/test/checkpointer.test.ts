@@ -44,8 +44,8 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
     handleErrors: work => work(),
     onFailureChange: reason => failures.push(reason),
   })
-  const copyIfLong = (recent = onlySingle, waitMs = 0) =>
-    checkpointer.copyIfLong(recent, waitMs)
+  const limitWal = (recent = onlySingle, waitMs = 0) =>
+    checkpointer.limitWal(recent, waitMs)
   const close = async () => {
     if (connection.open) {
       await checkpointer.stop()
@@ -63,7 +63,7 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
     connection,
     guard,
     checkpointer,
-    copyIfLong,
+    limitWal,
     failures,
     close,
     /** Returns the number of pages in the WAL, and of those that are not copied. */
@@ -76,7 +76,7 @@ function open({ file, connection } = openStore(), pagesMax = pagesMaxByDefault) 
     /** Resolves once the thread has copied something. */
     async waitForPass() {
       passed = Promise.withResolvers()
-      expect(copyIfLong(), 'the WAL is not too long').toBeUndefined()
+      expect(limitWal(), 'the WAL is not too long').toBeUndefined()
       await passed.promise
     },
   }
@@ -95,7 +95,7 @@ function readFrom(file: string) {
 }
 
 test('the thread copies a WAL of 8,000 pages, the writer its last pages', async () => {
-  const { file, write, countWal, waitForPass, copyIfLong, guard } = open()
+  const { file, write, countWal, waitForPass, limitWal, guard } = open()
   const bytesBefore = statSync(file).size
   write(8_100)
   const endReading = readFrom(file)
@@ -109,7 +109,7 @@ test('the thread copies a WAL of 8,000 pages, the writer its last pages', async 
   )
   expect(countWal().left, 'but not the last ones').toBeGreaterThan(200)
 
-  copyIfLong()
+  limitWal()
   expect(countWal().left, 'the writer has copied them').toBe(0)
   write(1)
   expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
@@ -122,14 +122,14 @@ test.each([
   { recent: 'mixed', changes: mixed, from: 1_000, below: 900 },
 ])('the writer copies $from pages of $recent changes, not $below', async row => {
   const { changes, from, below } = row
-  const { write, countWal, copyIfLong } = open()
+  const { write, countWal, limitWal } = open()
 
   write(below)
-  copyIfLong(changes)
+  limitWal(changes)
   expect(countWal().left, 'below').toBe(countWal().pages)
 
   write(from - below)
-  copyIfLong(changes)
+  limitWal(changes)
   expect(countWal().left, 'from').toBe(0)
 })
 
@@ -137,12 +137,12 @@ describe('a WAL that another connection reads', () => {
   const fewPagesMax = longPages + 2_000
 
   test('grows up to its limit', async () => {
-    const { file, write, countWal, copyIfLong } = open(openStore(), fewPagesMax)
+    const { file, write, countWal, limitWal } = open(openStore(), fewPagesMax)
     const endReading = readFrom(file)
     let reason: string | undefined
     while (reason === undefined) {
       write(4_000)
-      reason = copyIfLong()
+      reason = limitWal()
       await nextTurn()
     }
 
@@ -151,38 +151,38 @@ describe('a WAL that another connection reads', () => {
     expect(countWal().pages).toBeLessThan(fewPagesMax + 8_000)
 
     endReading()
-    expect(copyIfLong(), 'once the reader has ended').toBeUndefined()
+    expect(limitWal(), 'once the reader has ended').toBeUndefined()
     write(1)
     expect(countWal().pages, 'the WAL has begun anew').toBeLessThan(20)
   })
 
   test('is copied by the thread once nobody reads it', async () => {
-    const { file, write, countWal, copyIfLong, waitForPass } = open()
+    const { file, write, countWal, limitWal, waitForPass } = open()
     const endReading = readFrom(file)
     write(longPages + 100)
     endReading()
 
     await waitForPass()
-    copyIfLong()
+    limitWal()
 
     expect(countWal().left).toBe(0)
   })
 
   test('is copied by the writer from half of its limit on', () => {
     const pagesMax = 2 * (longPages + 1_000)
-    const { file, write, countWal, copyIfLong } = open(openStore(), pagesMax)
+    const { file, write, countWal, limitWal } = open(openStore(), pagesMax)
     const endReading = readFrom(file)
     write(longPages + 100)
     endReading()
     write(1_500)
 
-    copyIfLong()
+    limitWal()
 
     expect(countWal().left).toBe(0)
   })
 
   test('is waited for at its limit, like a lock', async () => {
-    const { file, write, copyIfLong } = open(openStore(), fewPagesMax)
+    const { file, write, limitWal } = open(openStore(), fewPagesMax)
     const reader = new Worker(
       `const Database = require('better-sqlite3')
       const reader = new Database(process.argv[2], { readonly: true })
@@ -194,15 +194,15 @@ describe('a WAL that another connection reads', () => {
     )
     await once(reader, 'message')
     write(fewPagesMax)
-    expect(copyIfLong(), 'without a wait').toMatch(/an old state/)
+    expect(limitWal(), 'without a wait').toMatch(/an old state/)
 
     reader.postMessage('end')
 
-    expect(copyIfLong(onlySingle, 30_000), 'with a wait').toBeUndefined()
+    expect(limitWal(onlySingle, 30_000), 'with a wait').toBeUndefined()
   })
 
   test('is too long if the disk would be full', () => {
-    const { file, write, copyIfLong } = open()
+    const { file, write, limitWal } = open()
     const endReading = readFrom(file)
     write(longPages + 100)
     const bsize = pageBytes
@@ -212,9 +212,9 @@ describe('a WAL that another connection reads', () => {
       statfs.mockReturnValueOnce({ bsize, bavail } as StatsFs)
 
     leave(need + 1_000)
-    expect(copyIfLong(), 'with enough space').toBeUndefined()
+    expect(limitWal(), 'with enough space').toBeUndefined()
     leave(need - 1_000)
-    expect(copyIfLong(), 'with too little').toMatch(/^the disk is nearly full/)
+    expect(limitWal(), 'with too little').toMatch(/^the disk is nearly full/)
 
     endReading()
   })
@@ -224,34 +224,34 @@ test('a pass that fails is reported once, and the first that works again', () =>
   let isFailing = true
   const store = openStore()
   failStatements(store.connection, 'passive', () => isFailing)
-  const { write, copyIfLong, failures, guard } = open(store)
+  const { write, limitWal, failures, guard } = open(store)
   write(longPages - 4_000)
   const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
 
-  expect(copyIfLong(mixed), 'the first failure').toBeUndefined()
-  expect(copyIfLong(mixed), 'the second failure').toBeUndefined()
+  expect(limitWal(mixed), 'the first failure').toBeUndefined()
+  expect(limitWal(mixed), 'the second failure').toBeUndefined()
   expect(failures).toEqual([reason])
 
   write(4_000)
-  expect(copyIfLong(mixed), 'the WAL is full').toBe(
+  expect(limitWal(mixed), 'the WAL is full').toBe(
     `its WAL is full, as it cannot be copied to the database: ${reason}`,
   )
 
   isFailing = false
-  expect(copyIfLong(mixed), 'the disk works').toBeUndefined()
+  expect(limitWal(mixed), 'the disk works').toBeUndefined()
   expect(failures).toEqual([reason, undefined])
   expect(guard.findFault(), 'no page is lost').toBeUndefined()
 })
 
 test('a thread that dies while it copies leaves the WAL to the writer', async () => {
-  const { file, write, countWal, checkpointer, copyIfLong, guard } = open()
+  const { file, write, countWal, checkpointer, limitWal, guard } = open()
   write(8_000)
   const fdatasync = spyOnFs('fdatasyncSync').mockImplementationOnce(() => {
     throw Object.assign(new Error('EIO'), { code: 'EIO' })
   })
   // The thread finds no store, so it ends.
   renameSync(file, `${file}-moved`)
-  copyIfLong()
+  limitWal()
   await checkpointer.stop()
   renameSync(`${file}-moved`, file)
   expect(countWal().left, 'nothing is copied yet').toBeGreaterThan(8_000)
@@ -260,7 +260,7 @@ test('a thread that dies while it copies leaves the WAL to the writer', async ()
   const { reason } = guard.findFault() ?? {}
   expect(reason).toBe('EIO (EIO): stop every program that uses the store')
 
-  copyIfLong()
+  limitWal()
 
   expect(countWal().left).toBe(0)
 })

@@ -38,37 +38,50 @@ export type PassOutcome = ReturnType<typeof makePass>
  * From which length, in pages of 4 KiB, a WAL is copied. With ids in any order, a longer
  * WAL holds the same page many times, and a pass copies it once.
  */
-const checkpointPages = 8_000
-const mixedPages = 1_000
-const lastPagesMax = checkpointPages / 32
-const writerPages = 3 * checkpointPages
-export const longPages = 4 * checkpointPages
+const copyFromPages = 8_000
+/** The same while there are single and bulk changes. */
+const copyMixedFromPages = 1_000
+/** Up to so many pages left, the writer copies without the thread. */
+const lastPagesMax = copyFromPages / 32
+/** From which length the writer copies, even beside the thread. */
+const writerFromPages = 3 * copyFromPages
+/**
+ * More pages left than these would keep the writer for seconds. From this length on, a
+ * WAL that cannot be copied may be full.
+ */
+export const longPages = 4 * copyFromPages
 
 const heldReason = 'its WAL is full, as another program reads an old state of the store'
 
 /**
- * How long the writer tries to make a pass while the thread or another process makes one.
- * After that, it goes on without, and tries again before a later transaction.
+ * How long the writer waits for a pass of the thread or another process, before it makes
+ * its own. Then it goes on without, and tries again after a later transaction. A pass
+ * itself has no time limit.
  */
-const passTimeoutMs = 5_000
+const busyTimeoutMs = 5_000
 
 /**
  * Copies the WAL to the database, in passes. Once all is copied, the next commit restarts
  * the WAL. No answer to a stored change waits for a pass (`writer.ts`), but the next
- * transaction waits for a pass of the writer. The length of the WAL decides who copies:
+ * transaction waits for a pass of the writer.
  *
- * - Below `checkpointPages` (32 MiB), nobody, unless there are bulk changes beside single
- *   ones: then the writer, from `mixedPages` (4 MiB), which takes a short time.
- * - From `checkpointPages`, if there are bulk changes: the writer, because they write
- *   faster than the thread copies.
- * - From `checkpointPages`, if at most `lastPagesMax` (1 MiB) are left: the writer, in 6
- *   to 9 ms. The thread would always find others.
- * - From `checkpointPages` otherwise: the thread. Nobody waits. Below `writerPages`, the
- *   writer makes no pass meanwhile.
- * - From `writerPages` (96 MiB), or once the thread has ended: the writer.
- * - If more than `longPages` (128 MiB) are left: the thread, because the writer would
- *   take seconds. So many are left only after another program has read an old state, such
- *   as a backup. Nobody can copy meanwhile. From half of `walBytesMax` on: the writer.
+ * A WAL is copied from `copyFromPages` (32 MiB) on. While there are single and bulk
+ * changes, it is copied from `copyMixedFromPages` (4 MiB) on, which takes a short time.
+ * The first of these rules that applies says who copies:
+ *
+ * 1. The thread has ended: the writer.
+ * 2. More than `longPages` (128 MiB) are left, and the last pass has not failed: the
+ *    thread, because the writer would take seconds. So many are left only after another
+ *    program has read an old state, such as a backup. Nobody can copy meanwhile. From
+ *    half of `walBytesMax` on: the writer.
+ * 3. The WAL has `writerFromPages` (96 MiB): the writer. It waits for a pass of the
+ *    thread.
+ * 4. The thread is making a pass: nobody else.
+ * 5. There are bulk changes: the writer, because they write faster than the thread
+ *    copies.
+ * 6. At most `lastPagesMax` (1 MiB) are left: the writer, in 6 to 9 ms. The thread would
+ *    always find others.
+ * 7. Otherwise the thread. Nobody waits.
  *
  * From `longPages` on, changes get 503 if pages cannot be copied because the disk refuses
  * them or would be full. While another program reads an old state, they get 503 only from
@@ -103,13 +116,15 @@ export class Checkpointer {
   }
 
   /**
-   * Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`.
+   * Copies the WAL if it is long, or lets the thread copy it. Returns why the WAL is too
+   * long for another transaction, or `undefined`.
    *
    * @param waitMs how long it may wait for another program that reads an old state
    */
-  copyIfLong(recent: RecentChanges, waitMs = 0) {
+  limitWal(recent: RecentChanges, waitMs = 0) {
     const pages = this.#guard.countWalPages()
-    const copyFrom = recent.single && recent.bulk ? mixedPages : checkpointPages
+    const isMixed = recent.single && recent.bulk
+    const copyFrom = isMixed ? copyMixedFromPages : copyFromPages
     if (pages.all < copyFrom || pages.left === 0) {
       return
     }
@@ -141,6 +156,7 @@ export class Checkpointer {
     await exited.promise
   }
 
+  /** Whether the writer copies, by the rules above in their order. */
   #mustCopyHere(pages: WalPages, recent: RecentChanges) {
     if (this.#state === 'ended') {
       return true
@@ -148,14 +164,17 @@ export class Checkpointer {
     if (pages.left > longPages && this.#failure === undefined) {
       return pages.all >= this.#pagesMax / 2
     }
-    if (pages.all >= writerPages) {
+    if (pages.all >= writerFromPages) {
       return true
     }
-    return this.#state === 'idle' && (recent.bulk || pages.left <= lastPagesMax)
+    if (this.#state === 'copying') {
+      return false
+    }
+    return recent.bulk || pages.left <= lastPagesMax
   }
 
   #copyHere() {
-    const endMs = performance.now() + passTimeoutMs
+    const endMs = performance.now() + busyTimeoutMs
     const copy = () => {
       while (this.#copy.get()?.busy === 1 && performance.now() < endMs) {
         sleep()
@@ -216,9 +235,9 @@ export class Checkpointer {
     this.#failure = failure
   }
 
-  #tooLongReason(pages: number) {
+  #tooLongReason(allPages: number) {
     if (
-      pages < Math.min(longPages, this.#pagesMax) ||
+      allPages < Math.min(longPages, this.#pagesMax) ||
       this.#guard.countWalPages().left === 0
     ) {
       return
@@ -226,7 +245,7 @@ export class Checkpointer {
     if (this.#failure !== undefined) {
       return `its WAL is full, as it cannot be copied to the database: ${this.#failure}`
     }
-    if (pages >= this.#pagesMax) {
+    if (allPages >= this.#pagesMax) {
       return heldReason
     }
     if (this.#isDiskNearlyFull()) {

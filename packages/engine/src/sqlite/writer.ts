@@ -278,13 +278,13 @@ export class Writer {
   #checkpoint() {
     this.#blockOnError(() => {
       // A full WAL that another program reads is waited for like a lock.
-      const reason = this.#checkpointer.copyIfLong(
+      const tooLongReason = this.#checkpointer.limitWal(
         this.#arrivals.recent(),
         this.#lockTimeoutMs,
       )
       this.#walCheckedAtMs = performance.now()
-      if (reason !== undefined) {
-        this.#setBlocked(reason)
+      if (tooLongReason !== undefined) {
+        this.#setBlocked(tooLongReason)
       }
     })
   }
@@ -305,9 +305,8 @@ export class Writer {
   #recover() {
     try {
       this.#guard.check()
-      const isWalTooLong =
-        this.#checkpointer.copyIfLong(this.#arrivals.recent()) !== undefined
-      if (isWalTooLong) {
+      const tooLongReason = this.#checkpointer.limitWal(this.#arrivals.recent())
+      if (tooLongReason !== undefined) {
         return false
       }
       // It has no meaning. SQLite follows the greatest number of 32 bits by 0.
