@@ -123,8 +123,7 @@ export class Checkpointer {
    */
   limitWal(recent: RecentChanges, waitMs = 0) {
     const pages = this.#guard.countWalPages()
-    const isMixed = recent.single && recent.bulk
-    const copyFrom = isMixed ? copyMixedFromPages : copyFromPages
+    const copyFrom = recent.single && recent.bulk ? copyMixedFromPages : copyFromPages
     if (pages.all < copyFrom || pages.left === 0) {
       return
     }

@@ -82,15 +82,16 @@ const checkTimerMs = 1_000
  * - Open: changes are made. This ends when a transaction has failed and cannot be
  *   overwritten, when the guard finds a fault, when the WAL is too long or its length
  *   cannot be read, and at any other error of step 5 or of the check of each second.
- * - Blocked: every thread refuses changes at once. This ends when `#recover` succeeds,
- *   which is tried each second.
+ * - Blocked: every thread refuses changes at once. This ends when `#tryToRecover`
+ *   succeeds, which is called each second.
  *
  * The changes of a failed transaction get 503 (error 50302), as do the groups that were
  * received and wait behind it. Groups that reach a port during COMMIT, or during a wait
  * for the lock that is in vain, get a transaction of their own. So one may wait for the
  * lock nearly twice as long as `lockTimeoutMs`. SQLite has rolled the changes back. But
- * the WAL may still hold all of them, and a crash would restore them. So `#recover`
- * commits a small transaction, which overwrites them. That is not needed if the
+ * the WAL may still hold all of them, and a crash would restore them. So `#tryToRecover`
+ * commits a small transaction, which overwrites them. If that fails, the writer is
+ * blocked. Only then are the changes answered. Nothing must be overwritten if the
  * transaction could not get the lock. If only step 3 fails, the changes get the same
  * error, and may be stored.
  *
@@ -198,10 +199,12 @@ export class Writer {
   /** Commits a transaction and answers its groups. Returns whether it wrote the most. */
   #commitOnce() {
     this.#arrivals.begin()
+    if (this.#blockedBecause !== undefined) {
+      this.#refuse(this.#blockedBecause)
+      return false
+    }
+
     try {
-      if (this.#blockedBecause !== undefined) {
-        throw new Error(this.#blockedBecause)
-      }
       this.#guard.check(checkEveryMs)
       const startMs = performance.now()
       const { changes, hasWrittenMax } = this.#runTransaction()
@@ -214,15 +217,20 @@ export class Writer {
       return hasWrittenMax
     } catch (error) {
       const reason = reasonWithCode(error)
-      // A blocked writer has begun no transaction, and a busy one has not got the lock.
-      const isHarmless = this.#blockedBecause !== undefined || isBusy(error)
-      if (!isHarmless && !this.#recover()) {
+      // Without the lock, the transaction has written nothing to the WAL.
+      const mayHaveWritten = !isBusy(error)
+      if (mayHaveWritten && !this.#tryToRecover()) {
         this.#setBlocked(reason)
       }
-      for (const { sender } of this.#arrivals.takeFailedAndWaiting()) {
-        post(sender, { reason })
-      }
+      this.#refuse(reason)
       return false
+    }
+  }
+
+  /** Answers the groups of a failed transaction, and all that wait, with a reason. */
+  #refuse(reason: string) {
+    for (const { sender } of this.#arrivals.takeFailedAndWaiting()) {
+      post(sender, { reason })
     }
   }
 
@@ -268,7 +276,7 @@ export class Writer {
       this.#guard.check()
       if (this.#blockedBecause === undefined) {
         this.#checkpoint()
-      } else if (this.#recover()) {
+      } else if (this.#tryToRecover()) {
         this.#setBlocked(undefined)
       }
     })
@@ -302,7 +310,7 @@ export class Writer {
    * Commits a small change over what a failed transaction left in the WAL. Returns
    * whether that worked.
    */
-  #recover() {
+  #tryToRecover() {
     try {
       this.#guard.check()
       const tooLongReason = this.#checkpointer.limitWal(this.#arrivals.recent())
