@@ -24,7 +24,9 @@ const transactionChangesMax = { single: 1_000, bulk: 8_000 }
 /**
  * How long changes are recent. After a recent single change, a transaction takes bulk
  * groups only as long as the last COMMIT took, and at least one: other single changes may
- * wait for them. So they wait for at most twice a COMMIT, on a disk of any speed.
+ * wait for them. So bulk changes delay a single one by about a COMMIT, on a disk of any
+ * speed, or by one bulk group if that takes longer. Without a recent one, a single change
+ * may wait for 8,000 bulk ones.
  */
 const recentMs = 1_000
 
@@ -54,9 +56,12 @@ export class Arrivals {
   #takenChanges = { single: 0, bulk: 0 }
   /** When the transaction took its first bulk group. */
   #bulkStartMs = 0
-  /** When the transaction last asked for a group. Its COMMIT follows soon. */
-  #askedMs = 0
-  /** How long the last COMMIT took, with what the writer does around it. */
+  /** When the writer last called `next`, by `performance.now`. */
+  #nextCalledMs = 0
+  /**
+   * How long the last COMMIT took, from the last call of `next` to `end`. After one that
+   * wrote the most, this includes the statements of its last group.
+   */
   #commitMs = 0
 
   /** Adds a group that Node has delivered as an event. */
@@ -85,9 +90,9 @@ export class Arrivals {
 
   /** Returns the next group of the transaction, or `undefined` if it takes no other. */
   next() {
-    this.#askedMs = performance.now()
+    this.#nextCalledMs = performance.now()
     if (this.#takenChanges.bulk === 0) {
-      this.#bulkStartMs = this.#askedMs
+      this.#bulkStartMs = this.#nextCalledMs
     }
     return this.#take('single') ?? (this.#isBulkLate() ? undefined : this.#take('bulk'))
   }
@@ -97,7 +102,7 @@ export class Arrivals {
    * because a slow disk may have taken longer than `recentMs` for them.
    */
   end() {
-    this.#commitMs = performance.now() - this.#askedMs
+    this.#commitMs = performance.now() - this.#nextCalledMs
     for (const kind of ['single', 'bulk'] as const) {
       if (this.#takenChanges[kind] > 0) {
         this.#lastMs[kind] = performance.now()
@@ -126,7 +131,7 @@ export class Arrivals {
 
   /** Returns whether bulk changes have had their time while single ones may wait. */
   #isBulkLate() {
-    const bulkMs = this.#askedMs - this.#bulkStartMs
+    const bulkMs = this.#nextCalledMs - this.#bulkStartMs
     const isTooLong = this.#takenChanges.bulk > 0 && bulkMs >= this.#commitMs
     return isTooLong && this.#isRecent('single')
   }
