@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { compileEntities } from '../entity.ts'
 import { GroupQueue } from '../group-queue.ts'
-import { createStorage } from '../runner.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import {
   type Change,
@@ -9,6 +8,7 @@ import {
   type Value,
   valuesOf,
 } from '../statements/statement.ts'
+import { createStorage } from '../storage.ts'
 import type { PostgresHandle, Storage, StorageObserver, StoreContent } from '../types.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { retryRolledBack } from './retry.ts'

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { compileEntities, type Storage, sqliteDialect } from '@plant-store/engine'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreError } from '../src/errors.ts'
-import { createStorage, type DatabaseDriver } from '../src/runner.ts'
+import { createStorage, type DatabaseDriver } from '../src/storage.ts'
 import { type Entered, entities, note, notesFrom } from './notes.ts'
 
 /** A database on which everything works. */
