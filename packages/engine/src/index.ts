@@ -1,4 +1,4 @@
-export { compileEntities, type Entity, type Migration } from './entity.ts'
+export { compileEntities, type Entity, type Migration } from './compile-entities.ts'
 export {
   codeOf,
   isDamage,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
-import type { Entities } from './entity.ts'
+import type { Entities } from './compile-entities.ts'
 import type { Dialect } from './statements/dialect.ts'
 
 /** Returns the newest version of the schema. Versions begin at 1 and only go up. */

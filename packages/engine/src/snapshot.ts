@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import type { CompiledEntities, Entities, Entity } from './entity.ts'
+import type { CompiledEntities, Entities, Entity } from './compile-entities.ts'
 import { isDamage, unavailable } from './errors.ts'
 import { refuseMigration } from './migrations.ts'
 import type { Runner } from './runner.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CompiledEntities } from './entity.ts'
+import type { CompiledEntities } from './compile-entities.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { OutageWatch } from './outage.ts'

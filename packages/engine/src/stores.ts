@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Entities } from './entity.ts'
+import type { Entities } from './compile-entities.ts'
 import { codeOf, messageOf, NoStoreError, reasonOf, type StoreError } from './errors.ts'
 import { schemaVersionOf } from './migrations.ts'
 import { createReader } from './snapshot.ts'

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Entities, ItemOf, Ports } from './entity.ts'
+import type { Entities, ItemOf, Ports } from './compile-entities.ts'
 import type { StoreError } from './errors.ts'
 import type { PoolMode } from './store-url.ts'
 

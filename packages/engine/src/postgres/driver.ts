@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { compileEntities } from '../entity.ts'
+import { compileEntities } from '../compile-entities.ts'
 import { GroupQueue } from '../group-queue.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import {

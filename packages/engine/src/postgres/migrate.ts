@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import type { Entities } from '../entity.ts'
+import type { Entities } from '../compile-entities.ts'
 import {
   bringUpToDate,
   knownVersion,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CompiledEntities } from '../entity.ts'
+import type { CompiledEntities } from '../compile-entities.ts'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 

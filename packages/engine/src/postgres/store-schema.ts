@@ -1,4 +1,4 @@
-import type { Entities } from '../entity.ts'
+import type { Entities } from '../compile-entities.ts'
 import { hasStoreTables, isStore, storeTablesOf } from '../migrations.ts'
 import type { Connection } from './connection.ts'
 

@@ -1,4 +1,4 @@
-import { compileEntities, type Entities } from '../entity.ts'
+import { compileEntities, type Entities } from '../compile-entities.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { contentsOf, type ReadTransaction } from '../snapshot.ts'

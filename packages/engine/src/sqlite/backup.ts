@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
-import type { Entities } from '../entity.ts'
+import type { Entities } from '../compile-entities.ts'
 import {
   isUnreadable,
   NoStoreError,

@@ -1,4 +1,4 @@
-import { compileEntities } from '../entity.ts'
+import { compileEntities } from '../compile-entities.ts'
 import { reasonWithCode, unavailable } from '../errors.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Database } from 'better-sqlite3'
-import type { Entities, ItemOf, Rows } from '../entity.ts'
+import type { Entities, ItemOf, Rows } from '../compile-entities.ts'
 import { reasonOf, tryTo } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { pageRows, selectList } from '../snapshot.ts'

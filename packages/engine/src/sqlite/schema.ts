@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { compileEntities, type Entities } from '../entity.ts'
+import { compileEntities, type Entities } from '../compile-entities.ts'
 import { isDamage, NoStoreError, reasonOf } from '../errors.ts'
 import {
   bringUpToDate,

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { compileEntities, type Entities } from '../entity.ts'
+import { compileEntities, type Entities } from '../compile-entities.ts'
 import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'

@@ -13,6 +13,7 @@ export interface Plants extends PlantRepository {
   readonly unannounced: PlantRepository
 }
 
+/** Runs when a thread opens a store, and for no request. */
 export const plants: Entity<Plants, Plant> = {
   tables: ['plants'],
   migrations: { 1: createTable, 2: orderTagsByBytes },
