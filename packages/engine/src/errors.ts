@@ -38,7 +38,7 @@ export class StoreDamagedError extends Error {
  * @param cause the reason, which only operators learn. It is an Error, because logs write
  *   out only errors
  */
-export function unavailable(message: string, cause?: Error): StoreError {
+export function unavailableError(message: string, cause?: Error): StoreError {
   return new StoreError('store-unavailable', message, cause && { cause })
 }
 

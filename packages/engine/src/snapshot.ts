@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity } from './compile-entities.ts'
-import { isDamage, unavailable } from './errors.ts'
+import { isDamage, unavailableError } from './errors.ts'
 import { refuseMigration } from './migrations.ts'
 import type { Runner } from './runner.ts'
 import { valuesOf } from './statements/statement.ts'
@@ -46,7 +46,7 @@ export function createReader(
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const message = `the store cannot be read: ${error.message}`
-      throw translateError(unavailable(message, error))
+      throw translateError(unavailableError(message, error))
     }
   }
   const tables = { schemaVersion, query }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { CompiledEntities } from './compile-entities.ts'
-import { StoreError, unavailable } from './errors.ts'
+import { StoreError, unavailableError } from './errors.ts'
 import { GroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { OutageWatch } from './outage.ts'
 import type { Runner } from './runner.ts'
@@ -145,14 +145,14 @@ function toStoreError(cause: unknown): StoreError {
     return cause
   }
   const error = cause instanceof Error ? cause : new Error(String(cause))
-  return unavailable('the store is unavailable', error)
+  return unavailableError('the store is unavailable', error)
 }
 
 /** Rejects after this time. The work continues. */
 function rejectLate<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
-      () => reject(unavailable('the store did not answer in time')),
+      () => reject(unavailableError('the store did not answer in time')),
       timeoutMs,
     )
     work.then(resolve, reject).finally(() => clearTimeout(timer))

@@ -1,5 +1,5 @@
 import { compileEntities } from '../compile-entities.ts'
-import { reasonWithCode, unavailable } from '../errors.ts'
+import { reasonWithCode, unavailableError } from '../errors.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { readRows } from '../statements/read-rows.ts'
 import type { ReadStatement } from '../statements/statement.ts'
@@ -31,7 +31,7 @@ export function attachSqlite(
         return readRows(statement, parameters, prepare)
       } catch (error) {
         const reason = new Error(reasonWithCode(error))
-        throw unavailable('the store could not be read', reason)
+        throw unavailableError('the store could not be read', reason)
       }
     }
 
@@ -45,7 +45,7 @@ export function attachSqlite(
       async check() {
         const reason = single.blockedBecause()
         if (reason !== undefined) {
-          throw unavailable('the store cannot write', new Error(reason))
+          throw unavailableError('the store cannot write', new Error(reason))
         }
         await read(compiled.probeRead, {})
       },

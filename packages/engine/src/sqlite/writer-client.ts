@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { type StoreError, unavailable } from '../errors.ts'
+import { type StoreError, unavailableError } from '../errors.ts'
 import type { Change } from '../statements/statement.ts'
 import type { StorageObserver } from '../types.ts'
 import type { ChangeKind } from './arrivals.ts'
@@ -105,5 +105,5 @@ export function connectToWriter(
 }
 
 function couldNotWrite(reason: string) {
-  return unavailable('the store could not write the change', new Error(reason))
+  return unavailableError('the store could not write the change', new Error(reason))
 }
