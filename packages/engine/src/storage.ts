@@ -55,8 +55,8 @@ interface CreateOptions extends StorageObserver {
 export function createStorage(driver: DatabaseDriver, options: CreateOptions): Storage {
   const { queueChangesMax, translateError, onFailureChange, onNewerVersion } = options
   const { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs } = driver
-  const single = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
-  const bulk = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
+  const singleQueue = new GroupQueue({ runGroup, groupsMax, queueChangesMax })
+  const bulkQueue = new GroupQueue({ runGroup: runBulkGroup, groupsMax })
 
   function bind(statement: ChangeStatement<never>, values: object): Change {
     const name = compiled.names.get(statement)
@@ -71,7 +71,7 @@ export function createStorage(driver: DatabaseDriver, options: CreateOptions): S
   const outages = new OutageWatch(async () => {
     try {
       await inTime(driver.check())
-      await inTime(single.submit([bind(compiled.probeWrite, {})]))
+      await inTime(singleQueue.submit([bind(compiled.probeWrite, {})]))
     } catch (cause) {
       throw toStoreError(cause)
     }
@@ -89,9 +89,9 @@ export function createStorage(driver: DatabaseDriver, options: CreateOptions): S
   const runner: Runner = {
     bind,
     submit: (statement, values) =>
-      inTime(single.submit([bind(statement, values)])).then(onlyOne, fail),
+      inTime(singleQueue.submit([bind(statement, values)])).then(onlyOne, fail),
     submitAll: async changes =>
-      changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail),
+      changes.length === 0 ? [] : inTime(bulkQueue.submit(changes)).catch(fail),
     // The databases return rows as the statements declare them. The contracts of the
     // ports prove it.
     read: (statement, values) =>
@@ -101,11 +101,11 @@ export function createStorage(driver: DatabaseDriver, options: CreateOptions): S
   return {
     ...compiled.ports(runner),
     check: () => inTime(driver.check()).catch(fail),
-    pending: () => single.pending() + bulk.pending(),
+    pending: () => singleQueue.pending() + bulkQueue.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
       clearInterval(versionTimer)
-      await Promise.all([single.drain(), bulk.drain()])
+      await Promise.all([singleQueue.drain(), bulkQueue.drain()])
       await driver.close()
     },
   }

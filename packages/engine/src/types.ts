@@ -112,9 +112,9 @@ export type StorageHandle = SqliteHandle | PostgresHandle
 export interface SqliteHandle {
   readonly kind: 'file'
   readonly file: string
-  /** Leads to the writer, for single changes. `bulk` does the same for bulk ones. */
-  readonly single: MessagePort
-  readonly bulk: MessagePort
+  /** Leads to the writer, for single changes. `bulkPort` does the same for bulk ones. */
+  readonly singlePort: MessagePort
+  readonly bulkPort: MessagePort
   readonly queueChangesMax: number | undefined
 }
 
@@ -142,7 +142,7 @@ export interface PostgresOptions {
 
 /** Returns the MessagePorts that `postMessage` must transfer. */
 export function transferListOf(shared: StorageHandle): MessagePort[] {
-  return shared.kind === 'file' ? [shared.single, shared.bulk] : []
+  return shared.kind === 'file' ? [shared.singlePort, shared.bulkPort] : []
 }
 
 /** Says what opening a store would do. */

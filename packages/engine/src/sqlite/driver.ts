@@ -23,8 +23,8 @@ export function attachSqlite(
     const prepare = prepareWhenNeeded(connection)
     // With its first read, SQLite opens the files. Later, this process may have too many.
     prepare(compiled.probeRead)
-    const single = connectToWriter(handle.single, observer)
-    const bulk = connectToWriter(handle.bulk, observer)
+    const singleClient = connectToWriter(handle.singlePort, observer)
+    const bulkClient = connectToWriter(handle.bulkPort, observer)
 
     const read = async (statement: ReadStatement, parameters: object) => {
       try {
@@ -37,21 +37,21 @@ export function attachSqlite(
 
     const driver: DatabaseDriver = {
       compiled,
-      runGroup: single.send,
-      runBulkGroup: bulk.send,
+      runGroup: singleClient.send,
+      runBulkGroup: bulkClient.send,
       groupsMax: Number.POSITIVE_INFINITY,
-      watchFailures: single.watchFailures,
+      watchFailures: singleClient.watchFailures,
       read,
       async check() {
-        const reason = single.blockedBecause()
+        const reason = singleClient.blockedBecause()
         if (reason !== undefined) {
           throw unavailableError('the store cannot write', new Error(reason))
         }
         await read(compiled.probeRead, {})
       },
       close() {
-        single.close()
-        bulk.close()
+        singleClient.close()
+        bulkClient.close()
         connection.close()
       },
     }

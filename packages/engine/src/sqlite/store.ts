@@ -81,8 +81,8 @@ async function openSqlite(file: string, content: StoreContent, options: EngineOp
   const share = (): SqliteHandle => ({
     kind: 'file',
     file,
-    single: writer.connect('single'),
-    bulk: writer.connect('bulk'),
+    singlePort: writer.connect('single'),
+    bulkPort: writer.connect('bulk'),
     queueChangesMax,
   })
   const storage = opening.use(attachSqlite(share(), content, observer))
