@@ -20,8 +20,8 @@ export const plantColumns: ColumnsOf<PlantRow> = {
   tag: 'text',
 }
 
-/** Returns the row of a plant in a new version. */
-export function nextRowOf({ id, name, tag }: Plant): VersionedRow {
+/** Returns the row of a plant, with a new version. */
+export function withNewVersion({ id, name, tag }: Plant): VersionedRow {
   return { id, name, tag: tag ?? null, version: newVersion() }
 }
 
