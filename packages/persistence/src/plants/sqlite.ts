@@ -27,10 +27,7 @@ export const sqliteChanges = () => ({
 function changesBy(changing: typeof announcing): PlantChanges {
   return {
     insert: changing('added', addedBy, insert),
-    save: changeOr(
-      changing('changed', savedBy, save),
-      changing('added', valuesOf, insert),
-    ),
+    save: changeOr(changing('changed', savedBy, save), changing('added', newRow, insert)),
     saveIf: changing('changed', savedIf, saveIf),
     remove: changing('removed', removedBy, remove),
     removeIf: changing('removed', removedIf, removeIf),
@@ -41,7 +38,7 @@ function changesBy(changing: typeof announcing): PlantChanges {
 type Placeholders = Parameter<VersionedRow>
 
 const insert = (p: Placeholders) => sql`
-  insert into plants (name, tag, version, id) ${valuesOf(p)} on conflict do nothing`
+  insert into plants (name, tag, version, id) ${newRow(p)} on conflict do nothing`
 
 /** Replaces. Only if it changes nothing, a save inserts. */
 const save = (p: Placeholders) => sql`
@@ -72,11 +69,11 @@ function announcing<Values extends Id>(
   return changePrecededBy({ onlyIf, build: announce }, byId, build)
 }
 
-const valuesOf = (p: Placeholders) =>
+const newRow = (p: Placeholders) =>
   sql`values (${p('name')}, ${p('tag')}, ${p('version')}, ${p('id')})`
 
 const addedBy = (p: Placeholders) => sql`
-  select * from (${valuesOf(p)}) where not exists (
+  select * from (${newRow(p)}) where not exists (
     select 1 from plants where plants.id = column4
   )`
 
