@@ -1,9 +1,9 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
 import type { Dialect, Entity } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
-import { postgresChanges } from './postgres.ts'
+import { postgresChangeStatements } from './postgres.ts'
 import { createPlantRepository } from './repository.ts'
-import { sqliteChanges } from './sqlite.ts'
+import { sqliteChangeStatements } from './sqlite.ts'
 import { readsOn } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
@@ -25,7 +25,7 @@ export const plants: Entity<Plants, Plant> = {
   },
   compile(dialect) {
     const reads = readsOn(dialect)
-    const { announced, silent } = changes[dialect.name]()
+    const { announced, silent } = changeStatements[dialect.name]()
     return {
       statements: {
         find: reads.find,
@@ -42,7 +42,10 @@ export const plants: Entity<Plants, Plant> = {
   },
 }
 
-const changes = { sqlite: sqliteChanges, postgres: postgresChanges }
+const changeStatements = {
+  sqlite: sqliteChangeStatements,
+  postgres: postgresChangeStatements,
+}
 
 /** Returns statements under names of their own, which end with this suffix. */
 function named(suffix: string, statements: object) {

@@ -1,21 +1,21 @@
 import { type Parameter, postgresDialect, type Query } from '@plant-store/engine'
 import type { WebhookEvent } from '@plant-store/webhooks'
 import { type RawBuilder, sql } from 'kysely'
-import { byId, changesOn, type PlantChanges } from './statements.ts'
+import { byId, changeQueriesOn, type PlantChangeStatements } from './statements.ts'
 import type { VersionedRow } from './tables.ts'
 
 const { now, change, changeMany } = postgresDialect
-const { saveIf, remove, removeIf } = changesOn(postgresDialect)
+const { saveIf, remove, removeIf } = changeQueriesOn(postgresDialect)
 
-/** Returns the changes of plants as PostgreSQL gets them, announced or not. */
-export const postgresChanges = () => ({
-  announced: changesBy(announcing),
-  silent: changesBy(
+/** Returns what changes plants as PostgreSQL gets it, announced or not. */
+export const postgresChangeStatements = () => ({
+  announced: statementsBy(announcing),
+  silent: statementsBy(
     (change, event) => sql`${change} returning id, ${rowsOf(event)} as rows`,
   ),
 })
 
-function changesBy(changing: typeof announcing): PlantChanges {
+function statementsBy(changing: typeof announcing): PlantChangeStatements {
   return {
     insert: changeMany(byId, p => changing(insert(p), sql.lit('added'))),
     save: changeMany(byId, p => changing(save(p), savedEvent)),

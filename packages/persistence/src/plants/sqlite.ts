@@ -8,23 +8,23 @@ import type { WebhookEvent } from '@plant-store/webhooks'
 import { sql } from 'kysely'
 import {
   byId,
-  changesOn,
+  changeQueriesOn,
   type Expected,
   type Id,
-  type PlantChanges,
+  type PlantChangeStatements,
 } from './statements.ts'
 import type { VersionedRow } from './tables.ts'
 
 const { now, change, changeOr, changePrecededBy } = sqliteDialect
-const { saveIf, remove, removeIf } = changesOn(sqliteDialect)
+const { saveIf, remove, removeIf } = changeQueriesOn(sqliteDialect)
 
-/** Returns the changes of plants as SQLite gets them, announced or not. */
-export const sqliteChanges = () => ({
-  announced: changesBy(announcing),
-  silent: changesBy((_event, _rows, build) => change(byId, build)),
+/** Returns what changes plants as SQLite gets it, announced or not. */
+export const sqliteChangeStatements = () => ({
+  announced: statementsBy(announcing),
+  silent: statementsBy((_event, _rows, build) => change(byId, build)),
 })
 
-function changesBy(changing: typeof announcing): PlantChanges {
+function statementsBy(changing: typeof announcing): PlantChangeStatements {
   return {
     insert: changing('added', addedBy, insert),
     save: changeOr(changing('changed', savedBy, save), changing('added', newRow, insert)),

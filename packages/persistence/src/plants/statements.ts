@@ -9,11 +9,14 @@ import type {
 import { type Expression, sql } from 'kysely'
 import { plantColumns, type VersionedRow } from './tables.ts'
 
-/** The statements of plants. A list is either all plants or those of a tag. */
-export type PlantStatements = ReturnType<typeof readsOn> & PlantChanges
+/**
+ * The statements of plants. A list is either all plants or those of a tag. This file has
+ * what both databases say alike. Inserts and saves are in `sqlite.ts` and `postgres.ts`.
+ */
+export type PlantStatements = ReturnType<typeof readsOn> & PlantChangeStatements
 
-/** The changes of plants, which are announced to webhooks or not. */
-export interface PlantChanges {
+/** The statements that change plants, which are announced to webhooks or not. */
+export interface PlantChangeStatements {
   /** Under a taken id, it changes nothing. */
   readonly insert: ChangeStatement<VersionedRow>
   /** Inserts, or replaces and counts two rows. */
@@ -68,8 +71,8 @@ export function readsOn(dialect: Dialect) {
   }
 }
 
-/** Returns the changes that both databases say alike. */
-export function changesOn(dialect: Dialect) {
+/** Returns the queries of the changes that both databases say alike. */
+export function changeQueriesOn(dialect: Dialect) {
   const db = dialect.tables<{ plants: VersionedRow }>()
   const remove = (p: Parameter<Id>) => db.deleteFrom('plants').where('id', '=', p('id'))
   return {
