@@ -3,7 +3,7 @@ import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { messageOf, readLastBackup, storageName } from '@plant-store/engine'
 import { type MainStorage, openStorage } from '@plant-store/persistence'
 import type { Config } from './config.ts'
-import { all, startHttpThreads } from './http/http-threads.ts'
+import { settleAll, startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl } from './http/listening.ts'
 import { createCounters } from './telemetry/counters.ts'
 import { type Samples, sample } from './telemetry/metrics.ts'
@@ -49,7 +49,7 @@ export async function startService(config: Config, log: ProcessLog) {
   }))
   const courier = startCourier(storage, logger, config.shutdownTimeoutMs)
   // The courier begins no more deliveries while the last requests are answered.
-  starting.defer(() => all([courier.stop(), threads.stop()]))
+  starting.defer(() => settleAll([courier.stop(), threads.stop()]))
   const scrape = createScrape(config.store.url, () => storeLog.reason, [
     // Without requests, a store that cannot be read would go unnoticed. `onFailureChange`
     // learns what the check finds.
@@ -103,10 +103,10 @@ async function sampleLastBackup(
   storeLog: StoreLog,
 ): Promise<Samples> {
   const beganAt = await readLastBackup(databaseUrl).catch((error: Error) => {
-    storeLog.noteLastBackup(error.message)
+    storeLog.noteUnreadBackupTime(error.message)
     throw error
   })
-  storeLog.noteLastBackup(undefined)
+  storeLog.noteUnreadBackupTime(undefined)
   if (beganAt === undefined) {
     return {}
   }

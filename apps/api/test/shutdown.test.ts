@@ -5,7 +5,7 @@ import { type Entity, storesOf } from '@plant-store/engine'
 import { startServer, temporaryFolder } from '@plant-store/harness'
 import { entities, inspectStore, openStorage } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
-import { all } from '../src/http/http-threads.ts'
+import { settleAll } from '../src/http/http-threads.ts'
 import { alone, ask, connectRaw, create, createOver, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { listen } from './listener.ts'
@@ -158,7 +158,7 @@ test('a step of a stop that fails waits for the others', async () => {
   const ended: string[] = []
   const other = Promise.withResolvers<void>()
   const failing = Promise.reject(new Error('a step fails'))
-  const stop = all([failing, other.promise]).catch(({ message }) => ended.push(message))
+  const stop = settleAll([failing, other.promise]).catch(({ message }) => ended.push(message))
 
   await new Promise(resolve => setImmediate(resolve))
   ended.push('the other step ends')

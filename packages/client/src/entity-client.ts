@@ -180,7 +180,11 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
         version: readVersion(answer),
         created: answer.status === 201,
       })
-      const request = { ...changeOf(callOptions), url: itemUrl(id), read } as const
+      const request = {
+        ...conditionalRequest(callOptions),
+        url: itemUrl(id),
+        read,
+      } as const
       const body = writeJsonRecord(rest)
       return send({ ...request, method: 'PUT', body }).catch(async error => {
         const current = await itemAfter(error, client, id, callOptions)
@@ -192,7 +196,11 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     },
     async remove(input, callOptions = {}) {
       const id = parseId(input)
-      const request = { ...changeOf(callOptions), url: itemUrl(id), read() {} } as const
+      const request = {
+        ...conditionalRequest(callOptions),
+        url: itemUrl(id),
+        read() {},
+      } as const
       await send({ ...request, method: 'DELETE' }).catch(async error => {
         const current = await itemAfter(error, client, id, callOptions)
         if (current !== 'missing') {
@@ -297,7 +305,7 @@ export function readVersion({ headers }: Answer): Version {
  * @throws TypeError for a text that is not a version, which could mean something else
  *   between quotation marks
  */
-function changeOf({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
+function conditionalRequest({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
   if (ifMatch !== undefined && !isVersion(ifMatch)) {
     throw new TypeError('ifMatch must be a Version')
   }

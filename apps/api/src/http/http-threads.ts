@@ -30,7 +30,7 @@ export async function startHttpThreads(
     started.push(await startHttpThread(data, mainThreadOf(thread)))
   })
   try {
-    await all(starts)
+    await settleAll(starts)
   } catch (error) {
     await stopAll(started)
     throw error
@@ -41,9 +41,9 @@ export async function startHttpThreads(
      * Resolves once all of them listen. If one listened first, the first clients would
      * all connect to it, and stay there.
      */
-    listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
+    listen: (port: number) => settleAll(started.map(({ calls }) => calls.listen(port))),
     /** Resolves once `/readyz` fails in all of them. All else still works. */
-    leave: () => all(started.map(({ calls }) => calls.leave())),
+    leave: () => settleAll(started.map(({ calls }) => calls.leave())),
     /** Gives each connection one more answer, and ends the threads. */
     stop: () => stopAll(started),
     samples: started.map(({ calls }) => calls.samples),
@@ -61,7 +61,7 @@ async function stopAll(threads: readonly StartedThread[]) {
 }
 
 /** Rejects only after the last step has ended, so that the others can be undone. */
-export async function all(steps: readonly Promise<void>[]): Promise<void> {
+export async function settleAll(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(steps)
   await Promise.all(steps)
 }

@@ -82,16 +82,16 @@ export function createCounters(thread: number) {
  * Returns the delays since the last call, without the resolution that the monitor adds.
  */
 function readLag(lag: ELDHistogram, thread: number): Samples {
-  const late = (ns: number): readonly Sample[] => {
+  const delaySamples = (ns: number): readonly Sample[] => {
     const seconds = (ns - lagResolutionMs * 1e6) / 1e9
     // Without a measurement, the mean is not a number.
     const isMeasured = seconds > 0
     return [sample(isMeasured ? seconds : 0, { thread })]
   }
   const samples = {
-    nodejs_eventloop_lag_mean_seconds: late(lag.mean),
-    nodejs_eventloop_lag_p99_seconds: late(lag.percentile(99)),
-    nodejs_eventloop_lag_max_seconds: late(lag.max),
+    nodejs_eventloop_lag_mean_seconds: delaySamples(lag.mean),
+    nodejs_eventloop_lag_p99_seconds: delaySamples(lag.percentile(99)),
+    nodejs_eventloop_lag_max_seconds: delaySamples(lag.max),
   }
   lag.reset()
   return samples

@@ -113,10 +113,10 @@ export function journalLines(lines: string): string {
  */
 export function gatherLog(level: Config['logLevel'], handOver: (lines: string) => void) {
   let lines = ''
-  let late: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
   const flush = () => {
-    clearTimeout(late)
-    late = undefined
+    clearTimeout(timer)
+    timer = undefined
     if (lines !== '') {
       handOver(lines)
     }
@@ -128,7 +128,7 @@ export function gatherLog(level: Config['logLevel'], handOver: (lines: string) =
     if (lines.length >= gatherCharsMax) {
       flush()
     } else {
-      late ??= setTimeout(flush, gatherMs).unref()
+      timer ??= setTimeout(flush, gatherMs).unref()
     }
   }
   const logger = pino({ level, ...lineFormat }, { write })

@@ -16,7 +16,7 @@ export class StoreLog {
   /** The latest reason, or `undefined` while the store works. */
   #reason: string | undefined
   /** Why the time of the last backup could not be read, as the log has it. */
-  #lastBackupReason: string | undefined
+  #backupTimeReason: string | undefined
 
   constructor(logger: Logger, store: string) {
     this.#logger = logger.child({ store })
@@ -77,10 +77,10 @@ export class StoreLog {
   }
 
   /** @param reason why the time of the last backup cannot be read, if so */
-  noteLastBackup(reason: string | undefined): void {
-    if (reason !== undefined && reason !== this.#lastBackupReason) {
+  noteUnreadBackupTime(reason: string | undefined): void {
+    if (reason !== undefined && reason !== this.#backupTimeReason) {
       this.#logger.warn(reason)
     }
-    this.#lastBackupReason = reason
+    this.#backupTimeReason = reason
   }
 }

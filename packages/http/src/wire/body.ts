@@ -43,8 +43,8 @@ const nothing: Buffer = Buffer.alloc(0)
  *   may use.
  * - Counted, from `startCounting` on. It has the same room. More bytes than that count
  *   twice, because an answer may repeat them.
- * - Read, once counted, from `waitForMore` on. Its reader sets the room, and takes the
- *   bytes in order, once.
+ * - Read, from `waitForMore` on. Its reader sets the room, and takes the bytes in order,
+ *   once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
  *
  * A body ends once, whole or early. It must never hold more than its room and one packet.

@@ -251,9 +251,9 @@ export class Connection {
   /**
    * Ends the connection with a last answer, after the answers to what has arrived.
    *
-   * @param writeAnswer returns the bytes of the last answer
+   * @param formatAnswer returns the bytes of the last answer
    */
-  refuse(error: RequestError, writeAnswer: () => string): void {
+  refuse(error: RequestError, formatAnswer: () => string): void {
     if (this.#sendRefusal !== undefined) {
       return
     }
@@ -263,7 +263,7 @@ export class Connection {
     const { socket } = this
     this.#sendRefusal = () => {
       if (!isInBody) {
-        socket.write(writeAnswer())
+        socket.write(formatAnswer())
       }
       socket.end()
       // Reads on for a while, because closing with unread bytes could lose the answer.
