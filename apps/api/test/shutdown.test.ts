@@ -158,7 +158,9 @@ test('a step of a stop that fails waits for the others', async () => {
   const ended: string[] = []
   const other = Promise.withResolvers<void>()
   const failing = Promise.reject(new Error('a step fails'))
-  const stop = settleAll([failing, other.promise]).catch(({ message }) => ended.push(message))
+  const stop = settleAll([failing, other.promise]).catch(({ message }) =>
+    ended.push(message),
+  )
 
   await new Promise(resolve => setImmediate(resolve))
   ended.push('the other step ends')
