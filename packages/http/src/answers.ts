@@ -69,13 +69,13 @@ export function closeAfterEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const { raw, method } = request
     const body = bodyOf(raw)
-    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) {
+    if (body === undefined || body.isWhole || raw.httpVersionMajor !== 1) {
       return done()
     }
     body.drop()
     // The bytes in the packet of the header section have arrived by then.
     setImmediate(() => {
-      if (body.isEnded || raw.destroyed) {
+      if (body.isWhole || raw.destroyed) {
         return done()
       }
       reply.header('connection', 'close')

@@ -9,7 +9,7 @@ import type { Budget } from '../src/wire/budget.ts'
 
 function createBody() {
   const stream = new PassThrough()
-  const carrier = { note() {}, resumeOrPause() {} }
+  const carrier = { notePiece() {}, resumeOrPause() {} }
   const body = new Body(stream, {} as ServerResponse, carrier)
   const send = (bytes: number) => stream.emit('data', Buffer.alloc(bytes))
   return { stream, body, send }

@@ -10,7 +10,7 @@ import { Body } from '../src/wire/body.ts'
 function begin(ending = new AbortController().signal) {
   const body = new PassThrough()
   const limits = { ...serverDefaults.limits, bodyBytesMax: 5, requestTimeoutMs: 1_000 }
-  const carrier = { note() {}, resumeOrPause() {} }
+  const carrier = { notePiece() {}, resumeOrPause() {} }
   const response = {} as ServerResponse
   const lines = readLines(new Body(body, response, carrier), limits, ending)
   const next = async () => {

@@ -38,7 +38,7 @@ export function acceptBodies(
       return
     }
     onceBegun(request, body, () => {
-      const isEmpty = body.isEnded && body.length === 0
+      const isEmpty = body.isWhole && body.length === 0
       done(isEmpty ? null : (body.error ?? fault))
     })
   })
@@ -52,7 +52,7 @@ export function acceptBodies(
 function onceBegun(request: FastifyRequest, body: Body, callBack: () => void) {
   const isInChunks = request.headers['transfer-encoding'] !== undefined
   const mayBeEmpty = isInChunks && expectationOf(request) === undefined
-  const hasBegun = body.length > 0 || body.isEnded || body.error !== undefined
+  const hasBegun = body.length > 0 || body.isWhole || body.error !== undefined
   if (mayBeEmpty && !hasBegun) {
     body.waitForMore(countedBytesMin, callBack)
   } else {
@@ -76,7 +76,7 @@ export function readWhole(
     if (body.error !== undefined) {
       body.drop()
       done(body.error)
-    } else if (body.isEnded) {
+    } else if (body.isWhole) {
       done(null, body.take(body.length))
     } else {
       body.waitForMore(Number.POSITIVE_INFINITY, readOn)

@@ -44,7 +44,7 @@ export async function* readLines(
         clearTimeout(timer)
         yield linesIn(body.take(length), bodyBytesMax)
         timer = setTimeout(late, requestTimeoutMs)
-      } else if (body.isEnded) {
+      } else if (body.isWhole) {
         return
       }
       // The byte after the longest line may be a carriage return.

@@ -6,7 +6,7 @@ import { type Budget, countedBytesMin } from './budget.ts'
 /** The connection that a body arrives over. */
 interface Carrier {
   /** Notes that a chunk was parsed. */
-  note(bytes: number): void
+  notePiece(bytes: number): void
   /** Reads on while {@link Body.hasRoom}, and pauses otherwise. */
   resumeOrPause(): void
 }
@@ -55,7 +55,7 @@ export class Body {
   /** Whether its reader limits its time, as that of a batch does for each line. */
   isTimedByReader = false
   /** Whether all has arrived. */
-  isEnded = false
+  isWhole = false
   /** Why it is refused: for example, it ended early, or the memory has no room for it. */
   error: RequestError | undefined
   readonly #response: ServerResponse
@@ -89,7 +89,7 @@ export class Body {
   }
 
   add(chunk: Buffer): void {
-    this.#carrier.note(chunk.length)
+    this.#carrier.notePiece(chunk.length)
     if (!this.#isDropped) {
       this.#append(chunk)
     }
@@ -98,13 +98,13 @@ export class Body {
   }
 
   end(): void {
-    this.isEnded = true
+    this.isWhole = true
     this.#tell()
   }
 
   /** Ends it with an error, unless all has arrived or it has one. */
   endEarly(error: RequestError): void {
-    if (this.isEnded || this.error !== undefined) {
+    if (this.isWhole || this.error !== undefined) {
       return
     }
     this.error = error
@@ -149,7 +149,7 @@ export class Body {
    * returns the whole length.
    */
   lengthThrough(byte: number): number {
-    if (this.isEnded) {
+    if (this.isWhole) {
       return this.length
     }
     return this.#buffer.subarray(0, this.length).lastIndexOf(byte) + 1
@@ -168,7 +168,7 @@ export class Body {
         ? nothing
         : Buffer.from(this.#buffer.subarray(length, this.length))
     this.length -= length
-    if (!this.isEnded || this.#isDropped) {
+    if (!this.isWhole || this.#isDropped) {
       this.#setHeld()
     }
     this.#carrier.resumeOrPause()

@@ -164,7 +164,7 @@ export class Connection {
     if (isTooFarAhead && this.#all.waitingCount > waitingMax) {
       this.socket.destroy()
     }
-    this.note(0)
+    this.notePiece(0)
   }
 
   #begin(response: ServerResponse) {
@@ -195,7 +195,7 @@ export class Connection {
   }
 
   /** Notes that a request or a chunk was parsed, with this many bytes of a body. */
-  note(bytes: number): void {
+  notePiece(bytes: number): void {
     const wasResting = this.#isResting
     this.readBytes += bytes + pieceBytes
     if (this.#isResting && !wasResting) {
