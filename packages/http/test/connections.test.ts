@@ -73,9 +73,9 @@ test.each<[error: Error, number: number, logged: unknown[], debugged: unknown[]]
 })
 
 /** Starts a service with a connection whose create waits for the store. */
-async function startBusy(plants: Partial<PlantRepository> = {}) {
+async function startBusy(plants: Partial<PlantRepository> = {}, limits = {}) {
   const inserts = pausedInserts()
-  const service = await startService({ plants: { ...inserts.plants, ...plants } })
+  const service = await startService({ plants: { ...inserts.plants, ...plants }, limits })
   const wire = await service.client.open()
   wire.send(plantRequest(service.client, plant))
   await inserts.begun
@@ -116,8 +116,16 @@ describe('a connection with a slow request', () => {
       },
       error: 40801,
     },
+    {
+      why: 'is late with the body of the next',
+      send: async ({ service, wire }: Busy) => {
+        wire.send(plantRequest(service.client, plant).subarray(0, -1))
+        await once(service.app.server, 'clientError')
+      },
+      error: 40801,
+    },
   ])('that $why gets both answers in order', async ({ send, error }) => {
-    await using busy = await startBusy()
+    await using busy = await startBusy({}, { requestTimeoutMs: 100 })
     const { service, wire } = busy
 
     await send(busy)
@@ -443,7 +451,7 @@ const answeredOrCut = (socket: Socket) =>
   new Promise<unknown>(resolve => socket.once('data', resolve).once('close', resolve))
 
 /** Has Node report that the request on the last connection has taken too long. */
-function timeOut({ app, sockets }: Service): void {
+function timeOut({ app, sockets }: Service) {
   const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
   app.server.emit('clientError', late, sockets.at(-1))
 }

@@ -122,6 +122,11 @@ export class Connection {
     this.#all = all
   }
 
+  /** The response to the request that arrived last, unless it has been given. */
+  get last(): ServerResponse | undefined {
+    return this.waiting.at(-1) ?? this.current
+  }
+
   /**
    * Handles a request whose header section has arrived, at once or in its turn. Drops it
    * behind a refusal.
@@ -257,10 +262,9 @@ export class Connection {
     if (this.#sendRefusal !== undefined) {
       return
     }
-    const last = this.waiting.at(-1) ?? this.current
+    const { last, socket } = this
     // A request in the middle of its body gets the refusal as its answer.
     const isInBody = last?.req.complete === false
-    const { socket } = this
     this.#sendRefusal = () => {
       if (!isInBody) {
         socket.write(formatAnswer())

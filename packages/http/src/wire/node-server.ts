@@ -15,7 +15,7 @@ export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> {
   return connectionsOfServers.get(server)?.open ?? new Map()
 }
 
-const parserFailures: Record<string, [RequestErrorCode, string]> = {
+const clientFailures: Record<string, [RequestErrorCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [
     'body-too-large',
@@ -111,18 +111,40 @@ export function createNodeServer(
       socket.destroy()
       return
     }
-    if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT' || !isExcused(connection)) {
-      const [failure, message] = parserFailures[`${error.code}`] ?? [
-        'bad-request',
-        'the request is not well-formed HTTP',
-      ]
-      refuse(socket, new RequestError(failure, message))
+    const [failure, message] = clientFailures[`${error.code}`] ?? [
+      'bad-request',
+      'the request is not well-formed HTTP',
+    ]
+    const refuseIt = () => refuse(socket, new RequestError(failure, message))
+    if (failure === 'request-timeout' && waitsForServer(connection)) {
+      onceLateAgain(connection, requestTimeout, refuseIt)
+    } else {
+      refuseIt()
     }
   })
   return server
 }
 
-/** Whether a late request is not at fault. */
-function isExcused({ current, waiting, isExemptFromTimeouts }: Connection) {
+/** Whether a late request has to wait for the server. */
+function waitsForServer({ current, waiting, isExemptFromTimeouts }: Connection) {
   return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
+}
+
+/**
+ * Calls back once a request whose body is late has been up to its client for one to two
+ * timeouts. Node says only once that it is late.
+ */
+function onceLateAgain(connection: Connection, timeoutMs: number, callBack: () => void) {
+  const request = connection.last?.req
+  let timeouts = 0
+  const timer = setInterval(() => {
+    if (request?.complete !== false || connection.socket.destroyed) {
+      clearInterval(timer)
+      return
+    }
+    timeouts = waitsForServer(connection) ? 0 : timeouts + 1
+    if (timeouts === 2) {
+      callBack()
+    }
+  }, timeoutMs).unref()
 }
