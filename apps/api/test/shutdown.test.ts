@@ -12,7 +12,7 @@ import { listen } from './listener.ts'
 import { makeKey, settingsOf, startPartner } from './partner.ts'
 
 /** Creates a store as the first release did. */
-async function createOlderStore(url: string): Promise<void> {
+async function createOlderStore(url: string) {
   const first = Object.entries<Entity>(entities).map(([name, entity]) => {
     const compile = () => ({ statements: {}, port: () => ({}) })
     return [name, { ...entity, compile, migrations: { 1: entity.migrations[1] } }]

@@ -82,7 +82,7 @@ export function createGate(
 ): TokenGate {
   const remembered = createTokenMemory<Known>(rememberedTokensMax)
 
-  async function lookUp(presented: string, scope: Scope): Promise<Holder> {
+  async function lookUp(presented: string, scope: Scope) {
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
@@ -97,7 +97,7 @@ export function createGate(
     return admit(known, foundAtMs, scope)
   }
 
-  function refuseUnknown(presented: string, before: Known | undefined): AccessError {
+  function refuseUnknown(presented: string, before: Known | undefined) {
     if (before !== undefined) {
       // A revoked token stays remembered for the name of its holder. It is looked up each
       // time from now on.
@@ -107,7 +107,7 @@ export function createGate(
     return new AccessError('invalid-token', message, undefined, before?.token.name)
   }
 
-  function admit(known: Known, nowMs: number, scope: Scope): Holder {
+  function admit(known: Known, nowMs: number, scope: Scope) {
     const { token } = known
     if (isExpired(token)) {
       const message = 'the access token has expired'

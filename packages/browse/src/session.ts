@@ -184,7 +184,7 @@ function createHelp() {
 }
 
 /** Returns a line to copy. */
-function createCommand(where: string, text: string): HTMLElement {
+function createCommand(where: string, text: string) {
   return element('p', {}, where, createCode(text, 'command'))
 }
 

@@ -140,7 +140,7 @@ function onlyOne([affectedRows]: readonly number[]) {
   return affectedRows
 }
 
-function toStoreError(cause: unknown): StoreError {
+function toStoreError(cause: unknown) {
   if (cause instanceof StoreError) {
     return cause
   }

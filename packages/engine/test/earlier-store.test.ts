@@ -29,13 +29,13 @@ function fileOf(url: string): string {
 }
 
 /** Creates a store of the first release with notes of these ids. */
-async function createFirst(url: string, ...ids: readonly number[]): Promise<void> {
+async function createFirst(url: string, ...ids: readonly number[]) {
   await using storage = await first.openStorage({ url })
   await storage.notes.insertAll(ids.map(id => note(id)))
 }
 
 /** Migrates a store to the second release, and adds gardens. */
-async function insertGardens(url: string, ...gardens: readonly Note[]): Promise<void> {
+async function insertGardens(url: string, ...gardens: readonly Note[]) {
   await using storage = await second.openStorage({ url, migrates: true })
   await storage.gardens.insertAll(gardens)
 }

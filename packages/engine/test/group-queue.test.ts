@@ -224,7 +224,7 @@ async function take(name: string, { scheduler, database, client }: Actors) {
 }
 
 /** Commits all groups until every submission has its outcome. */
-async function finish({ scheduler, database, client }: Actors): Promise<void> {
+async function finish({ scheduler, database, client }: Actors) {
   database.nextEnding = 'committed'
   for (let idleTurns = 0; client.isWaiting() && idleTurns < idleTurnsMax; idleTurns++) {
     await setImmediate()

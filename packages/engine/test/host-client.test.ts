@@ -50,7 +50,7 @@ async function startServer(answer: (socket: Socket, message: Buffer) => void) {
 }
 
 /** Waits until the other ends of these sockets are gone, not only half closed. */
-async function expectGone(sockets: ReadonlySet<Socket>): Promise<void> {
+async function expectGone(sockets: ReadonlySet<Socket>) {
   const stillThere = () => {
     for (const socket of sockets) {
       socket.write('?')

@@ -14,7 +14,7 @@ const readOnlyUrl = `${database.url}?options=-c%20default_transaction_read_only%
 afterAll(() => database[Symbol.asyncDispose]())
 
 /** Lets a test move the timers of the store. Those of the server go on. */
-function useFakeTimers(): void {
+function useFakeTimers() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
 }
 

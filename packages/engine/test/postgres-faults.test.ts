@@ -287,7 +287,7 @@ async function openSession(): Promise<Session> {
   }
 }
 
-async function cutConnections(): Promise<void> {
+async function cutConnections() {
   await database.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`,
@@ -295,20 +295,20 @@ async function cutConnections(): Promise<void> {
 }
 
 /** Waits for this number of sessions in a state. */
-async function waitForSessions(condition: string, count: number): Promise<void> {
+async function waitForSessions(condition: string, count: number) {
   const sessions = `select 1 from pg_stat_activity
     where datname = current_database() and ${condition}`
   await expect.poll(() => database.query(sessions)).toHaveLength(count)
 }
 
 /** Changes settings of the database, in a commit that waits for no standby. */
-async function setForDatabase(change: string): Promise<void> {
+async function setForDatabase(change: string) {
   await database.query(
     `set synchronous_commit = local; alter database ${database.name} ${change}`,
   )
 }
 
-async function alterSystem(name: string, value: string): Promise<void> {
+async function alterSystem(name: string, value: string) {
   await using session = await openSession()
   await session.query('set synchronous_commit = local')
   await session.query(`alter system set ${name} = '${value}'`)

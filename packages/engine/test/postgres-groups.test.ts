@@ -126,7 +126,7 @@ async function findTornGroups(
 }
 
 /** Stores the notes 1 and 2. If the last connection was cut, this opens another. */
-async function prepareNotes({ notes }: Storage<Entered>): Promise<void> {
+async function prepareNotes({ notes }: Storage<Entered>) {
   await database.query('truncate notes')
   const insert = () => notes.insertAll(notesFrom(1, 2))
   await insert().catch(insert)

@@ -13,7 +13,7 @@ function failingTransaction(failures: number, code: string) {
 }
 
 /** Fixes how long each pause is, of what it may be at most. */
-function fixPauses(part: number): void {
+function fixPauses(part: number) {
   vi.spyOn(Math, 'random').mockReturnValue(part)
 }
 

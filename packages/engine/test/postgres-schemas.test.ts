@@ -37,7 +37,7 @@ async function createRole() {
 }
 
 /** Creates a store in `public` that has a note. */
-async function createStore(url: string): Promise<void> {
+async function createStore(url: string) {
   await using storage = await openStorage({ url })
   await storage.notes.insert(note(1))
 }

@@ -98,7 +98,7 @@ beforeAll(async () => {
   sound = readFileSync(file)
 })
 
-function createEmpty(file: string): void {
+function createEmpty(file: string) {
   changeBySql(file, `pragma page_size = ${pageBytes}; pragma user_version = 1`)
 }
 

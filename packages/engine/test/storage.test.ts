@@ -157,7 +157,7 @@ test.each([
 )
 
 /** Lets time pass. The probe is a change, which waits for its turn of the event loop. */
-async function passSeconds(seconds: number): Promise<void> {
+async function passSeconds(seconds: number) {
   for (let second = 0; second < seconds; second++) {
     await vi.advanceTimersByTimeAsync(1_000)
     await nextTurn()

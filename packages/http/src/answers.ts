@@ -49,7 +49,7 @@ function keepFromCaches(reply: FastifyReply) {
  *
  * @throws RequestError `too-many-bytes`
  */
-function countAnswer(reply: FastifyReply, text: string, budget: Budget): string | Buffer {
+function countAnswer(reply: FastifyReply, text: string, budget: Budget) {
   if (text.length < countedBytesMin) {
     // Releases what a page has reserved.
     budget.setHeld(reply.raw, 0)

@@ -93,13 +93,13 @@ function createFetch({ signal, onFailureChange }: KeySetOptions) {
       return error
     }
     note(error as Error)
-    return unavailable()
+    return unavailableError()
   }
 
   const fetchKeys: FetchImplementation = async (href, options) => {
     // jose waits after a fetch that succeeds, and not after one that fails.
     if (performance.now() - failedAtMs < cooldownMs) {
-      throw unavailable()
+      throw unavailableError()
     }
     const signals = [options.signal, signal].filter(each => each !== undefined)
     const ending = AbortSignal.any(signals)
@@ -115,7 +115,7 @@ function createFetch({ signal, onFailureChange }: KeySetOptions) {
   return { fetch: fetchKeys, fail }
 }
 
-function unavailable(): AccessError {
+function unavailableError() {
   return new AccessError(
     'access-unavailable',
     'the access token cannot be checked: the identity provider is unavailable',

@@ -35,7 +35,7 @@ function listenerOf(name: string): string {
 }
 
 /** Changes plants at random until the time is over, and a hundred times at least. */
-async function load(server: { readonly url: string }, token: string): Promise<void> {
+async function load(server: { readonly url: string }, token: string) {
   const random = createRandom(Date.now())
   const endMs = performance.now() + seconds * 1_000
   let answered = 0

@@ -168,7 +168,7 @@ async function execute(operation: Locator) {
   }
 }
 
-async function authorize(page: Page): Promise<void> {
+async function authorize(page: Page) {
   await page.locator('.auth-wrapper .authorize').first().click()
   await page.locator('.modal-ux input').fill(token)
   await page.locator('.modal-ux button[type=submit]').click()

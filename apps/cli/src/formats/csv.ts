@@ -333,7 +333,7 @@ export function columnsInWords(required: readonly Column[]): string {
 }
 
 /** Spreadsheets write names as people typed them. */
-function columnNamed(name: string | undefined): Column | undefined {
+function columnNamed(name: string | undefined) {
   const spelling = name?.trim().toLowerCase()
   return allColumns.find(column => column === spelling)
 }

@@ -103,7 +103,7 @@ export function detectFormat(
   return 'csv'
 }
 
-function notOnOneLine(from: string, content: string, filter: string): CommandError {
+function notOnOneLine(from: string, content: string, filter: string) {
   const advice = `convert it with jq -c '${filter} (1.7 or later: earlier versions round ids)`
   return new CommandError(
     `${from}: must have one JSON object on each line, not ${content}: ${advice}`,

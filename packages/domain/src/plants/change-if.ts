@@ -52,14 +52,14 @@ export async function changeIf<Result>(
  * Returns the one version that can meet the condition, if that is known without reading
  * the plant.
  */
-function onlyVersion(condition: Condition): Version | undefined {
+function onlyVersion(condition: Condition) {
   const { matches } = condition
   if (typeof matches !== 'object' || matches.length !== 1) {
-    return undefined
+    return
   }
   const [version] = matches
   if (!isMet(condition, version)) {
-    return undefined
+    return
   }
   return version
 }

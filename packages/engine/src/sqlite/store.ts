@@ -68,7 +68,7 @@ async function openSqlite(file: string, content: StoreContent, options: EngineOp
     lockTimeoutMs = 5_000,
     migrates = false,
     walBytesMax = walBytesMaxDefault,
-    ...observer
+    ...rest
   } = options
   const versionBefore = await migrateSqlite(file, entities, { lockTimeoutMs, migrates })
   await using opening = new AsyncDisposableStack()
@@ -85,7 +85,7 @@ async function openSqlite(file: string, content: StoreContent, options: EngineOp
     bulkPort: writer.connect('bulk'),
     queueChangesMax,
   })
-  const storage = opening.use(attachSqlite(share(), content, observer))
+  const storage = opening.use(attachSqlite(share(), content, rest))
   const opened = opening.move()
   return {
     ...storage,

@@ -123,7 +123,7 @@ const expectedForm =
   'the header field Authorization must be "Bearer", a space and the access token, with "=" only at its end'
 
 /** Returns the error, which names the form of the header field if that is at fault. */
-function withForm(error: AccessError, authorization: string | undefined): AccessError {
+function withForm(error: AccessError, authorization: string | undefined) {
   const { code, scope, holder } = error
   const isAboutToken = code === 'no-token' || code === 'invalid-token'
   if (!isAboutToken || authorization === undefined) {
@@ -140,7 +140,7 @@ function withForm(error: AccessError, authorization: string | undefined): Access
  * Searching for the end of the spaces, as `/^bearer +(.*?) *$/` does, would take
  * quadratic time.
  */
-function bearerToken(authorization = ''): string | undefined {
+function bearerToken(authorization = '') {
   const token = authorization.replace(/^bearer +(?=[^ ])/i, '')
   return token === authorization ? undefined : token
 }

@@ -78,7 +78,7 @@ export function isEmptyLine(line: Buffer): boolean {
   return line.length === 0 || (line.length === 1 && line[0] === carriageReturn)
 }
 
-function tooLong(lineBytesMax: number): RequestError {
+function tooLong(lineBytesMax: number) {
   return new RequestError(
     'body-too-large',
     `a line of the body is longer than ${lineBytesMax} bytes ${curlAdvice}`,
