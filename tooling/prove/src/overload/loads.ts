@@ -1,114 +1,92 @@
 import { token } from '../program.ts'
 
 /**
- * A load that nobody should put on a server, on each of some connections. Of each, its
- * texts are read again, so that creates can have ids of their own.
+ * A load that nobody should put on a server, on each of some connections. A text that is
+ * a getter is made again for each, because creates have ids of their own.
  */
 export interface Load {
-  readonly connections: number
-  /** The texts that are sent first, half a second apart. */
+  /** How many it opens: 50 unless given. */
+  readonly connections?: number
+  /** The text that is sent when all are open. */
   readonly first?: string
-  readonly second?: string
-  /** The text that is sent again and again. */
+  /** The text that is sent half a second later. */
   readonly again?: string
-  /** The time between two of them. */
-  readonly everyMs?: number
   /**
-   * The text that is sent as soon as the system takes it, on another connection after one
-   * that the server ends.
+   * The time after which that is sent once more, and so on: 10 lets the server never wait
+   * for bytes. If the load has a first text, another connection that begins with it
+   * replaces each that the server ends.
    */
-  readonly flood?: string
-  /** How long after the first texts the load goes on: 4 unless given. */
-  readonly seconds?: number
-  /** Whether nobody reads the answers. */
-  readonly unread?: true
-  /** The statuses that answers may have: none if nobody reads them. */
-  readonly statuses?: readonly number[]
-  /** How many answers there must be if the server closes no connection. */
-  readonly answers?: number
-  /** The refusals that the healthy client may get: by default of reads, too. */
-  readonly refusals?: readonly string[]
+  readonly everyMs?: number
+  /** How long the load lasts once all connections are open: 5 s unless given. */
+  readonly lastsMs?: number
+  /** The statuses that answers may have. Without it, nobody reads the answers. */
+  readonly statuses?: number[]
+  /** How many answers are due to each connection, unless the server may close it. */
+  readonly due?: number
+  /** How many long pages the healthy client may wait for an answer: 50 unless given. */
+  readonly pagesMax?: number
+  /** The refusals that it may get: by default of reads, too. */
+  readonly refusals?: string
 }
 
-let lastId = 0
-/** Returns an id that no plant has. */
-export const nextId = () => ++lastId
-
-const authorized = `host: h\r\nauthorization: Bearer ${token}\r\n`
-const get = (path: string, fields = 'host: h\r\n') =>
-  `GET ${path} HTTP/1.1\r\n${fields}\r\n`
-const post = (fields: string, path = '/plants') =>
-  `POST ${path} HTTP/1.1\r\n${fields}\r\n`
-const json = 'content-type: application/json\r\n'
-const ndjson = 'content-type: application/x-ndjson\r\n'
+const authorized = `authorization: Bearer ${token}\r\n`
+const head = (line: string, fields = authorized) =>
+  `${line} HTTP/1.1\r\nhost: h\r\n${fields}\r\n`
+const post = (fields: string) =>
+  head('POST /plants', `${authorized}content-type: application/json\r\n${fields}`)
 const chunked = 'transfer-encoding: chunked\r\n'
-const health = get('/healthz')
-const longPage = get('/docs/swagger-ui-bundle.js')
+const health = head('GET /healthz', '')
+const scripts = head('GET /docs/swagger-ui-bundle.js', '').repeat(6)
 /** It has no token. */
-const refused = post(`host: h\r\n${chunked}`)
-const batch = post(authorized + ndjson + chunked, '/plants/batch')
-const numbered = (count: number, value: string) =>
-  Array.from({ length: count }, (_, n) => `x-${n}: ${value}\r\n`).join('')
+const refused = head('POST /plants', chunked)
+const batch = head(
+  'POST /plants/batch',
+  `${authorized}content-type: application/x-ndjson\r\n${chunked}`,
+)
 
 const chunks = (text: string, count = 1) =>
   `${text.length.toString(16)}\r\n${text}\r\n`.repeat(count)
 
-const create = () => {
-  const body = `{"id":${nextId()},"name":"load"}`
-  return `${post(`${authorized}${json}content-length: ${body.length}\r\n`)}${body}`
-}
-const creates = (count: number) => Array.from({ length: count }, create).join('')
+let lastId = 0
+/** Their ids are below those of all other plants. */
+const creates = (count: number) =>
+  Array.from({ length: count }, () => {
+    const body = `{"id":${--lastId},"name":"load"}`
+    return post(`content-length: ${body.length}\r\n`) + body
+  }).join('')
 
-const shortNames = Array.from({ length: 20 }, (_, n) => ({
-  id: BigInt(-1 - n),
-  name: 'x'.repeat(100_000),
-}))
-/**
- * Plants with names as long as a body allows, behind all others. The emoji makes each
- * character two bytes in memory.
- */
-const longNames = Array.from({ length: 40 }, (_, n) => ({
-  id: 10n ** 15n + BigInt(n),
-  name: `🌱${'x'.repeat(2 ** 20 - 100)}`,
-}))
-/** The plants that the loads find. */
-export const storedPlants = [...shortNames, ...longNames]
-const longPages = longNames.map(({ id }) =>
-  get(`/plants?limit=1000&after=${id - 1n}`, authorized),
-)
-const [oneLongPage = ''] = longPages
+/** The names of the plants that the loads find, whose ids begin with 1. */
+export const storedNames = [
+  ...Array<string>(20).fill('x'.repeat(100_000)),
+  // As long as a body allows. The emoji makes each character two bytes in memory.
+  ...Array<string>(40).fill(`🌱${'x'.repeat(2 ** 20 - 100)}`),
+]
+/** The target of a page that is as long as a page may be. */
+export const longTarget = '/plants?limit=1000&after=20'
+const longPage = head(`GET ${longTarget}`)
 
-const long = 'x'.repeat(400_000)
-/** Each repeats a member, which the message of its fault quotes. */
-const longRefusedLines = chunks(`{"${long}":1,"${long}":2}\n`, 100)
-
+const memberName = 'x'.repeat(400_000)
 const batchesOf = (connections: number, body: string): Load => ({
   connections,
   first: batch + body,
-  seconds: 6,
+  lastsMs: 7_000,
   statuses: [200, 408, 413, 503],
 })
-const unread = (connections: number, first: string, second = ''): Load => ({
-  connections,
-  first,
-  second,
-  unread: true,
-})
-const slow = (head: string): Load => ({
+const slow = (first: string): Load => ({
   connections: 500,
-  first: head,
+  first,
   again: 'x',
   everyMs: 1_000,
-  seconds: 12,
+  lastsMs: 13_000,
   statuses: [408],
 })
 
-export const loads: Readonly<Record<string, Load>> = {
+export const loads: Record<string, Load> = {
   'lists of long names': {
     connections: 4,
-    first: longPages.join(''),
+    first: longPage.repeat(40),
     statuses: [200, 503],
-    answers: 160,
+    due: 40,
   },
   '10 times the sustainable rate': {
     connections: 400,
@@ -124,86 +102,96 @@ export const loads: Readonly<Record<string, Load>> = {
     again: health,
     everyMs: 3_000,
     statuses: [200],
-    answers: 1_600,
+    due: 4,
   },
   // Opening all of them takes longer than a header section may.
   'idle connections after many fields': {
     connections: 9_900,
-    first: get('/healthz', `host: h\r\n${numbered(700, '123456789')}`),
-    seconds: 6,
+    first: head(
+      'GET /healthz',
+      Array.from({ length: 700 }, (_, n) => `x-${n}: 123456789\r\n`).join(''),
+    ),
+    lastsMs: 7_000,
     statuses: [200, 408, 503],
   },
   'huge headers': {
-    connections: 50,
     first: `GET /plants HTTP/1.1\r\n${authorized}`,
-    flood: numbered(100, 'y'.repeat(150)),
+    again: `x: ${'y'.repeat(150)}\r\n`.repeat(400),
+    everyMs: 10,
     statuses: [431],
-    answers: 13,
+    // A reset may take an answer with it.
+    due: 0.25,
   },
   'endless bodies': {
-    connections: 50,
-    first: post(authorized + json + chunked),
-    flood: chunks(' '.repeat(0x4000)),
+    first: post(chunked),
+    again: chunks(' '.repeat(0x4000), 4),
+    everyMs: 10,
     // 503: more than may be held at once.
     statuses: [413, 503],
-    answers: 13,
+    due: 0.25,
   },
   pipelining: {
     connections: 20,
     get first() {
       return creates(2_000)
     },
-    seconds: 1,
     statuses: [200, 503],
-    answers: 40_000,
+    due: 2_000,
   },
-  'clients that never read': unread(100, get('/plants?limit=20', authorized).repeat(200)),
-  'requests behind one whose answer is not read': unread(
-    1,
-    oneLongPage,
-    health.repeat(100_000),
-  ),
-  'slow readers of long lists': unread(150, oneLongPage),
+  'clients that never read': {
+    connections: 100,
+    first: head('GET /plants?limit=20&after=0').repeat(200),
+  },
+  'requests behind one whose answer is not read': {
+    connections: 1,
+    first: longPage,
+    again: health.repeat(100_000),
+  },
+  // They ask for 150 pages before it, and one thread may have to read most of them.
+  'slow readers of long lists': { connections: 150, first: longPage, pagesMax: 150 },
   // Slow for a regular expression that searches for the token's end from each space.
   'spaces in Authorization': {
     connections: 16,
-    again: get('/plants', `host: h\r\nauthorization: Bearer a${' '.repeat(16_000)}b\r\n`),
+    again: head('GET /plants', `authorization: Bearer a${' '.repeat(16_000)}b\r\n`),
     everyMs: 50,
     statuses: [401],
   },
-  'tiny chunks behind answers that are not read': unread(
-    100,
-    longPage.repeat(6),
-    refused + chunks('x', 30_000),
-  ),
-  'tiny requests on many connections': unread(800, health.repeat(5_000)),
-  'bodies on many connections': unread(
-    6_000,
-    longPage.repeat(6),
-    refused + chunks('x'.repeat(1_000), 60),
-  ),
+  'tiny chunks behind answers that are not read': {
+    connections: 100,
+    first: scripts,
+    again: refused + chunks('x', 30_000),
+  },
+  'tiny requests on many connections': { connections: 800, first: health.repeat(5_000) },
+  'bodies on many connections': {
+    connections: 6_000,
+    first: scripts,
+    again: refused + chunks('x'.repeat(1_000), 60),
+  },
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
-  'batches of long refused lines': batchesOf(12, longRefusedLines),
+  // Each repeats a member, which the message of its fault quotes.
+  'batches of long refused lines': batchesOf(
+    12,
+    chunks(`{"${memberName}":1,"${memberName}":2}\n`, 100),
+  ),
   // They hold memory for one token, and must not refuse clients who read little.
   'unfinished lines beside readers': {
     connections: 40,
     first: batch + chunks(' '.repeat(2 ** 20 - 10)),
     statuses: [408, 503],
-    refusals: ['PUT 503'],
+    refusals: 'PUT 503',
   },
   'endless bodies after a refusal': {
-    connections: 50,
     first: refused,
-    flood: chunks('x', 30_000),
-    seconds: 6,
+    again: chunks('x', 30_000),
+    everyMs: 10,
+    lastsMs: 7_000,
     statuses: [401],
   },
   'pipelined descriptions': {
-    connections: 50,
-    first: get('/openapi.json').repeat(5_000),
-    seconds: 6,
+    first: head('GET /openapi.json', '').repeat(5_000),
+    lastsMs: 7_000,
     statuses: [200],
   },
   'slow headers': slow(`GET /plants HTTP/1.1\r\n${authorized}x: `),
-  'slow bodies': slow(post(`${authorized}${json}content-length: 99\r\n`)),
+  'slow bodies': slow(post('content-length: 99\r\n')),
 }
