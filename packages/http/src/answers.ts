@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { lingerTimeoutMs } from './limits.ts'
 import { bodyOf } from './wire/body.ts'
-import { type Budget, countedBytesMin } from './wire/budget.ts'
+import { type Budget, uncountedBytesMax } from './wire/budget.ts'
 
 /**
  * Finishes what handlers return, before it is sent.
@@ -50,7 +50,7 @@ function keepFromCaches(reply: FastifyReply) {
  * @throws RequestError `too-many-bytes`
  */
 function countAnswer(reply: FastifyReply, text: string, budget: Budget) {
-  if (text.length < countedBytesMin) {
+  if (text.length < uncountedBytesMax) {
     // Releases what a page has reserved.
     budget.setHeld(reply.raw, 0)
     return text

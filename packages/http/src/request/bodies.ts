@@ -2,7 +2,7 @@ import { safeParse } from 'fast-content-type-parse'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/error-numbers.ts'
 import { type Body, bodyOf } from '../wire/body.ts'
-import { type Budget, countedBytesMin } from '../wire/budget.ts'
+import { type Budget, uncountedBytesMax } from '../wire/budget.ts'
 import { expectationOf } from './header-section.ts'
 
 /** Hands a body over as bytes, or as it arrives. */
@@ -54,7 +54,7 @@ function onceBegun(request: FastifyRequest, body: Body, callBack: () => void) {
   const mayBeEmpty = isInChunks && expectationOf(request) === undefined
   const hasBegun = body.length > 0 || body.isWhole || body.error !== undefined
   if (mayBeEmpty && !hasBegun) {
-    body.waitForMore(countedBytesMin, callBack)
+    body.waitForMore(uncountedBytesMax, callBack)
   } else {
     callBack()
   }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { RequestError } from '../errors/error-numbers.ts'
-import { type Budget, countedBytesMin } from '../wire/budget.ts'
+import { type Budget, uncountedBytesMax } from '../wire/budget.ts'
 
 /**
  * Reads a page at its turn. Its texts may have as many bytes of UTF-8 as there is memory
@@ -27,9 +27,9 @@ export function createPageReader(
         throw new RequestError('draining', 'the server is shutting down')
       }
       // A page becomes shorter rather than refused.
-      const freeBytes = Math.max(countedBytesMin, budget.free() / 2)
+      const freeBytes = Math.max(uncountedBytesMax, budget.free() / 2)
       const textBytesMax = Math.min(pageTextBytesMax, freeBytes)
-      if (textBytesMax > countedBytesMin) {
+      if (textBytesMax > uncountedBytesMax) {
         budget.setHeld(response, textBytesMax)
       }
       return read(textBytesMax)

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { RequestError } from '../errors/error-numbers.ts'
-import { type Budget, countedBytesMin } from './budget.ts'
+import { type Budget, uncountedBytesMax } from './budget.ts'
 
 /** The connection that a body arrives over. */
 interface Carrier {
@@ -61,7 +61,7 @@ export class Body {
   readonly #response: ServerResponse
   readonly #carrier: Carrier
   #buffer = nothing
-  #lengthMax = countedBytesMin
+  #lengthMax = uncountedBytesMax
   #isDropped = false
   #budget: Budget | undefined
   #onMore: (() => void) | undefined
@@ -194,7 +194,7 @@ export class Body {
 
   #setHeld() {
     try {
-      const bytes = this.length > countedBytesMin ? 2 * this.length : 0
+      const bytes = this.length > uncountedBytesMax ? 2 * this.length : 0
       this.#budget?.setHeld(this.#response, bytes)
     } catch (error) {
       this.error ??= error as RequestError

@@ -5,7 +5,7 @@ import { RequestError } from '../errors/error-numbers.ts'
  * Bodies of up to this length, and shorter answers, are not counted: every connection may
  * have one.
  */
-export const countedBytesMin = 16 * 1024
+export const uncountedBytesMax = 16 * 1024
 
 /** Bounds the memory that requests hold together. */
 export type Budget = ReturnType<typeof createBudget>
