@@ -47,7 +47,8 @@ const nothing: Buffer = Buffer.alloc(0)
  *   once.
  * - Dropped, from `drop` on. Its bytes are forgotten.
  *
- * A body ends once, whole or early. It must never hold more than its room and one packet.
+ * A body ends once, whole or early. It must never hold more than its room and one packet,
+ * in a buffer of at most twice that.
  */
 export class Body {
   /** The number of bytes that have arrived and are not taken yet. */

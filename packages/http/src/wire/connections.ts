@@ -242,10 +242,10 @@ export class Connection {
   }
 
   /**
-   * Whether no timeout ends the connection: the server has yet to answer or to read on,
-   * or the reader of the body itself limits the client's time.
+   * Whether the silence of its client ends no connection: the server has yet to answer or
+   * to read on, or the reader of the body itself limits the client's time.
    */
-  get isExemptFromTimeouts(): boolean {
+  get mayBeSilent(): boolean {
     const { socket, current } = this
     if (current === undefined || current.writableEnded || socket.writableLength > 0) {
       return false

@@ -86,7 +86,7 @@ export function createNodeServer(
     )
   }
   server.on('timeout', (socket: Socket) => {
-    if (connections.open.get(socket)?.isExemptFromTimeouts) {
+    if (connections.open.get(socket)?.mayBeSilent) {
       socket.setTimeout(limits.inactivityTimeoutMs)
     } else {
       socket.destroy()
@@ -126,13 +126,14 @@ export function createNodeServer(
 }
 
 /** Whether a late request has to wait for the server. */
-function waitsForServer({ current, waiting, isExemptFromTimeouts }: Connection) {
-  return waiting.length > 0 || (current?.req.complete === false && isExemptFromTimeouts)
+function waitsForServer({ current, waiting, mayBeSilent }: Connection) {
+  return waiting.length > 0 || (current?.req.complete === false && mayBeSilent)
 }
 
 /**
  * Calls back once a request whose body is late has been up to its client for one to two
- * timeouts. Node says only once that it is late.
+ * timeouts. Node says only once that it is late. A header section that comes late behind
+ * waiting requests is not timed again: only the timeout of silence ends its connection.
  */
 function onceLateAgain(connection: Connection, timeoutMs: number, callBack: () => void) {
   const request = connection.last?.req
