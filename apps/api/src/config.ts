@@ -69,7 +69,7 @@ function readSettings(read: Read) {
     ),
     logFormat: read('LOG_FORMAT', logFormatDefault, oneOf('json', 'pretty', 'journal')),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
-    /** The limits of each thread. But threads share `heldBytesMax` and `connectionsMax`. */
+    /** The limits of a thread. Threads share `heldBytesMax` and `connectionsMax`. */
     serverLimits: {
       bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),

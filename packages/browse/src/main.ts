@@ -176,8 +176,8 @@ async function openPlant(place: Place, id: bigint | undefined, signal: AbortSign
 }
 
 /**
- * Fetches the forms once the list is shown. A user who opens a plant earlier has to wait
- * for them.
+ * Fetches the forms after the list is shown. A user who opens a plant before they are
+ * there waits for them.
  */
 function loadForms() {
   return import('./forms.ts').catch(() => {

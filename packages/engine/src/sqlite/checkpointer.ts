@@ -41,7 +41,7 @@ export type PassOutcome = ReturnType<typeof makePass>
 const copyFromPages = 8_000
 /** The same while there are single and bulk changes. */
 const copyMixedFromPages = 1_000
-/** Up to so many pages left, the writer copies without the thread. */
+/** The writer copies the last pages itself if there are no more than these. */
 const lastPagesMax = copyFromPages / 32
 /** From which length the writer copies, even beside the thread. */
 const writerFromPages = 3 * copyFromPages

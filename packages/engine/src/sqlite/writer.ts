@@ -85,17 +85,17 @@ const checkTimerMs = 1_000
  * - Blocked: every thread refuses changes at once. This ends when `#tryToRecover`
  *   succeeds, which is called each second.
  *
- * The changes of a failed transaction get 503 (error 50302). If it could not get the lock,
- * it has written nothing. Otherwise SQLite has rolled the changes back. But the WAL may
- * still hold all of them, and a crash would restore them. So `#tryToRecover` commits a
- * small transaction, which overwrites them. If that fails, the writer is blocked. Only
- * then are the changes answered. If only step 3 fails, they get the same error, and may be
- * stored.
+ * The changes of a failed transaction get 503 (error 50302). If it could not get the
+ * lock, it has written nothing. Otherwise SQLite has rolled the changes back. But the WAL
+ * may still hold all of them, and a crash would restore them. So `#tryToRecover` commits
+ * a small transaction, which overwrites them. If that fails, the writer is blocked. Only
+ * then are the changes answered. If only step 3 fails, they get the same error, and may
+ * be stored.
  *
  * Groups that Node has delivered by then, and that wait behind the transaction, get the
- * same error. Those that reach a port during COMMIT, or during a wait for the lock that is
- * in vain, get a transaction of their own. So one may wait for the lock nearly twice as
- * long as `lockTimeoutMs`.
+ * same error. Those that reach a port during COMMIT, or while the writer waits for the
+ * lock in vain, get a transaction of their own. So one may wait for the lock nearly twice
+ * as long as `lockTimeoutMs`.
  *
  * If pages cannot be copied in step 5, changes are still made until the WAL is full, and
  * the process logs the reason (`Checkpointer`).

@@ -58,7 +58,8 @@ const creates = (count: number) =>
 /** The names of the plants that the loads find, whose ids begin with 1. */
 export const storedNames = [
   ...Array<string>(20).fill('x'.repeat(100_000)),
-  // As long as a body allows. The emoji makes each character two bytes in memory.
+  // These are as long as a body allows. The emoji makes each character two bytes
+  // in memory.
   ...Array<string>(40).fill(`🌱${'x'.repeat(2 ** 20 - 100)}`),
 ]
 /** The target of a page that is as long as a page may be. */

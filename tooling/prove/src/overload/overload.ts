@@ -29,7 +29,7 @@ export const runOverload: Part = ({ scale, programs }) =>
   withProgram({ environment, command: programs.server }, async program => {
     for (const [n, name] of storedNames.entries()) {
       const { is } = await program.operations.act('replace', BigInt(n + 1), { name })
-      assert.equal(is, 'done')
+      assert.equal(is, 'done', `plant ${n + 1}`)
     }
     const filesBefore = openFiles(program)
     // A short run takes some of them.
